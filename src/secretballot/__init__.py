@@ -1,0 +1,1 @@
+"""Learn publishable models from private labels with any black-box learner."""
