@@ -1,0 +1,224 @@
+"""What comes out of the door: released labels, and everything that public rooms ever see of a release."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count, check_positive
+from secretballot.exceptions import DataError
+
+__all__ = ["ReleasedLabels"]
+
+_FORMAT = "secretballot/released-labels"
+_VERSION = 1
+
+IntArray = NDArray[np.int64]
+
+
+def _frozen_integers(name: str, values: object) -> IntArray:
+    """Return a read-only int64 copy of `values`, or raise `DataError` if they are not whole numbers."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise DataError(f"{name} has dtype {array.dtype}; it must hold whole numbers.")
+    copy = array.astype(np.int64)
+    copy.setflags(write=False)
+    return copy
+
+
+def _class_value(value: object) -> str | int | float | bool:
+    """Return a class value as the Python scalar that JSON gives back unchanged."""
+    scalar = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(scalar, (str, int, float)) or scalar != scalar:
+        raise DataError(
+            f"classes holds {value!r}; a class is a string, a whole number, a number or a truth value."
+        )
+    return scalar
+
+
+def _check_classes(classes: object) -> tuple[str | int | float | bool, ...]:
+    values = tuple(_class_value(value) for value in np.asarray(classes, dtype=object).ravel())
+    if len(values) < 2:
+        raise DataError(
+            f"classes has {len(values)} values; give the two or more classes the teachers voted on."
+        )
+    if len(set(values)) < len(values):
+        raise DataError("classes repeats a value; give each class once.")
+    return values
+
+
+def _check_certificate(certificate: object) -> dict[str, Any]:
+    """Return a private copy of the certificate as JSON would give it back."""
+    if not isinstance(certificate, Mapping):
+        raise DataError(f"certificate is a {type(certificate).__name__}; it must be a dict of JSON values.")
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(dict(certificate), allow_nan=False))
+    except (TypeError, ValueError):
+        raise DataError(
+            "certificate holds a value that JSON cannot carry; use strings, numbers and lists."
+        ) from None
+    return copy
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedLabels:
+    """Hold the outcome of one release: public by construction, safe to store, print and publish.
+
+    Arrays are copied on entry and read-only afterwards; two releases are equal when all their fields are.
+
+    Parameters
+    ----------
+    queries : array of int, shape (n_queries,)
+        Rows of the public pool that were asked, in the order in which they were asked.
+    labels : array of int, shape (n_queries,)
+        Index into `classes` of each answer; -1 where the aggregator abstained.
+    classes : sequence of str, int, float or bool
+        Class values, two or more, distinct.
+    n_teachers : int
+        Number of teachers that voted.
+    sigma : float, optional
+        Standard deviation of the noise on each noisy count, in votes. Given exactly when `noisy_counts` is.
+    noisy_counts : array of int, shape (n_queries,) or (n_queries, n_classes), optional
+        Released noisy counts, in votes: of the second class for two classes, or one column for each class.
+        They may be negative or exceed `n_teachers`, as noise will have it.
+    certificate : dict
+        What the release promises, as JSON values.
+
+    Raises
+    ------
+    DataError
+        If shapes, types or ranges do not fit together.
+    ParameterError
+        If `n_teachers` or `sigma` is out of range.
+    """
+
+    queries: IntArray
+    labels: IntArray
+    classes: tuple[str | int | float | bool, ...]
+    n_teachers: int
+    sigma: float | None = None
+    noisy_counts: IntArray | None = None
+    certificate: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__  # the dataclass is frozen; fields are normalised once, here
+        set_field(self, "queries", _frozen_integers("queries", self.queries))
+        set_field(self, "labels", _frozen_integers("labels", self.labels))
+        set_field(self, "classes", _check_classes(self.classes))
+        set_field(self, "n_teachers", check_count("n_teachers", self.n_teachers))
+        set_field(self, "certificate", _check_certificate(self.certificate))
+        self._check_rows()
+        if (self.noisy_counts is None) != (self.sigma is None):
+            raise DataError("noisy_counts and sigma belong together; give both, or neither for labels alone.")
+        if self.noisy_counts is not None:
+            set_field(self, "sigma", check_positive("sigma", self.sigma))
+            set_field(self, "noisy_counts", _frozen_integers("noisy_counts", self.noisy_counts))
+            self._check_counts()
+
+    def _check_rows(self) -> None:
+        if self.queries.ndim != 1 or self.labels.shape != self.queries.shape:
+            raise DataError(
+                f"queries has shape {self.queries.shape} and labels {self.labels.shape}; "
+                "both must be one-dimensional and of the same length."
+            )
+        if self.queries.size and self.queries.min() < 0:
+            raise DataError("queries holds a negative row; rows of the public pool count from 0.")
+        if self.labels.size and not (self.labels.min() >= -1 and self.labels.max() < len(self.classes)):
+            raise DataError(f"labels must lie between -1 (abstained) and {len(self.classes) - 1}.")
+
+    def _check_counts(self) -> None:
+        assert self.noisy_counts is not None
+        l, n_classes = len(self.queries), len(self.classes)  # noqa: E741  # the papers' letter
+        allowed = [(l, n_classes)] + ([(l,)] if n_classes == 2 else [])
+        if self.noisy_counts.shape not in allowed:
+            raise DataError(
+                f"noisy_counts has shape {self.noisy_counts.shape}; "
+                f"for these queries and classes it must be {' or '.join(map(str, allowed))}."
+            )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes the teachers voted on."""
+        return len(self.classes)
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """Mask of shape (n_queries,): true where a label came out, false where the aggregator abstained."""
+        mask: NDArray[np.bool_] = self.labels >= 0
+        return mask
+
+    @property
+    def class_values(self) -> NDArray[Any]:
+        """Array of shape (n_classes,) of the class values; of dtype object only if their types are mixed."""
+        uniform = len({type(value) for value in self.classes}) == 1
+        return np.array(self.classes, dtype=None if uniform else object)
+
+    @property
+    def label_values(self) -> NDArray[Any]:
+        """Class values of the answered queries, in their order: one for each row of ``queries[answered]``."""
+        values: NDArray[Any] = self.class_values[self.labels[self.answered]]
+        return values
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the release as a dict of JSON values, which `from_json` reads back to an equal object."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "queries": self.queries.tolist(),
+            "labels": self.labels.tolist(),
+            "classes": list(self.classes),
+            "n_teachers": self.n_teachers,
+            "sigma": self.sigma,
+            "noisy_counts": None if self.noisy_counts is None else self.noisy_counts.tolist(),
+            "certificate": _check_certificate(self.certificate),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "ReleasedLabels":
+        """Return the release that `to_json` wrote.
+
+        Raises
+        ------
+        DataError
+            If the document is of another format or version, lacks a field or carries an unknown one.
+        """
+        if not isinstance(document, Mapping) or document.get("format") != _FORMAT:
+            raise DataError(f"the document is not of the format {_FORMAT}; give what to_json() wrote.")
+        if document.get("version") != _VERSION:
+            raise DataError(
+                f"the document has version {document.get('version')!r}; this package reads {_VERSION}."
+            )
+        names = {entry.name for entry in fields(cls)}
+        given = set(document) - {"format", "version"}
+        if given != names:
+            raise DataError(f"the document misses or adds fields: {', '.join(sorted(given ^ names))}.")
+        shape = (len(document["queries"]), len(document["classes"]))
+        values = {name: document[name] for name in names}
+        if values["noisy_counts"] == [] and not shape[0]:
+            values["noisy_counts"] = np.empty((0,) if shape[1] == 2 else shape, dtype=np.int64)
+        return cls(**values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReleasedLabels):
+            return NotImplemented
+        return self.to_json() == other.to_json() and self._class_types() == other._class_types()
+
+    def _class_types(self) -> list[type]:
+        return [type(value) for value in self.classes]  # 1, 1.0 and True are equal but not the same class
+
+    __hash__ = None  # type: ignore[assignment]  # equal by value, and the certificate is a dict
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, because numpy's own pickles forget that an array was read-only.
+        return type(self), tuple(getattr(self, entry.name) for entry in fields(self))
+
+    def __repr__(self) -> str:
+        kind = "labels" if self.noisy_counts is None else f"noisy counts, sigma={self.sigma:.6g}"
+        answered = int(self.answered.sum())
+        return (
+            f"ReleasedLabels({len(self.queries)} queries, {answered} answered, "
+            f"{self.n_classes} classes, {self.n_teachers} teachers, {kind})"
+        )

@@ -1,0 +1,201 @@
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.released import ReleasedLabels
+
+
+def binary(**changes):
+    fields = {
+        "queries": [3, 0, 7],
+        "labels": [1, -1, 0],
+        "classes": ("<=50K", ">50K"),
+        "n_teachers": 250,
+        "sigma": 20.5,
+        "noisy_counts": [260, 120, -4],
+        "certificate": {"epsilon": 1.0, "events": [{"event": "GaussianEvent"}]},
+    }
+    return ReleasedLabels(**(fields | changes))
+
+
+def three_classes(**changes):
+    fields = {
+        "queries": [2, 1],
+        "labels": [2, 0],
+        "classes": [10, 20, 30],
+        "n_teachers": 9,
+        "sigma": 1.5,
+        "noisy_counts": [[0, 1, 8], [7, 3, -1]],
+    }
+    return ReleasedLabels(**(fields | changes))
+
+
+def labels_only():
+    return binary(sigma=None, noisy_counts=None)
+
+
+RELEASES = [binary, three_classes, labels_only]
+
+
+@pytest.mark.parametrize("make", RELEASES)
+def test_json_gives_back_an_equal_release(make):
+    released = make()
+    assert ReleasedLabels.from_json(json.loads(json.dumps(released.to_json()))) == released
+
+
+@pytest.mark.parametrize("make", RELEASES)
+@pytest.mark.parametrize(
+    "copier", [copy.copy, copy.deepcopy, lambda released: pickle.loads(pickle.dumps(released))]
+)
+def test_copies_are_equal_and_stay_read_only(make, copier):
+    copied = copier(make())
+    assert copied == make()
+    assert not copied.labels.flags.writeable
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_json_round_trip_of_any_release(data):
+    classes = data.draw(st.lists(st.one_of(st.text(), st.integers()), min_size=2, max_size=4, unique=True))
+    n = data.draw(st.integers(0, 4))
+    whole = st.integers(-(2**62), 2**62)
+    counts = data.draw(st.none() | st.lists(whole, min_size=n * len(classes), max_size=n * len(classes)))
+    released = ReleasedLabels(
+        queries=data.draw(st.lists(st.integers(0, 2**62), min_size=n, max_size=n)),
+        labels=data.draw(st.lists(st.integers(-1, len(classes) - 1), min_size=n, max_size=n)),
+        classes=tuple(classes),
+        n_teachers=data.draw(st.integers(1, 10**6)),
+        sigma=None if counts is None else data.draw(st.floats(1e-3, 1e9)),
+        noisy_counts=None if counts is None else np.array(counts, dtype=np.int64).reshape(n, len(classes)),
+    )
+    if counts == [] and len(classes) == 2:
+        return  # an empty binary release does not remember which of its two shapes it had
+    assert ReleasedLabels.from_json(json.loads(json.dumps(released.to_json()))) == released
+
+
+def test_properties_tell_what_was_answered():
+    released = binary()
+    assert released.n_classes == 2
+    assert released.answered.tolist() == [True, False, True]
+    assert released.label_values.tolist() == [">50K", "<=50K"]
+    assert three_classes().label_values.tolist() == [30, 10]
+
+
+def test_classes_of_mixed_type_keep_their_types():
+    released = binary(classes=(0, "other"))
+    assert released.class_values.dtype == object
+    assert released.label_values.tolist() == ["other", 0]
+
+
+def test_numpy_class_values_become_python_scalars():
+    released = binary(classes=np.array([0, 1]))
+    assert [type(value) for value in released.classes] == [int, int]
+
+
+def test_arrays_are_copied_and_read_only():
+    labels = np.array([1, -1, 0])
+    released = binary(labels=labels)
+    labels[0] = 0
+    assert released.labels[0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        released.noisy_counts[0] = 3
+
+
+def test_certificate_is_a_copy():
+    certificate = {"events": [1]}
+    released = binary(certificate=certificate)
+    certificate["events"].append(2)
+    released.to_json()["certificate"]["events"].append(3)
+    assert released.certificate == {"events": [1]}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labels": [0, -1, 0]},
+        {"queries": [3, 0, 8]},
+        {"classes": (0, 1)},
+        {"n_teachers": 251},
+        {"sigma": 21.0},
+        {"noisy_counts": [260, 120, -5]},
+        {"certificate": {}},
+    ],
+)
+def test_releases_differ_when_a_field_does(changes):
+    assert binary() != binary(**changes)
+    assert binary(**changes) == binary(**changes)
+
+
+def test_equal_numbers_of_another_type_are_another_class():
+    assert binary(classes=(0, 1)) != binary(classes=(False, True))
+    assert binary() != "a release"
+
+
+@pytest.mark.parametrize(
+    ("changes", "mend"),
+    [
+        ({"labels": [1, 0]}, "same length"),
+        ({"labels": [1, 2, 0]}, "between -1"),
+        ({"labels": [1, -2, 0]}, "between -1"),
+        ({"labels": [1.0, 0.0, 0.0]}, "whole numbers"),
+        ({"queries": [[3], [0], [7]]}, "one-dimensional"),
+        ({"queries": [3, 0, -7]}, "count from 0"),
+        ({"classes": ("a",)}, "two or more"),
+        ({"classes": ("a", "a")}, "each class once"),
+        ({"classes": (0, float("nan"))}, "a class is"),
+        ({"classes": (0, None)}, "a class is"),
+        ({"sigma": None}, "belong together"),
+        ({"noisy_counts": None}, "belong together"),
+        ({"noisy_counts": [1, 2]}, "must be"),
+        ({"noisy_counts": [[1], [2], [3]]}, "must be"),
+        ({"certificate": None}, "dict"),
+        ({"certificate": {"epsilon": float("inf")}}, "JSON"),
+        ({"certificate": {"noise": object()}}, "JSON"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, mend):
+    with pytest.raises(DataError, match=mend):
+        binary(**changes)
+
+
+def test_one_column_of_counts_is_for_two_classes_only():
+    with pytest.raises(DataError, match="must be"):
+        three_classes(noisy_counts=[1, 2])
+    assert binary(noisy_counts=[[1, 2], [3, 4], [5, 6]]).noisy_counts.shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"n_teachers": 0}, {"n_teachers": True}, {"sigma": 0.0}, {"sigma": float("nan")}]
+)
+def test_parameters_out_of_range_are_refused(changes):
+    with pytest.raises(ParameterError):
+        binary(**changes)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda document: document.pop("labels"),
+        lambda document: document.update(extra=1),
+        lambda document: document.update(format="other"),
+        lambda document: document.update(version=2),
+    ],
+)
+def test_another_document_is_refused(damage):
+    document = binary().to_json()
+    damage(document)
+    with pytest.raises(DataError, match="document"):
+        ReleasedLabels.from_json(document)
+
+
+def test_repr_says_what_it_is_in_one_line():
+    assert repr(binary()) == (
+        "ReleasedLabels(3 queries, 2 answered, 2 classes, 250 teachers, noisy counts, sigma=20.5)"
+    )
+    assert "labels)" in repr(labels_only())
