@@ -1,0 +1,231 @@
+"""From a table to a matrix, by a rule that knows public data alone.
+
+A `Schema` says for every feature column whether it is numeric or categorical and holds what its encoding
+needs: medians, scales and categories, taken from the public table or declared by the user, never from private
+rows. Each row is encoded by itself, so a private row touches no other row.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.datasets.columns import Column, IgnoredColumn, declared_column, inferred_column
+from secretballot.datasets.tables import check_columns, frame_of, memory_bytes
+from secretballot.exceptions import DataError
+
+__all__ = ["Encoding", "Schema"]
+
+FORMAT = "secretballot/schema"
+VERSION = 1
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """A table as a matrix, and the cells that were no numbers where numbers were due.
+
+    Attributes
+    ----------
+    matrix : ndarray of float, shape (n_rows, n_features)
+    unreadable : dict of str to ndarray
+        For each numeric column with such cells, the rows; they were encoded as missing.
+    """
+
+    matrix: FloatArray
+    unreadable: dict[str, NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table and their encoding, fixed by public knowledge.
+
+    Parameters
+    ----------
+    columns : tuple of columns
+        In the order in which they are encoded.
+    classes : tuple or None
+        Classes of the target, where the user's schema file declares them.
+    source : str
+        Where the columns were taken from, for messages.
+    """
+
+    columns: tuple[Column, ...]
+    classes: tuple[Any, ...] | None = None
+    source: str = "the public file"
+
+    @classmethod
+    def infer(cls, public: Any, *, ignore: Sequence[str] = ()) -> "Schema":
+        """Take column types, medians, scales and categories from a public table.
+
+        Parameters
+        ----------
+        public : DataFrame, shape (n_rows, n_columns)
+            Public rows, pandas or polars; cells may be typed or text.
+        ignore : sequence of str
+            Columns that are no features (target, unit), whether there or not.
+
+        Raises
+        ------
+        DataError
+            If no column is left that could be a feature.
+        """
+        frame = frame_of(public, role="public table")
+        columns = tuple(
+            inferred_column(name, frame[name]) for name in frame.columns if name not in set(ignore)
+        )
+        return cls(columns)._with_features()
+
+    @classmethod
+    def from_json(
+        cls, declared: Mapping[str, Any], *, public: Any = None, ignore: Sequence[str] = ()
+    ) -> "Schema":
+        """Build a schema from its JSON form; what the JSON leaves open is taken from the public table.
+
+        Parameters
+        ----------
+        declared : mapping
+            ``{"columns": {name: spec, ...}, "classes": [...]}``. A `spec` is "numeric", "categorical",
+            "ignored", a list of categories, or an object as `to_json` writes it; any part but `kind` may be
+            left out.
+        public : DataFrame, optional
+            Public table for the parts left out.
+        ignore : sequence of str
+            Declared columns to leave out.
+
+        Raises
+        ------
+        DataError
+            If the JSON is no schema, or leaves open what no public table is there to say.
+        """
+        _check_header(declared)
+        frame = None if public is None else frame_of(public, role="public table")
+        columns = tuple(
+            declared_column(name, spec, frame)
+            for name, spec in declared["columns"].items()
+            if name not in set(ignore)
+        )
+        classes = declared.get("classes")
+        return cls(columns, None if classes is None else tuple(classes), "the schema")._with_features()
+
+    @classmethod
+    def read(
+        cls, path: str | os.PathLike[str], *, public: Any = None, ignore: Sequence[str] = ()
+    ) -> "Schema":
+        """Read a schema file; see `from_json`.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read or is no schema.
+        """
+        try:
+            declared = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise DataError(f"The schema file {str(path)!r} cannot be read ({error.strerror}).") from None
+        except ValueError:
+            raise DataError(f"The schema file {str(path)!r} is no JSON text in UTF-8; mend it.") from None
+        return cls.from_json(declared, public=public, ignore=ignore)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that become features."""
+        return tuple(column.name for column in self.columns if column.feature_names)
+
+    @property
+    def ignored(self) -> dict[str, str]:
+        """Names of the columns that are no features, with the reason."""
+        return {column.name: column.reason for column in self.columns if isinstance(column, IgnoredColumn)}
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of the encoded matrix."""
+        return tuple(name for column in self.columns for name in column.feature_names)
+
+    def encode(self, table: Any, *, role: str = "table") -> FloatArray:
+        """Return a table as a matrix, shape (n_rows, n_features); see `encoding`."""
+        return self.encoding(table, role=role).matrix
+
+    def encoding(self, table: Any, *, role: str = "table") -> Encoding:
+        """Encode a table row by row.
+
+        Numbers: public median where missing, centred and scaled. Categories: one-hot, unseen and missing ones
+        in "other". The width depends on the schema alone. Columns that the schema does not know are left out;
+        `tables.check_columns` refuses them where that matters.
+
+        Parameters
+        ----------
+        table : DataFrame, shape (n_rows, n_columns)
+            Pandas or polars.
+        role : str
+            What a message calls the table.
+
+        Returns
+        -------
+        Encoding
+
+        Raises
+        ------
+        DataError
+            If a feature column is missing, or the matrix would not fit in memory.
+        """
+        frame = frame_of(table, role=role)
+        check_columns(frame, self.names, role=role, source=self.source, extra_allowed=True)
+        matrix = self._empty_matrix(len(frame), role)
+        unreadable, start = {}, 0
+        for column in self.columns:
+            stop = start + len(column.feature_names)
+            if stop > start:
+                rows = column.encode(frame[column.name], matrix[:, start:stop])
+                if rows.size:
+                    unreadable[column.name] = rows
+            start = stop
+        return Encoding(matrix, unreadable)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schema as JSON, complete: `from_json` needs no public table to read it."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "columns": {column.name: column.to_json() for column in self.columns},
+            **({} if self.classes is None else {"classes": list(self.classes)}),
+        }
+
+    def _with_features(self) -> "Schema":
+        if not self.names:
+            why = "".join(f"; {name!r}: {reason}" for name, reason in list(self.ignored.items())[:3])
+            raise DataError(f"{self.source.capitalize()} has no column that could be a feature{why}.")
+        return self
+
+    def _empty_matrix(self, n_rows: int, role: str) -> FloatArray:
+        width = len(self.feature_names)
+        size = 8 * n_rows * width
+        if size > memory_bytes():
+            raise DataError(
+                f"The {role} would be a matrix of {n_rows} x {width} numbers ({size:,} bytes), more than "
+                "this machine's memory; give fewer rows, or declare wide columns as ignored in a schema."
+            )
+        return np.empty((n_rows, width), dtype=np.float64)
+
+
+def _check_header(declared: object) -> None:
+    if not isinstance(declared, Mapping) or not isinstance(declared.get("columns"), Mapping):
+        raise DataError('A schema is a JSON object with "columns": {name: kind}; this one is not.')
+    if declared.get("format", FORMAT) != FORMAT:
+        raise DataError(
+            f"The schema says it has the format {declared['format']!r}; it must be {FORMAT!r} or say nothing."
+        )
+    if declared.get("version", VERSION) != VERSION:
+        raise DataError(
+            f"The schema has version {declared['version']!r} and this program reads version {VERSION}; "
+            "use the program that wrote it, or a newer one."
+        )
+    classes = declared.get("classes")
+    if classes is not None and not (isinstance(classes, list) and len(classes) >= 2):
+        raise DataError('"classes" of a schema is a list of at least two classes; this one is not.')

@@ -1,0 +1,358 @@
+"""Tables as they lie on disk or in memory, the columns they must share, and the two columns with a duty.
+
+Files are read as text, cell by cell: no type is ever guessed from a private file. Messages name columns,
+counts and row numbers, never a cell. Rows are counted from 0, without the header, as in the released labels.
+"""
+
+import contextlib
+import csv
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from secretballot.datasets.cells import is_missing, texts_of, whole
+from secretballot.exceptions import DataError
+
+__all__ = [
+    "check_columns",
+    "class_indices",
+    "frame_of",
+    "memory_bytes",
+    "name_columns",
+    "name_rows",
+    "read_table",
+    "unit_ids",
+]
+
+DELIMITERS = (",", ";", "\t", "|")
+_BLOCK_ROWS = 8192
+_NAMED_AT_MOST = 10
+#: A table as Python text takes up to this many times its size on disk.
+_GROWTH = 3
+
+
+def name_rows(rows: Iterable[int]) -> str:
+    """Return a phrase that names rows, the first ten by number."""
+    numbers = sorted(int(row) for row in rows)
+    shown = ", ".join(str(number) for number in numbers[:_NAMED_AT_MOST])
+    rest = len(numbers) - _NAMED_AT_MOST
+    return f"{'row' if len(numbers) == 1 else 'rows'} {shown}" + (f" and {rest} more" if rest > 0 else "")
+
+
+def name_columns(names: Sequence[str]) -> str:
+    """Return a phrase that names columns, the first ten by name."""
+    shown = ", ".join(repr(name) for name in names[:_NAMED_AT_MOST])
+    rest = len(names) - _NAMED_AT_MOST
+    return f"{'column' if len(names) == 1 else 'columns'} {shown}" + (f" and {rest} more" if rest > 0 else "")
+
+
+def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFrame:
+    """Read a CSV or Parquet file.
+
+    A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter (comma,
+    semicolon, tab or bar) is the one that gives the header most fields; a byte order mark, quoted fields and
+    space around fields are accepted.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    role : str
+        What the messages call it, "private file" say.
+
+    Returns
+    -------
+    pandas.DataFrame, shape (n_rows, n_columns)
+        Texts (CSV) or typed cells (Parquet), index 0, 1, ...
+
+    Raises
+    ------
+    DataError
+        If the path is no readable, non-empty table; the message holds no cell of it.
+    """
+    path = Path(path)
+    where = f"The {role} {str(path)!r}"
+    start = _first_bytes(path, where)
+    frame = _read_parquet(path, where) if start[:4] == b"PAR1" else _read_csv(path, where, start)
+    _check_names([str(name) for name in frame.columns], where)
+    if frame.shape[0] == 0:
+        raise DataError(f"{where} has a header but no rows; give a file with at least one.")
+    return frame
+
+
+def check_columns(
+    frame: pd.DataFrame,
+    expected: Sequence[str],
+    *,
+    role: str,
+    source: str = "the public file",
+    aside: Iterable[str] = (),
+    extra_allowed: bool = False,
+) -> None:
+    """Refuse a table whose columns are not the expected ones.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table.
+    expected : sequence of str
+        Names of the feature columns, in any order.
+    role : str
+        What the message calls the table.
+    source : str
+        Where the expectation comes from.
+    aside : iterable of str
+        Columns that may be there and are no features: target, unit, ignored ones.
+    extra_allowed : bool
+        Whether further columns are left out in silence.
+
+    Raises
+    ------
+    DataError
+        If columns are missing or extra. Extra names are shown only where nothing is missing: in a file
+        without a header the "names" are the cells of its first record.
+    """
+    found = [str(name) for name in frame.columns]
+    missing = [name for name in expected if name not in set(found)]
+    extra = [name for name in found if name not in {*expected, *aside}]
+    if missing and len(missing) == len(expected):
+        raise DataError(
+            f"The {role} has none of the {len(expected)} feature columns of {source}; "
+            "check that its first line is a header with the same names."
+        )
+    if missing:
+        also = f" (and has {len(extra)} that {source} lacks)" if extra else ""
+        raise DataError(
+            f"The {role} lacks {name_columns(missing)} of {source}{also}; "
+            "give both files the same feature columns, or leave columns out of both with --drop."
+        )
+    if extra and not extra_allowed:
+        raise DataError(
+            f"The {role} has {name_columns(extra)} that {source} lacks; "
+            "give both files the same feature columns, or leave columns out with --drop."
+        )
+
+
+def class_indices(
+    frame: pd.DataFrame, target: str, classes: Sequence[object], *, role: str
+) -> NDArray[np.int64]:
+    """Return the class of every row as an index into the declared classes.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, shape (n_rows, n_columns)
+        The table.
+    target : str
+        Column that holds the class.
+    classes : sequence, shape (n_classes,)
+        Declared classes; a cell is of the class whose text it carries ("1" and "1.0" are one text).
+    role : str
+        What the messages call the table.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_rows,)
+
+    Raises
+    ------
+    DataError
+        If the column is absent, or a row has no class or none of the declared; rows are named, labels not.
+    """
+    if target not in frame.columns:
+        raise DataError(f"The {role} has no column {target!r}; name its label column with --target.")
+    codes, distinct = pd.factorize(texts_of(frame[target]))
+    empty = np.array([is_missing(text) for text in distinct], dtype=bool)
+    places = {whole(str(name)): place for place, name in enumerate(classes)}
+    index = np.array([places.get(text, -1) for text in distinct], dtype=np.int64)
+    rows = np.flatnonzero((empty & (index < 0))[codes])
+    if rows.size:
+        raise DataError(
+            f"The {role} has {rows.size} rows without a label in column {target!r} ({name_rows(rows)}); "
+            "label them or take them out."
+        )
+    rows = np.flatnonzero((index < 0)[codes])
+    if rows.size:
+        raise DataError(
+            f"The {role} has {rows.size} rows whose label in column {target!r} is none of the {len(places)} "
+            f"declared classes ({name_rows(rows)}); declare every class with --classes, or take the rows out."
+        )
+    return np.asarray(index[codes], dtype=np.int64)
+
+
+def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> NDArray[np.object_]:
+    """Return the unit (person, household, account) every row belongs to, as text.
+
+    Raises
+    ------
+    DataError
+        If the column is absent or a row names no unit.
+    """
+    if column not in frame.columns:
+        raise DataError(f"The {role} has no column {column!r}; name the column of unit ids with --unit.")
+    ids = texts_of(frame[column])
+    rows = np.flatnonzero([is_missing(text) for text in ids])
+    if rows.size:
+        raise DataError(
+            f"The {role} has {rows.size} rows without a unit in column {column!r} ({name_rows(rows)}); "
+            "give every row the id of its unit, or take the rows out."
+        )
+    return ids
+
+
+def _first_bytes(path: Path, where: str) -> bytes:
+    """Return the first bytes of a file that can be a table, or say why it cannot."""
+    problem, start = "", b""
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            problem = "is a directory; give a CSV or Parquet file."
+        elif not stat.S_ISREG(status.st_mode):
+            problem = "is no regular file; give a CSV or Parquet file."
+        elif status.st_size == 0:
+            problem = "is empty; give a table with a header and at least one row."
+        elif status.st_size * _GROWTH > memory_bytes():
+            problem = f"is too large for this machine's memory ({status.st_size:,} bytes); give a part of it."
+        else:
+            with path.open("rb") as file:
+                start = file.read(65536)
+    except FileNotFoundError:
+        problem = "does not exist; check the path."
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
+    if problem:
+        raise DataError(f"{where} {problem}")
+    return start
+
+
+def memory_bytes() -> int:
+    """Return the size of this machine's memory in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _read_parquet(path: Path, where: str) -> pd.DataFrame:
+    try:
+        from pyarrow import parquet, types
+    except ImportError:
+        parquet = None
+    if parquet is None:
+        raise DataError(
+            f"{where} is Parquet, which needs pyarrow; install it with: pip install 'secretballot[parquet]'."
+        )
+    # The file's cells must not ride on an exception's context, hence no raise inside the except.
+    table = None
+    with contextlib.suppress(OSError, ValueError, NotImplementedError):
+        table = parquet.read_table(path)
+    if table is None:
+        raise DataError(f"{where} begins like Parquet but cannot be read as such; write it anew.")
+    nested = [field.name for field in table.schema if types.is_nested(field.type)]
+    if nested:
+        raise DataError(f"{where} has nested cells in {name_columns(nested)}; flatten them or take them out.")
+    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+    return frame_of(frame)
+
+
+def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
+    if b"\0" in start:
+        raise DataError(f"{where} is binary; give CSV text in UTF-8, or Parquet.")
+    problem = ""
+    try:
+        delimiter = _delimiter(path)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return _assemble(csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True), where)
+    except UnicodeDecodeError:
+        problem = "is not text in UTF-8; save it in that encoding."
+    except csv.Error:
+        problem = (
+            "is no well-formed CSV; look for a misplaced quotation mark or a field over 131072 characters."
+        )
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})."
+    raise DataError(f"{where} {problem}")
+
+
+def _delimiter(path: Path) -> str:
+    """Return the delimiter that gives the header most fields; only the header is looked at."""
+    counts = []
+    for delimiter in DELIMITERS:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = next(_records(csv.reader(file, delimiter=delimiter, skipinitialspace=True)), [])
+        counts.append(len(header))
+    return DELIMITERS[counts.index(max(counts))]
+
+
+def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Yield the records of a file without its blank lines."""
+    return (record for record in reader if record)
+
+
+def _assemble(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
+    header = [name.strip() for name in next(_records(reader), [])]
+    _check_names(header, where)
+    # In a table of one column a blank line is a record with nothing in it.
+    records = _records(reader) if len(header) > 1 else (record or [""] for record in reader)
+    blocks: list[list[NDArray[np.object_]]] = [[] for _ in header]
+    done = 0
+    while block := list(islice(records, _BLOCK_ROWS)):
+        odd = [done + row for row, record in enumerate(block) if len(record) != len(header)]
+        if odd:
+            raise DataError(
+                f"{where} has a header of {len(header)} fields but another number in {name_rows(odd)}; "
+                "quote fields that contain the delimiter, or mend the rows."
+            )
+        for parts, cells in zip(blocks, zip(*block, strict=True), strict=True):
+            parts.append(_compact(cells))
+        done += len(block)
+    empty = np.empty(0, dtype=object)
+    columns = {name: np.concatenate([empty, *parts]) for name, parts in zip(header, blocks, strict=True)}
+    return pd.DataFrame(columns, dtype=object)
+
+
+def _compact(cells: Sequence[str]) -> NDArray[np.object_]:
+    """Return stripped cells as an array in which equal texts are one object."""
+    known: dict[str, str] = {}
+    array = np.empty(len(cells), dtype=object)
+    array[:] = [known.setdefault(cell, cell) for cell in map(str.strip, cells)]
+    return array
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    """Refuse a header with nameless or repeated columns; by position, since a "name" may be a cell."""
+    blank = [place + 1 for place, name in enumerate(names) if not name.strip()]
+    if blank or not names:
+        places = ", ".join(map(str, blank[:_NAMED_AT_MOST])) or "none"
+        raise DataError(
+            f"{where} has columns without a name in its header (column number {places}); "
+            "name every column in the first line, or write the file without its row index."
+        )
+    twice = [place + 1 for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise DataError(
+            f"{where} has a column name twice in its header (column number "
+            f"{', '.join(map(str, twice[:_NAMED_AT_MOST]))}); give every column a name of its own."
+        )
+
+
+def frame_of(table: Any, *, role: str = "table") -> pd.DataFrame:
+    """Return a pandas frame with text names and a fresh index from a pandas or polars frame.
+
+    Raises
+    ------
+    DataError
+        If the object is no frame.
+    """
+    if not isinstance(table, pd.DataFrame):
+        if not hasattr(table, "to_pandas"):
+            raise DataError(
+                f"The {role} is a {type(table).__name__}; give a pandas or polars frame or a path."
+            )
+        table = table.to_pandas()
+    frame: pd.DataFrame = table.reset_index(drop=True)
+    frame.columns = [str(name).strip() for name in frame.columns]
+    return frame
