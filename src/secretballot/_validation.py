@@ -6,7 +6,14 @@ import operator
 
 from secretballot.exceptions import ParameterError
 
-__all__ = ["check_choice", "check_count", "check_delta", "check_finite", "check_positive", "check_probability"]
+__all__ = [
+    "check_choice",
+    "check_count",
+    "check_delta",
+    "check_finite",
+    "check_positive",
+    "check_probability",
+]
 
 
 def _as_float(name: str, value: object) -> float:

@@ -1,0 +1,62 @@
+"""Events as data, certified prices, their inverses, and filters. Everything rounds upward."""
+
+from secretballot.privacy.accounting.budget import Price, PrivacyBudget
+from secretballot.privacy.accounting.calibration import (
+    calibrate_gaussian,
+    calibrate_label_gaussian,
+    calibrate_pure,
+    calibrate_sparse_vector,
+    needed_distance,
+)
+from secretballot.privacy.accounting.events import (
+    Event,
+    GaussianEvent,
+    LabelGaussianEvent,
+    PureEvent,
+    SparseVectorEvent,
+    StabilityEvent,
+    event_from_json,
+)
+from secretballot.privacy.accounting.filters import (
+    COMPOSITIONS,
+    BasicFilter,
+    Filter,
+    Grant,
+    RenyiFilter,
+    filter_for,
+)
+from secretballot.privacy.accounting.pricing import (
+    delta_upper,
+    epsilon_upper,
+    failure_probability,
+    price,
+    renyi_divergence,
+)
+
+__all__ = [
+    "COMPOSITIONS",
+    "BasicFilter",
+    "Event",
+    "Filter",
+    "GaussianEvent",
+    "Grant",
+    "LabelGaussianEvent",
+    "Price",
+    "PrivacyBudget",
+    "PureEvent",
+    "RenyiFilter",
+    "SparseVectorEvent",
+    "StabilityEvent",
+    "calibrate_gaussian",
+    "calibrate_label_gaussian",
+    "calibrate_pure",
+    "calibrate_sparse_vector",
+    "delta_upper",
+    "epsilon_upper",
+    "event_from_json",
+    "failure_probability",
+    "filter_for",
+    "needed_distance",
+    "price",
+    "renyi_divergence",
+]

@@ -1,0 +1,57 @@
+"""A budget, and the price at which something is bought."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from secretballot._validation import check_delta, check_positive
+
+__all__ = ["Price", "PrivacyBudget"]
+
+
+@dataclass(frozen=True)
+class PrivacyBudget:
+    """An (epsilon, delta) differential-privacy promise, as a limit.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bound on the privacy loss, in nats; positive and finite.
+    delta : float
+        Probability mass that may exceed the bound; at least 0 and less than 1.
+
+    Raises
+    ------
+    ParameterError
+        If either is out of range or nan.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", check_delta("delta", self.delta))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the two numbers under their names."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a list of events costs: (epsilon, delta), and how that was computed.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The pair; one was asked, the other is rounded up.
+    method : str
+        Name of the certified route that gave the smallest figure.
+    source : str
+        Theorem behind the route.
+    """
+
+    epsilon: float
+    delta: float
+    method: str
+    source: str

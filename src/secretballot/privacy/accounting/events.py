@@ -1,0 +1,209 @@
+"""Events as data: what was drawn, in the parameters of the mechanism that drew it.
+
+An event holds public parameters only, serialises to JSON under a name and a version, and knows no price: the rooms
+beside this one read it. Every event speaks about one teacher's change of vote (see `ensemble.partition` for why one
+unit touches one teacher).
+"""
+
+import math
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from secretballot._validation import check_count, check_positive
+from secretballot.exceptions import ParameterError
+
+__all__ = [
+    "Event",
+    "GaussianEvent",
+    "LabelGaussianEvent",
+    "PureEvent",
+    "SparseVectorEvent",
+    "StabilityEvent",
+    "event_from_json",
+]
+
+MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
+
+
+def _count(name: str, value: object) -> int:
+    number = check_count(name, value)
+    if not number <= MAX_COUNT:
+        raise ParameterError(f"{name} is {number}; it must be at most {MAX_COUNT}.")
+    return number
+
+
+@dataclass(frozen=True)
+class Event(ABC):
+    """Base of all events."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event as a JSON object with its name and version."""
+        return {"event": self.name, "version": self.version, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class GaussianEvent(Event):
+    """Integers released with discrete Gaussian noise.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the discrete Gaussian, P(x) proportional to exp(-x^2 / (2 sigma^2)), in votes.
+    shifts : int
+        Number of released integers that one teacher can move, by one vote each: one per binary query, two per
+        histogram of more than two classes.
+    """
+
+    sigma: float
+    shifts: int
+    name: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+        object.__setattr__(self, "shifts", _count("shifts", self.shifts))
+
+
+@dataclass(frozen=True)
+class LabelGaussianEvent(Event):
+    """Binary labels released alone: 1 if 2 * (count + discrete Gaussian noise) >= K.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise, in votes.
+    queries : int
+        Number of labels, adaptively asked.
+    n_teachers : int or None
+        Number K of teachers; None prices the event for every K at once.
+    """
+
+    sigma: float
+    queries: int
+    n_teachers: int | None = None
+    name: ClassVar[str] = "label-gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+        object.__setattr__(self, "queries", _count("queries", self.queries))
+        if self.n_teachers is not None:
+            object.__setattr__(self, "n_teachers", _count("n_teachers", self.n_teachers))
+
+
+@dataclass(frozen=True)
+class PureEvent(Event):
+    """Parts that are epsilon-DP each, adaptively composed.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure privacy loss of one part, in nats.
+    count : int
+        Number of parts.
+    """
+
+    epsilon: float
+    count: int
+    name: ClassVar[str] = "pure"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "count", _count("count", self.count))
+
+
+@dataclass(frozen=True)
+class StabilityEvent(Event):
+    """Distance-to-instability tests: the value itself where dist + discrete Laplace noise > threshold.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the discrete Laplace noise, P(x) proportional to exp(-|x| / scale), in votes.
+    threshold : int
+        The noisy distance must exceed it, in votes; at least 0.
+    count : int
+        Number of tests, adaptively chosen.
+    """
+
+    scale: float
+    threshold: int
+    count: int
+    name: ClassVar[str] = "stability"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+        object.__setattr__(self, "threshold", check_count("threshold", self.threshold, minimum=0))
+        object.__setattr__(self, "count", _count("count", self.count))
+
+
+@dataclass(frozen=True)
+class SparseVectorEvent(Event):
+    """A stream of distance-to-instability tests under the sparse vector, stopped at the T-th abstention.
+
+    Parameters
+    ----------
+    threshold_scale, query_scale : float
+        Scales of the discrete Laplace noise on the threshold and on every query's distance, in votes.
+    threshold : int
+        Public threshold w, in votes; at least 0. A query is answered if dist + noise > w + threshold noise.
+    max_unstable : int
+        Number T of abstentions at which the stream stops.
+    refresh : bool
+        True: fresh threshold noise after each abstention. False: threshold noise drawn once.
+    """
+
+    threshold_scale: float
+    query_scale: float
+    threshold: int
+    max_unstable: int
+    refresh: bool
+    name: ClassVar[str] = "sparse-vector"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "threshold_scale", check_positive("threshold_scale", self.threshold_scale))
+        object.__setattr__(self, "query_scale", check_positive("query_scale", self.query_scale))
+        object.__setattr__(self, "threshold", check_count("threshold", self.threshold, minimum=0))
+        object.__setattr__(self, "max_unstable", _count("max_unstable", self.max_unstable))
+        if not isinstance(self.refresh, bool):
+            raise ParameterError(f"refresh is {self.refresh!r}; it must be true or false.")
+
+
+_KINDS: dict[str, type[Event]] = {
+    kind.name: kind for kind in (GaussianEvent, LabelGaussianEvent, PureEvent, StabilityEvent, SparseVectorEvent)
+}
+
+
+def event_from_json(data: Mapping[str, Any]) -> Event:
+    """Rebuild an event from the object that `Event.to_json` made.
+
+    Raises
+    ------
+    ParameterError
+        If the name or the version is unknown, a field is missing, extra or out of range.
+    """
+    if not isinstance(data, Mapping):
+        raise ParameterError("An event must be a JSON object with the fields 'event' and 'version'.")
+    fields = dict(data)
+    name, version = fields.pop("event", None), fields.pop("version", None)
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise ParameterError(f"Event {name!r} is unknown; the known ones are {', '.join(sorted(_KINDS))}.")
+    if isinstance(version, bool) or version != kind.version:
+        raise ParameterError(
+            f"Event {name!r} has version {version!r}; this program reads {kind.version}. Update secretballot."
+        )
+    wanted = set(kind.__dataclass_fields__)
+    if set(fields) != wanted:
+        raise ParameterError(f"Event {name!r} has fields {sorted(fields)}; it needs exactly {sorted(wanted)}.")
+    _refuse_text_numbers(name, fields)
+    return kind(**fields)
+
+
+def _refuse_text_numbers(name: object, fields: Mapping[str, Any]) -> None:
+    for field, value in fields.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ParameterError(f"Field {field!r} of event {name!r} is {value!r}; it must be finite.")

@@ -1,0 +1,144 @@
+"""Filters: what may still be bought when parameters are chosen after seeing earlier releases.
+
+Each release is a grant: a list of events, fixed before it started, bought at an (epsilon, delta) it
+was checked to fit.
+Which grant comes next may depend on everything released before; that is what a filter allows and a plain price does not.
+
+- basic: the grants' epsilons and deltas add up (Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.2). Within a grant the
+  tightest price counts, so this is the choice where one or a few releases use the budget.
+- renyi: Renyi divergences of one order, fixed when the ledger is made, add up (Feldman and Zrnic 2021, Theorem 3.1).
+  The choice for many releases.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from secretballot._validation import check_choice, check_positive
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting.budget import PrivacyBudget
+from secretballot.privacy.accounting.events import Event
+from secretballot.privacy.accounting.pricing import failure_probability, renyi_divergence
+from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
+from secretballot.privacy.accounting.rounding import round_up
+
+__all__ = ["COMPOSITIONS", "BasicFilter", "Filter", "Grant", "RenyiFilter", "filter_for"]
+
+COMPOSITIONS = ("basic", "renyi")
+FAILURE_SHARE = 0.1  # of delta, kept for events that can fail outright; fixed beforehand, as a filter must
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One release: its events, and the (epsilon, delta) it was bought at."""
+
+    events: tuple[Event, ...]
+    epsilon: float
+    delta: float
+
+
+class Filter(ABC):
+    """Admits grants one by one; the whole sequence stays within the budget, however each grant was chosen."""
+
+    order: float | None = None
+
+    def __init__(self, budget: PrivacyBudget) -> None:
+        self.budget = budget
+
+    @abstractmethod
+    def admits(self, spent: Sequence[Grant], new: Grant) -> bool:
+        """Return whether `new` may follow `spent`."""
+
+    @abstractmethod
+    def spent(self, grants: Sequence[Grant]) -> tuple[float, float]:
+        """Return the (epsilon, delta) to show for `grants`, rounded up."""
+
+
+class BasicFilter(Filter):
+    """Sum of epsilons, sum of deltas; as decimal fractions, so that ten times 0.1 is 1."""
+
+    def admits(self, spent: Sequence[Grant], new: Grant) -> bool:
+        """Return whether both sums, with `new`, stay within the budget."""
+        epsilon, delta = self._sums([*spent, new])
+        return epsilon <= _decimal(self.budget.epsilon) and delta <= _decimal(self.budget.delta)
+
+    def spent(self, grants: Sequence[Grant]) -> tuple[float, float]:
+        """Return both sums, as floats not below the exact ones beyond their last digit."""
+        epsilon, delta = self._sums(grants)
+        return float(epsilon), float(delta)
+
+    @staticmethod
+    def _sums(grants: Sequence[Grant]) -> tuple[Fraction, Fraction]:
+        return (
+            sum((_decimal(g.epsilon) for g in grants), Fraction(0)),
+            sum((_decimal(g.delta) for g in grants), Fraction(0)),
+        )
+
+
+def _decimal(value: float) -> Fraction:
+    # a promise is written in decimals: 0.1 means one tenth, not the float nearest to it
+    return Fraction(repr(value))
+
+
+class RenyiFilter(Filter):
+    """Sum of Renyi divergences of one order, and sum of failure probabilities, each within its own limit."""
+
+    order: float
+
+    def __init__(self, budget: PrivacyBudget, order: float) -> None:
+        super().__init__(budget)
+        if not check_positive("order", order) > 1:
+            raise ParameterError(f"order is {order}; a Renyi filter needs an order above 1.")
+        if not budget.delta > 0:
+            raise ParameterError("delta is 0; a Renyi filter needs a delta above 0. Choose the basic composition.")
+        self.order = order
+        self.failure_limit = FAILURE_SHARE * budget.delta
+        # the divergence at which the conversion at this one order just keeps the promise
+        spare = renyi_epsilon(lambda _: 0.0, (1 - FAILURE_SHARE) * budget.delta, [order])
+        self.divergence_limit = budget.epsilon - spare * (1 + 1e-10)
+        if not self.divergence_limit > 0:
+            raise ParameterError(f"order {order} leaves nothing of epsilon {budget.epsilon}; use a larger order.")
+
+    def admits(self, spent: Sequence[Grant], new: Grant) -> bool:
+        """Return whether both sums, with `new`, stay within their limits."""
+        divergence, failure = self._sums([*spent, new])
+        return round_up(divergence) <= self.divergence_limit and round_up(failure) <= self.failure_limit
+
+    def spent(self, grants: Sequence[Grant]) -> tuple[float, float]:
+        """Return the budget's epsilon and delta in the shares of the limits that are used."""
+        divergence, failure = self._sums(grants)
+        if not grants:
+            return 0.0, 0.0
+        share = divergence / self.divergence_limit
+        used = (1 - FAILURE_SHARE) * self.budget.delta + failure
+        return round_up(share * self.budget.epsilon), min(round_up(used), self.budget.delta)
+
+    def _sums(self, grants: Sequence[Grant]) -> tuple[float, float]:
+        events = [event for grant in grants for event in grant.events]
+        return (
+            math.fsum(renyi_divergence(event, self.order) for event in events),
+            math.fsum(failure_probability(event) for event in events),
+        )
+
+
+def filter_for(composition: str, budget: PrivacyBudget, order: float | None = None) -> Filter:
+    """Return the filter by its name; the order of a Renyi filter is the one that suits Gaussian noise, unless given.
+
+    Raises
+    ------
+    ParameterError
+        If the name is unknown, or the budget leaves no room for the filter.
+    """
+    if check_choice("composition", composition, COMPOSITIONS) == "basic":
+        return BasicFilter(budget)
+    return RenyiFilter(budget, _gaussian_order(budget) if order is None else order)
+
+
+def _gaussian_order(budget: PrivacyBudget) -> float:
+    """Return the order at which the most Gaussian noise fits: divergence a rho, so largest limit / a."""
+    if not budget.delta > 0:
+        raise ParameterError("delta is 0; a Renyi filter needs a delta above 0. Choose the basic composition.")
+    target = (1 - FAILURE_SHARE) * budget.delta
+    return max(ORDERS, key=lambda a: (budget.epsilon - renyi_epsilon(lambda _: 0.0, target, [a])) / a)

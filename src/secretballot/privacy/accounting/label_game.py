@@ -1,0 +1,260 @@
+"""The exact price of binary labels released alone: a game against an adaptive adversary.
+
+One label is a Bernoulli variable. Between neighbours its probability moves from p(v) to p(v +- 1), where v, chosen
+adaptively by the adversary from everything released so far, is the number of votes for class 1. Let V_j(x) be the
+largest hockey-stick divergence that j further labels can reach from likelihood ratio x = e^epsilon Q / P:
+
+    V_0(x) = max(0, 1 - x),    V_{j+1}(x) = max over (p, q) of p V_j(x q / p) + (1 - p) V_j(x (1 - q) / (1 - p)),
+
+and delta(epsilon) = V_l(e^epsilon). Every V_j is convex and decreasing with V_j(0) = 1, so linear interpolation between
+grid points bounds it from above: what is computed is an upper bound, and converges to the exact value.
+
+The value of a step is convex in (p, q), so the maximum over the curve of pairs is at most the maximum over the corners
+of any polygon around the curve: a few dozen corners stand for thousands of vote counts. Proofs: `docs/prices.md`.
+"""
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
+from secretballot.privacy.accounting.renyi import bernoulli_renyi
+
+__all__ = [
+    "MIN_SIGMA",
+    "RESOLUTION",
+    "LabelProfile",
+    "game_cost",
+    "label_game_delta",
+    "label_profile",
+    "label_renyi",
+    "vote_curve",
+]
+
+RESOLUTION = 10  # grid points per step of the likelihood ratio at an even vote; the excess falls with its square
+FAR = 6.5  # standard deviations past which one corner covers all vote counts
+DENSITY = 24  # corners per standard deviation near an even vote
+NEAR = 3.0  # standard deviations within which corners stand densely
+REACH = 6.5  # standard deviations of the total loss that the grid covers
+MIN_SIGMA = 0.25  # below, one label is nearly the vote itself and the Gaussian price says all there is
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class VoteCurve:
+    """Pairs (p, p + gap): the probability of label 1 under v and under v + 1 votes, or corners that cover them.
+
+    Attributes
+    ----------
+    p, rest, gap : ndarray of shape (n,)
+        In increasing order of p; rest = 1 - p, kept apart so that both tails keep their digits.
+    outer : float
+        Gap of the two corners (0, outer) and (1 - outer, 1) that cover the vote counts farther out; 0 if there is none.
+    """
+
+    p: Floats
+    rest: Floats
+    gap: Floats
+    outer: float
+
+
+def vote_curve(sigma: float, n_teachers: int | None) -> VoteCurve:
+    """Return the corners of one query's pairs, closed under exchanging neighbours and classes.
+
+    With t = ceil(K / 2) - v, label 1 has probability P(N >= t) under v votes and P(N >= t - 1) under v + 1. For either
+    parity of K the t lie in [1 - K // 2, 1 + K // 2], which exchanging neighbours and classes maps to itself: t to
+    2 - t.
+    """
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    above = np.cumsum(pmf[::-1])[::-1]  # above[i] = P(N >= i - reach)
+    far = math.ceil(FAR * sigma)
+    half = far + 1 if n_teachers is None else n_teachers // 2
+    t = np.arange(1 + min(far, half), -min(far, half), -1)
+    pairs = VoteCurve(above[t + reach], above[1 - t + reach], pmf[t - 1 + reach], 0.0)
+    outer = float(pairs.gap[0] - math.expm1((2 * t[0] - 3) / (2 * sigma**2)) * pairs.p[0]) if half > far else 0.0
+    p, rest, gap = _corners(pairs, int(t[0]), sigma)
+    return VoteCurve(p, rest, gap, outer)
+
+
+def _corners(pairs: VoteCurve, first_t: int, sigma: float) -> tuple[Floats, Floats, Floats]:
+    """Return corners of a polygon around the pairs, dense near an even vote; each edge lies on or above all pairs.
+
+    Edge k joins pair k to pair k + 1: a step of gap[k] in p, along which the gap changes with slope
+    expm1((2 t_k - 3) / (2 sigma^2)), decreasing in k. Where edges i < j meet is a sum of positive terms: no digits are
+    lost.
+    """
+    n = len(pairs.p)
+    stride = int(sigma / DENSITY)
+    if stride < 2 or n < 4:
+        return pairs.p, pairs.rest, pairs.gap
+    edges = [0]
+    while edges[-1] < n - 2:
+        near = abs(first_t - edges[-1]) <= NEAR * sigma
+        edges.append(min(n - 2, edges[-1] + (stride if near else 4 * stride)))
+    p, rest, gap = [pairs.p[0]], [pairs.rest[0]], [pairs.gap[0]]
+    for i, j in itertools.pairwise(edges):
+        share = np.expm1((j - np.arange(i, j)) / sigma**2) / math.expm1((j - i) / sigma**2)
+        step = float(share @ pairs.gap[i:j])
+        p.append(pairs.p[i] + step)
+        rest.append(pairs.rest[i] - step)
+        gap.append(pairs.gap[i] + step * math.expm1((2 * (first_t - i) - 3) / (2 * sigma**2)))
+    return np.array([*p, pairs.p[-1]]), np.array([*rest, pairs.rest[-1]]), np.array([*gap, pairs.gap[-1]])
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Likelihood ratios e^(h i), i = -below .. above."""
+
+    h: float
+    below: int
+    above: int
+
+    @classmethod
+    def of(cls, sigma: float, queries: int, epsilon: float, resolution: int) -> "_Grid":
+        _, pmf = discrete_gaussian_pmf(sigma)
+        even = float(pmf.max())
+        step = math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
+        total = step * math.sqrt(queries)
+        h = min(step / resolution, 0.02)
+        if epsilon > 0:
+            h = epsilon / math.ceil(epsilon / h)  # epsilon itself becomes a grid point
+        return cls(h, math.ceil(REACH * total / h), math.ceil((max(epsilon, 0.0) + REACH * total + total**2 / 2) / h))
+
+    @property
+    def size(self) -> int:
+        return self.below + self.above + 1
+
+
+def _stencil(curve: VoteCurve, grid: _Grid) -> tuple[int, Floats]:
+    """Return (offset, weights): column c maps V on a window that starts `offset` points lower to the value of pair c."""
+    up, down = np.log1p(curve.gap / curve.p) / grid.h, np.log1p(-curve.gap / curve.rest) / grid.h
+    # no ratio needs to leave the grid by more than the grid's own length
+    up, down = np.minimum(up, grid.size), np.maximum(down, -grid.size)
+    offset = -math.floor(down.min())
+    weights = np.zeros((offset + math.floor(up.max()) + 2, len(curve.p)))
+    column = np.arange(len(curve.p))
+    for shift, chance in ((up, curve.p), (down, curve.rest)):
+        whole = np.floor(shift)
+        part = np.expm1((shift - whole) * grid.h) / math.expm1(grid.h)
+        row = offset + whole.astype(np.int64)
+        np.add.at(weights, (row, column), chance * (1 - part))
+        np.add.at(weights, (row + 1, column), chance * part)
+    return offset, weights
+
+
+def game_cost(
+    sigma: float, queries: int, n_teachers: int | None, epsilon: float, resolution: int = RESOLUTION
+) -> float:
+    """Return about how many multiplications `label_profile` will need (1e10 take about half a second)."""
+    grid = _Grid.of(sigma, queries, epsilon, resolution)
+    far = min(FAR, math.inf if n_teachers is None else n_teachers / 2 / sigma)
+    near = min(far, NEAR)
+    corners = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
+    # a vote at distance z changes the log ratio by about (z + 1.3) / sigma at most
+    width = min(2.0 * grid.size, (2 * far + 2.6) / sigma / grid.h + 2)
+    return queries * grid.size * corners * width
+
+
+@dataclass(frozen=True, eq=False)
+class LabelProfile:
+    """delta(epsilon) of a label-only release: an upper bound everywhere, sharp up to the epsilon it was made for."""
+
+    value: Floats
+    grid: _Grid
+
+    def delta(self, epsilon: float) -> float:
+        """Return the bound at `epsilon`: linear between grid points in x = e^epsilon, as V is convex there."""
+        grid, value = self.grid, self.value
+        place = epsilon / grid.h + grid.below
+        if place <= 0:
+            return float(1 - (1 - value[0]) * math.exp(epsilon + grid.below * grid.h))
+        low = min(math.floor(place + 1e-9), grid.size - 1)
+        if low == grid.size - 1:
+            return float(value[-1])
+        part = math.expm1(max(0.0, place - low) * grid.h) / math.expm1(grid.h)
+        return float((1 - part) * value[low] + part * value[low + 1])
+
+
+@functools.lru_cache(maxsize=64)
+def label_profile(
+    sigma: float, queries: int, n_teachers: int | None, epsilon: float, resolution: int = RESOLUTION
+) -> LabelProfile:
+    """Play the game of `queries` adaptively asked binary labels under discrete Gaussian noise.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise, in votes; at least `MIN_SIGMA`.
+    queries : int
+        Number l of labels.
+    n_teachers : int or None
+        K; None for every K at once.
+    epsilon : float
+        Largest epsilon at which the profile will be read, in nats.
+    resolution : int
+        Grid points per typical step: the excess falls, and the time grows, with its square; 10 keeps delta within 2 %
+        of the exact value at 300 labels and sigma 60.
+
+    Privacy
+    -------
+    Unit, relation : one teacher changes its votes (add/remove or replace); queries adaptive.
+    Sensitivity : one vote per query.
+    Source : errata of Liu et al. 2021, Algorithm 1; proof in docs/prices.md.
+    Rounding : upward (convex interpolation, polygon around the pairs, tails charged in full).
+    """
+    curve, grid = vote_curve(sigma, n_teachers), _Grid.of(sigma, queries, epsilon, resolution)
+    offset, weights = _stencil(curve, grid)
+    reach = weights.shape[0] - offset - 1
+    x = np.exp(grid.h * np.arange(-grid.below, grid.above + 1))
+    beyond = np.exp(-grid.h * np.arange(offset, 0, -1.0))
+    value = np.maximum(0.0, 1 - x)
+    for _ in range(queries):
+        # below the grid: the chord to V(0) = 1; above it: the last value, since V decreases
+        padded = np.concatenate([1 - (1 - value[0]) * beyond, value, np.full(reach, value[-1])])
+        best = np.max(sliding_window_view(padded, weights.shape[0]) @ weights, axis=1)
+        if curve.outer > 0:
+            np.maximum(best, _outer_value(value, curve.outer, grid.h), out=best)
+        value = np.maximum(value, best)
+    return LabelProfile(value, grid)
+
+
+def label_game_delta(
+    epsilon: float, sigma: float, queries: int, n_teachers: int | None, resolution: int = RESOLUTION
+) -> float:
+    """Return delta(epsilon) of a label-only release; see `label_profile`."""
+    if not sigma >= MIN_SIGMA:
+        return 1.0
+    return label_profile(sigma, queries, n_teachers, epsilon, resolution).delta(epsilon)
+
+
+def _outer_value(value: Floats, outer: float, h: float) -> Floats:
+    """Value of the two outer corners: (0, outer) keeps V(x (1 - outer)); (1 - outer, 1) loses `outer` to certainty."""
+    # outer is far below h: x (1 - outer) lies between a grid point and the one before
+    part = (-math.expm1(-h) - outer) / -math.expm1(-h)
+    first = part * value + (1 - part) * np.concatenate([value[:1] + outer, value[:-1]])
+    return np.maximum(first, (1 - outer) * value + outer)
+
+
+def label_renyi(order: float, sigma: float, n_teachers: int | None) -> float:
+    """Return the largest Renyi divergence of one label between neighbours, over all vote counts.
+
+    Where not all vote counts can be enumerated, orders past 1 + 4 sigma get no bound (infinity): below, a count
+    farther than 14 sigma from an even vote adds less than 1e-18.
+    """
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    half = reach - 2 if n_teachers is None else min(n_teachers // 2, reach - 2)
+    everything = n_teachers is not None and n_teachers // 2 <= reach - 2
+    if not everything and order > 1 + 4 * sigma:
+        return math.inf
+    above = np.cumsum(pmf[::-1])[::-1]
+    t = np.arange(1 + half, -half, -1)
+    p, rest, gap = above[t + reach], above[1 - t + reach], pmf[t - 1 + reach]
+    if not (np.all(p > 0) and np.all(rest > gap)):
+        return math.inf
+    return bernoulli_renyi(order, p, rest, gap)

@@ -1,0 +1,73 @@
+"""Renyi divergences of dominating pairs, and what they say about (epsilon, delta)."""
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+__all__ = ["ORDERS", "bernoulli_renyi", "renyi_delta", "renyi_epsilon", "response_renyi"]
+
+# Orders at which a curve is read; the certified figure is the best of them, so the grid only costs sharpness.
+ORDERS: tuple[float, ...] = tuple(float(x) for x in 1 + np.geomspace(1e-3, 5e3, 300))
+
+
+def _log_factor(order: float) -> float:
+    # Canonne, Kamath, Steinke 2020, Proposition 12: delta = exp((a-1)(tau - epsilon)) / (a-1) * (1 - 1/a)^a
+    return order * math.log1p(-1 / order) - math.log(order - 1)
+
+
+def renyi_delta(curve: Callable[[float], float], epsilon: float, orders: Iterable[float] = ORDERS) -> float:
+    """Return the smallest delta at `epsilon` that a bound on the Renyi divergence gives.
+
+    Parameters
+    ----------
+    curve : callable
+        Order (> 1) to an upper bound on the Renyi divergence, in nats.
+    epsilon : float
+        Privacy loss, in nats.
+    orders : iterable of float
+        Orders to try.
+    """
+    return min(1.0, math.exp(min(0.0, min((a - 1) * (curve(a) - epsilon) + _log_factor(a) for a in orders))))
+
+
+def renyi_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS) -> float:
+    """Return the smallest epsilon >= 0 at `delta` that a bound on the Renyi divergence gives."""
+    if not delta > 0:
+        return math.inf
+    log_delta = math.log(delta)
+    return max(0.0, min(curve(a) + (_log_factor(a) - log_delta) / (a - 1) for a in orders))
+
+
+def response_renyi(order: float, epsilon: float) -> float:
+    """Return the Renyi divergence of randomised response, the worst of all epsilon-DP mechanisms.
+
+    Source: Kairouz, Oh, Viswanath 2015 (randomised response dominates). Discrete Laplace noise of scale 1 / epsilon
+    under a shift by one has exactly this pair: its privacy loss takes the two values +-epsilon.
+    """
+    # log of (p^a q^(1-a) + q^a p^(1-a)), p = e^eps / (1 + e^eps), q = 1 - p
+    log_p, log_q = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
+    first, second = order * log_p + (1 - order) * log_q, order * log_q + (1 - order) * log_p
+    return float(np.logaddexp(first, second)) / (order - 1)
+
+
+def bernoulli_renyi(order: float, p: Floats, rest: Floats, gap: Floats) -> float:
+    """Return the largest Renyi divergence between Bernoulli(p) and Bernoulli(p + gap), either way round.
+
+    Parameters
+    ----------
+    order : float
+        Order, > 1.
+    p, rest, gap : ndarray of shape (n,)
+        p > 0, rest = 1 - p > gap > 0; apart, so that close pairs and far tails keep their digits.
+    """
+    up, down = np.log1p(gap / p), np.log1p(-gap / rest)  # log q/p, log (1-q)/(1-p)
+    with np.errstate(over="ignore"):
+        # E_P[(P/Q)^(a-1)] - 1, with expm1 so that tiny divergences are not lost
+        forward = p * np.expm1((1 - order) * up) + rest * np.expm1((1 - order) * down)
+        backward = (p + gap) * np.expm1((order - 1) * up) + (rest - gap) * np.expm1((order - 1) * down)
+    worst = float(np.max(np.maximum(forward, backward)))
+    return math.log1p(worst) / (order - 1) if worst > 0 else 0.0

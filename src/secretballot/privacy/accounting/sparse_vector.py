@@ -1,0 +1,104 @@
+"""Prices of the sparse vector and of the distance-to-instability test, for discrete Laplace noise.
+
+Two bounds hold and the smaller one counts.
+
+Fresh threshold noise after each abstention (errata of Liu et al. 2021 and Bassily et al. 2018): an epoch is
+(e0, p0)-DP with e0 = 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at distance 0 is
+answered; T epochs compose optimally.
+
+Threshold noise drawn once ("hit charge"): reveal it, shifted by one between neighbours, at the price of randomised
+response with 1 / threshold_scale. Then a query abstains with probability f, respectively f' >= max(e^-e2 f,
+1 - e^e2 (1 - f)), e2 = 2 / query_scale; answers favour the neighbour, so only abstentions cost:
+(P / Q)^a e^(-kappa #abstentions) is a supermartingale under Q with
+kappa(a) = log(p^a q^(1-a) / (1 - q^a p^(1-a))), p = e^e2 / (1 + e^e2), q = 1 - p.
+The number of queries does not enter. Both proofs: `docs/prices.md`.
+"""
+
+import math
+
+import numpy as np
+
+from secretballot.privacy.accounting.events import SparseVectorEvent, StabilityEvent
+from secretballot.privacy.accounting.parts import Part, compose_parts, one_of_many
+from secretballot.privacy.accounting.renyi import renyi_delta, response_renyi
+
+__all__ = [
+    "abstention_charge",
+    "answer_failure",
+    "epochs",
+    "false_answer",
+    "hit_charge_renyi",
+    "laplace_above",
+    "pattern_delta",
+    "pure_bound",
+    "stability_parts",
+]
+
+REACH = 80.0  # scales of discrete Laplace noise summed over; the tail beyond weighs e^-80
+
+
+def laplace_above(value: float, scale: float) -> float:
+    """Return P(X > value) for discrete Laplace noise X of the given scale and an integer `value`."""
+    r = math.exp(-1 / scale)
+    if value >= 0:
+        return math.exp(-(value + 1) / scale) / (1 + r)
+    return 1 - math.exp(value / scale) / (1 + r)
+
+
+def false_answer(event: SparseVectorEvent, distance: int = 0) -> float:
+    """Return p0: the probability, rounded up, that one query at `distance` passes the noisy threshold.
+
+    The sum runs over the threshold noise y of P(Y = y) P(X > threshold + y - distance).
+    """
+    reach = math.ceil(REACH * event.threshold_scale)
+    y = np.arange(-reach, reach + 1, dtype=np.float64)
+    r = math.exp(-1 / event.threshold_scale)
+    mass = np.exp(-np.abs(y) / event.threshold_scale) * ((1 - r) / (1 + r))
+    need = event.threshold + y - distance
+    a = math.exp(-1 / event.query_scale)
+    high = np.exp(-(np.maximum(need, 0) + 1) / event.query_scale) / (1 + a)
+    low = 1 - np.exp(np.minimum(need, 0) / event.query_scale) / (1 + a)
+    return min(1.0, float(np.sum(mass * np.where(need >= 0, high, low))) + math.exp(-REACH))
+
+
+def epochs(event: SparseVectorEvent) -> Part:
+    """Return the stream as T parts, each (e0, p0)-DP; valid where the threshold noise is refreshed."""
+    loss = 1 / event.threshold_scale + 2 / event.query_scale
+    return Part(loss, false_answer(event), event.max_unstable)
+
+
+def pure_bound(event: SparseVectorEvent) -> float:
+    """Return the largest privacy loss of the abstention pattern when the threshold noise is drawn once."""
+    return 1 / event.threshold_scale + 2 * event.max_unstable / event.query_scale
+
+
+def abstention_charge(order: float, loss: float) -> float:
+    """Return kappa(order) for one abstention, `loss` = 2 / query_scale: the supremum over all f, attained at f = p."""
+    log_p, log_q = -math.log1p(math.exp(-loss)), -loss - math.log1p(math.exp(-loss))
+    top = order * log_p + (1 - order) * log_q
+    # log(1 - q^a p^(1-a)); the exponent is negative for every a > 1
+    return top - math.log(-math.expm1(order * log_q + (1 - order) * log_p))
+
+
+def hit_charge_renyi(event: SparseVectorEvent, order: float) -> float:
+    """Return the bound on the Renyi divergence of a stream whose threshold noise is drawn once."""
+    kappa = abstention_charge(order, 2 / event.query_scale)
+    return response_renyi(order, 1 / event.threshold_scale) + event.max_unstable * kappa / (order - 1)
+
+
+def pattern_delta(event: SparseVectorEvent, epsilon: float) -> float:
+    """Return delta(epsilon) of the pattern of answers and abstentions alone, labels that differ left aside."""
+    if event.refresh:
+        return compose_parts([Part(epochs(event).epsilon, 0.0, event.max_unstable)], epsilon)
+    pure = compose_parts([Part(pure_bound(event), 0.0, 1)], epsilon)
+    return min(pure, renyi_delta(lambda order: hit_charge_renyi(event, order), epsilon))
+
+
+def answer_failure(event: SparseVectorEvent) -> float:
+    """Return the probability that some query whose label differs is answered: at most 1 - (1 - p0)^T, any stream."""
+    return one_of_many(false_answer(event), event.max_unstable)
+
+
+def stability_parts(event: StabilityEvent) -> Part:
+    """Return the tests as (1 / scale, P(X > threshold))-DP parts."""
+    return Part(1 / event.scale, laplace_above(event.threshold, event.scale), event.count)
