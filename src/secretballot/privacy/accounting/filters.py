@@ -1,8 +1,8 @@
 """Filters: what may still be bought when parameters are chosen after seeing earlier releases.
 
 Each release is a grant: a list of events, fixed before it started, bought at an (epsilon, delta) it
-was checked to fit.
-Which grant comes next may depend on everything released before; that is what a filter allows and a plain price does not.
+was checked to fit. Which grant comes next may depend on everything released before; that is what a filter allows and a
+plain price does not.
 
 - basic: the grants' epsilons and deltas add up (Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.2). Within a grant the
   tightest price counts, so this is the choice where one or a few releases use the budget.

@@ -16,7 +16,7 @@ of any polygon around the curve: a few dozen corners stand for thousands of vote
 import functools
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -52,8 +52,8 @@ class VoteCurve:
 
     Attributes
     ----------
-    p, rest, gap : ndarray of shape (n,)
-        In increasing order of p; rest = 1 - p, kept apart so that both tails keep their digits.
+    p, rest, gap, over : ndarray of shape (n,)
+        In increasing order of p; rest = 1 - p and over = 1 - (p + gap), apart so that both tails keep their digits.
     outer : float
         Gap of the two corners (0, outer) and (1 - outer, 1) that cover the vote counts farther out; 0 if there is none.
     """
@@ -61,6 +61,7 @@ class VoteCurve:
     p: Floats
     rest: Floats
     gap: Floats
+    over: Floats
     outer: float
 
 
@@ -76,13 +77,12 @@ def vote_curve(sigma: float, n_teachers: int | None) -> VoteCurve:
     far = math.ceil(FAR * sigma)
     half = far + 1 if n_teachers is None else n_teachers // 2
     t = np.arange(1 + min(far, half), -min(far, half), -1)
-    pairs = VoteCurve(above[t + reach], above[1 - t + reach], pmf[t - 1 + reach], 0.0)
+    pairs = VoteCurve(above[t + reach], above[1 - t + reach], pmf[t - 1 + reach], above[2 - t + reach], 0.0)
     outer = float(pairs.gap[0] - math.expm1((2 * t[0] - 3) / (2 * sigma**2)) * pairs.p[0]) if half > far else 0.0
-    p, rest, gap = _corners(pairs, int(t[0]), sigma)
-    return VoteCurve(p, rest, gap, outer)
+    return replace(_corners(pairs, int(t[0]), sigma), outer=outer)
 
 
-def _corners(pairs: VoteCurve, first_t: int, sigma: float) -> tuple[Floats, Floats, Floats]:
+def _corners(pairs: VoteCurve, first_t: int, sigma: float) -> VoteCurve:
     """Return corners of a polygon around the pairs, dense near an even vote; each edge lies on or above all pairs.
 
     Edge k joins pair k to pair k + 1: a step of gap[k] in p, along which the gap changes with slope
@@ -92,7 +92,7 @@ def _corners(pairs: VoteCurve, first_t: int, sigma: float) -> tuple[Floats, Floa
     n = len(pairs.p)
     stride = int(sigma / DENSITY)
     if stride < 2 or n < 4:
-        return pairs.p, pairs.rest, pairs.gap
+        return pairs
     edges = [0]
     while edges[-1] < n - 2:
         near = abs(first_t - edges[-1]) <= NEAR * sigma
@@ -104,7 +104,8 @@ def _corners(pairs: VoteCurve, first_t: int, sigma: float) -> tuple[Floats, Floa
         p.append(pairs.p[i] + step)
         rest.append(pairs.rest[i] - step)
         gap.append(pairs.gap[i] + step * math.expm1((2 * (first_t - i) - 3) / (2 * sigma**2)))
-    return np.array([*p, pairs.p[-1]]), np.array([*rest, pairs.rest[-1]]), np.array([*gap, pairs.gap[-1]])
+    p, rest, gap = [*p, pairs.p[-1]], [*rest, pairs.rest[-1]], [*gap, pairs.gap[-1]]
+    return VoteCurve(np.array(p), np.array(rest), np.array(gap), np.subtract(rest, gap), 0.0)
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class _Grid:
         step = math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
         total = step * math.sqrt(queries)
         h = min(step / resolution, 0.02)
-        if epsilon > 0:
+        if epsilon > h:
             h = epsilon / math.ceil(epsilon / h)  # epsilon itself becomes a grid point
         return cls(h, math.ceil(REACH * total / h), math.ceil((max(epsilon, 0.0) + REACH * total + total**2 / 2) / h))
 
@@ -132,10 +133,9 @@ class _Grid:
 
 
 def _stencil(curve: VoteCurve, grid: _Grid) -> tuple[int, Floats]:
-    """Return (offset, weights): column c maps V on a window that starts `offset` points lower to the value of pair c."""
-    up, down = np.log1p(curve.gap / curve.p) / grid.h, np.log1p(-curve.gap / curve.rest) / grid.h
-    # no ratio needs to leave the grid by more than the grid's own length
-    up, down = np.minimum(up, grid.size), np.maximum(down, -grid.size)
+    """Return (offset, weights): column c maps V on a window starting `offset` points lower to the value of pair c."""
+    up, down = np.log1p(curve.gap / curve.p) / grid.h, np.log(curve.over / curve.rest) / grid.h
+    up = np.minimum(up, grid.size)  # past the grid V stays at its last value, so how far past does not matter
     offset = -math.floor(down.min())
     weights = np.zeros((offset + math.floor(up.max()) + 2, len(curve.p)))
     column = np.arange(len(curve.p))
