@@ -55,6 +55,10 @@ class Filter(ABC):
     def spent(self, grants: Sequence[Grant]) -> tuple[float, float]:
         """Return the (epsilon, delta) to show for `grants`, rounded up."""
 
+    @abstractmethod
+    def remaining(self, grants: Sequence[Grant]) -> tuple[float, float]:
+        """Return the (epsilon, delta) to show as left after `grants`, rounded down."""
+
 
 class BasicFilter(Filter):
     """Sum of epsilons, sum of deltas; as decimal fractions, so that ten times 0.1 is 1."""
@@ -65,9 +69,15 @@ class BasicFilter(Filter):
         return epsilon <= _decimal(self.budget.epsilon) and delta <= _decimal(self.budget.delta)
 
     def spent(self, grants: Sequence[Grant]) -> tuple[float, float]:
-        """Return both sums, as floats not below the exact ones beyond their last digit."""
+        """Return both sums, as the floats nearest to the exact decimals."""
         epsilon, delta = self._sums(grants)
         return float(epsilon), float(delta)
+
+    def remaining(self, grants: Sequence[Grant]) -> tuple[float, float]:
+        """Return the budget less both sums: a grant at exactly this price is admitted."""
+        epsilon, delta = self._sums(grants)
+        left = _decimal(self.budget.epsilon) - epsilon, _decimal(self.budget.delta) - delta
+        return _float_below(left[0]), _float_below(left[1])
 
     @staticmethod
     def _sums(grants: Sequence[Grant]) -> tuple[Fraction, Fraction]:
@@ -80,6 +90,14 @@ class BasicFilter(Filter):
 def _decimal(value: float) -> Fraction:
     # a promise is written in decimals: 0.1 means one tenth, not the float nearest to it
     return Fraction(repr(value))
+
+
+def _float_below(value: Fraction) -> float:
+    """Return the largest float whose decimal reading is at most `value`, and at least 0."""
+    nearest = max(0.0, float(value))
+    while nearest > 0 and _decimal(nearest) > value:
+        nearest = math.nextafter(nearest, 0.0)
+    return nearest
 
 
 class RenyiFilter(Filter):
@@ -114,6 +132,13 @@ class RenyiFilter(Filter):
         share = divergence / self.divergence_limit
         used = (1 - FAILURE_SHARE) * self.budget.delta + failure
         return round_up(share * self.budget.epsilon), min(round_up(used), self.budget.delta)
+
+    def remaining(self, grants: Sequence[Grant]) -> tuple[float, float]:
+        """Return the unused share of epsilon, and of the delta kept for failures."""
+        divergence, failure = self._sums(grants)
+        share = max(0.0, 1 - divergence / self.divergence_limit)
+        left = max(0.0, self.failure_limit - failure)
+        return share * self.budget.epsilon * (1 - 1e-10), left * (1 - 1e-10)
 
     def _sums(self, grants: Sequence[Grant]) -> tuple[float, float]:
         events = [event for grant in grants for event in grant.events]

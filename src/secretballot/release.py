@@ -1,0 +1,195 @@
+"""The door: check, price, reserve durably, draw exact noise, commit, return. In that order, and nowhere else.
+
+Left of here everything is secret, right of here everything is public. What is refused is refused before anything is
+reserved; once reserved it is spent, whether or not an answer comes out.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secretballot.aggregation import Aggregator, Answers
+from secretballot.ensemble.votes import VoteCounts
+from secretballot.exceptions import BudgetError, DataError, ParameterError
+from secretballot.privacy.accounting import Event, Price, price
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.noise import ExactNoise, NoiseSource
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import build_certificate, describe_released
+
+__all__ = ["release"]
+
+IntArray = NDArray[np.int64]
+
+
+def release(
+    counts: VoteCounts,
+    aggregator: Aggregator,
+    ledger: Ledger,
+    *,
+    queries: ArrayLike | None = None,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+) -> ReleasedLabels:
+    """Release what the teachers answer, under differential privacy, and account for it.
+
+    Parameters
+    ----------
+    counts : VoteCounts
+        Votes on the public points; secret.
+    aggregator : Aggregator
+        Recipe and noise, fixed without looking at the votes.
+    ledger : Ledger
+        Account of the private dataset. The price is reserved there before any noise is drawn.
+    queries : array of int, shape (l,), optional
+        Rows of `counts` to ask, distinct, in the order to ask them. All of them by default.
+    request : str, optional
+        Key of this release in the ledger. A request that was answered before gets the stored answer and costs nothing.
+        A new key by default.
+    purpose : str
+        Why, in a few words; stored in the ledger and on the certificate, so public.
+    declaration : mapping, optional
+        ``unit`` ("record" or "user"), ``unit_column``, ``neighbours`` and further ``assumptions``: what is known of how
+        the teachers came about. Without it the certificate says that nobody checked.
+
+    Returns
+    -------
+    ReleasedLabels
+        With its certificate.
+
+    Raises
+    ------
+    DataError
+        If a row is asked twice or does not exist.
+    ParameterError
+        If the aggregator does not fit the votes, or would answer nothing.
+    BudgetError
+        If the ledger's budget does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used, or the request was interrupted before: what it reserved stays spent.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher (`ensemble.partition`).
+    Relation : as declared; the mechanisms' prices hold for add/remove and replace-one alike.
+    Sensitivity : one vote per query.
+    Price : `aggregator.events`, priced by `privacy.accounting` at `aggregator.budget`.
+    Rounding : upward.
+    """
+    key = uuid.uuid4().hex if request is None else request
+    answered = ledger.released(key)
+    if answered is not None:
+        return ReleasedLabels.from_json(json.loads(answered))
+
+    rows = _rows(counts, aggregator, queries)
+    events = _checked_events(counts, aggregator)
+    paid = _priced(events, aggregator)
+    reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose)
+    try:
+        noise = _noise_source()
+        answers = aggregator.answer(counts.take(rows).open_at_the_door(), counts.n_teachers, noise)
+        composition = _composition(ledger, reservation)
+        released = _released(counts, aggregator, rows, answers, events, paid, composition, noise, purpose, declaration)
+        ledger.commit(reservation, json.dumps(released.to_json()).encode())
+    except BaseException:
+        # the noise may have been drawn: the reservation stays spent, whatever went wrong
+        ledger.forfeit(reservation, "The release ended before it was committed.")
+        raise
+    return released
+
+
+def _noise_source() -> NoiseSource:
+    return ExactNoise()
+
+
+def _rows(counts: VoteCounts, aggregator: Aggregator, queries: ArrayLike | None) -> IntArray:
+    """Return the rows to ask as int64, distinct and in range."""
+    rows = np.arange(counts.n_queries) if queries is None else np.asarray(queries)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+        raise DataError(
+            f"queries has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers, as whole numbers."
+        )
+    rows = rows.astype(np.int64)
+    if not (rows.min() >= 0 and rows.max() < counts.n_queries):
+        raise DataError(f"queries go from {rows.min()} to {rows.max()}; rows go from 0 to {counts.n_queries - 1}.")
+    if len(np.unique(rows)) < len(rows):
+        raise DataError("queries names a row twice; ask each row once and use the stored answer for repeats.")
+    if len(rows) > aggregator.n_queries:
+        raise ParameterError(
+            f"{len(rows)} rows are asked, but the aggregator is calibrated for {aggregator.n_queries}; "
+            f"choose {aggregator.n_queries} rows with queries=, or calibrate it with n_queries={len(rows)}."
+        )
+    return rows
+
+
+def _checked_events(counts: VoteCounts, aggregator: Aggregator) -> tuple[Event, ...]:
+    if counts.n_classes != aggregator.n_classes:
+        raise ParameterError(
+            f"The votes are on {counts.n_classes} classes, but the aggregator is calibrated for "
+            f"{aggregator.n_classes}; calibrate it with n_classes={counts.n_classes}."
+        )
+    aggregator.check_useful(counts.n_teachers)
+    return aggregator.events(counts.n_teachers)
+
+
+def _priced(events: tuple[Event, ...], aggregator: Aggregator) -> Price:
+    """Return the price at the promised epsilon; refuse an aggregator whose noise does not keep its own budget."""
+    paid = price(events, epsilon=aggregator.budget.epsilon)
+    if not paid.delta <= aggregator.budget.delta:
+        raise BudgetError(
+            f"The aggregator's events cost delta {paid.delta:.6g} at epsilon {aggregator.budget.epsilon:.6g}, more than "
+            f"its budget's {aggregator.budget.delta:.6g}; calibrate it again. Nothing was spent."
+        )
+    return paid
+
+
+def _composition(ledger: Ledger, reservation: int) -> dict[str, Any]:
+    spent = ledger.spent()
+    return {
+        "kind": ledger.composition,
+        "dataset": ledger.dataset,
+        "budget": ledger.budget.to_json(),
+        "spent_after": {"epsilon": spent.epsilon, "delta": spent.delta},
+        "durable": ledger.durable,
+        "reservation": reservation,
+    }
+
+
+def _released(
+    counts: VoteCounts,
+    aggregator: Aggregator,
+    rows: IntArray,
+    answers: Answers,
+    events: tuple[Event, ...],
+    paid: Price,
+    composition: dict[str, Any],
+    noise: NoiseSource,
+    purpose: str,
+    declaration: Mapping[str, object] | None,
+) -> ReleasedLabels:
+    classes = tuple(counts.classes)
+    certificate = build_certificate(
+        budget=aggregator.budget,
+        events=events,
+        price=paid,
+        mechanism=aggregator.describe(),
+        composition=composition,
+        noise={"exact": noise.exact, "description": noise.description},
+        released=describe_released(rows, answers.labels, classes, counts.n_teachers, answers.noisy_counts),
+        declaration=declaration,
+        purpose=purpose,
+    )
+    return ReleasedLabels(
+        queries=rows,
+        labels=answers.labels,
+        classes=classes,
+        n_teachers=counts.n_teachers,
+        sigma=aggregator.sigma_of_counts,
+        noisy_counts=answers.noisy_counts,
+        certificate=certificate,
+    )
