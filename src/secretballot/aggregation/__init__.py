@@ -1,0 +1,36 @@
+"""Recipes that answer a stream of queries from vote counts: what is drawn, what it costs, what comes out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from secretballot.aggregation.base import Aggregator, Answers, WeakSignalWarning
+from secretballot.aggregation.gaussian import GaussianAggregator
+from secretballot.aggregation.sparse_vector import SparseVectorAggregator
+from secretballot.exceptions import ParameterError
+
+__all__ = [
+    "AGGREGATORS",
+    "Aggregator",
+    "Answers",
+    "GaussianAggregator",
+    "SparseVectorAggregator",
+    "WeakSignalWarning",
+    "aggregator_from_description",
+]
+
+AGGREGATORS: tuple[type[Aggregator], ...] = (GaussianAggregator, SparseVectorAggregator)
+
+
+def aggregator_from_description(description: Mapping[str, Any]) -> Aggregator:
+    """Rebuild an aggregator from the object that `Aggregator.describe` made.
+
+    Raises
+    ------
+    ParameterError
+        If the name is unknown, or a field is missing, unknown or out of its range.
+    """
+    for kind in AGGREGATORS:
+        if description.get("name") == kind.name:
+            return kind.from_description(description)
+    known = ", ".join(kind.name for kind in AGGREGATORS)
+    raise ParameterError(f"Aggregator {description.get('name')!r} is unknown; the known ones are {known}.")

@@ -1,0 +1,153 @@
+"""What every aggregator promises: a recipe that answers a fixed number of queries from vote counts."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from secretballot._validation import check_count
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
+from secretballot.privacy.noise import IntArray, NoiseSource
+
+__all__ = ["Aggregator", "Answers", "WeakSignalWarning", "budget_or_price", "check_fields", "check_votes"]
+
+
+class WeakSignalWarning(UserWarning):
+    """The noise drowns the votes: the release is private, but hardly better than guessing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What leaves an aggregator: public as soon as it is returned.
+
+    Attributes
+    ----------
+    labels : ndarray of int64, shape (n_queries,)
+        Class index, or -1 where the aggregator abstained or the stream had stopped.
+    noisy_counts : ndarray of int64, shape (n_queries,) or (n_queries, n_classes), or None
+        Noisy counts in votes, of class 1 (two classes) or of every class; None where labels alone are
+        released.
+    n_reached : int
+        Queries processed before the stream stopped; all of them for most aggregators.
+    """
+
+    labels: IntArray
+    noisy_counts: IntArray | None
+    n_reached: int
+
+
+class Aggregator(ABC):
+    """Base of all aggregators. Parameters are public numbers, fixed before the votes are looked at.
+
+    Attributes
+    ----------
+    name : str
+        Name in `describe`.
+    n_queries : int
+        Most queries that one release answers.
+    n_classes : int
+        Number of classes.
+    release : str
+        "labels" or "counts": what `answer` lets out.
+    budget : PrivacyBudget
+        What one release is bought at; the door prices `events` again before it draws.
+    """
+
+    name: ClassVar[str]
+    n_queries: int
+    n_classes: int
+    release: str
+    budget: PrivacyBudget
+
+    @property
+    @abstractmethod
+    def sigma_of_counts(self) -> float | None:
+        """Scale of the noise on released counts, in votes; None where labels alone are released."""
+
+    @abstractmethod
+    def events(self, n_teachers: int) -> tuple[Event, ...]:
+        """Return what one release of `n_queries` queries is to the accountant."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters as a JSON object from which `aggregator_from_description` rebuilds it."""
+
+    @abstractmethod
+    def check_useful(self, n_teachers: int) -> None:
+        """Raise or warn, from public parameters alone, if the answers would be (nearly) worthless."""
+
+    @abstractmethod
+    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
+        """Draw the answers to at most `n_queries` queries."""
+
+    @classmethod
+    @abstractmethod
+    def from_description(cls, description: Mapping[str, Any]) -> "Aggregator":
+        """Rebuild the aggregator that `describe` describes."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Aggregator) and self.describe() == other.describe()
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{key}={value!r}" for key, value in self.describe().items() if key != "name")
+        return f"{type(self).__name__}({settings})"
+
+
+def budget_or_price(budget: PrivacyBudget | None, delta: float | None, events: Sequence[Event]) -> PrivacyBudget:
+    """Return `budget`, or the least epsilon at which `events` keep `delta`.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one of `budget` and `delta` is given.
+    """
+    if budget is not None and delta is None:
+        return budget
+    if budget is None and delta is not None:
+        return PrivacyBudget(epsilon_upper(events, delta), delta)
+    raise ParameterError("Give either the budget of the release or the delta at which to price it.")
+
+
+def check_fields(description: Mapping[str, Any], name: str, fields: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a description without its name, the budget rebuilt, or raise `ParameterError`."""
+    given = dict(description)
+    if given.pop("name", None) != name or set(given) != set(fields):
+        wanted = ", ".join(fields)
+        raise ParameterError(f"The description must have the name {name!r} and the fields {wanted}.")
+    budget = given["budget"]
+    if not isinstance(budget, Mapping) or set(budget) != {"epsilon", "delta"}:
+        raise ParameterError("The description's budget must hold epsilon and delta and nothing else.")
+    given["budget"] = PrivacyBudget(budget["epsilon"], budget["delta"])
+    return given
+
+
+def check_votes(counts: IntArray, aggregator: Aggregator, n_teachers: int) -> IntArray:
+    """Return counts as int64 of shape (at most n_queries, n_classes), rows summing to the number of teachers.
+
+    Raises
+    ------
+    DataError
+        If they are not; no count is named. For votes counted from teachers that vote once each, it cannot
+        happen.
+    """
+    votes, k = np.asarray(counts), check_count("n_teachers", n_teachers)
+    if votes.dtype.kind not in "iu" or votes.ndim != 2 or votes.shape[1] != aggregator.n_classes:
+        raise DataError(
+            f"counts have dtype {votes.dtype} and shape {votes.shape}; "
+            f"give whole numbers of shape (n_queries, {aggregator.n_classes})."
+        )
+    if not len(votes) <= aggregator.n_queries:
+        raise DataError(
+            f"{len(votes)} queries are asked of an aggregator priced for {aggregator.n_queries}; "
+            "ask fewer or calibrate it for more."
+        )
+    votes = votes.astype(np.int64, copy=False)
+    if not ((votes >= 0) & (votes <= k)).all() or not (votes.sum(axis=1) == k).all():
+        raise DataError(f"counts must hold one vote from each of {k} teachers per query.")
+    return votes

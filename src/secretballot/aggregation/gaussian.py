@@ -1,0 +1,324 @@
+"""Gaussian voting: Algorithm 1 of Liu et al. 2021, and GNMax for more than two classes."""
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr
+
+from secretballot._validation import check_choice, check_count
+from secretballot.aggregation.base import (
+    Aggregator,
+    Answers,
+    WeakSignalWarning,
+    budget_or_price,
+    check_fields,
+    check_votes,
+)
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import (
+    Event,
+    GaussianEvent,
+    LabelGaussianEvent,
+    PrivacyBudget,
+    calibrate_gaussian,
+    calibrate_label_gaussian,
+    delta_upper,
+)
+from secretballot.privacy.mechanisms import (
+    GaussianNoisyArgmax,
+    GaussianNoisyCount,
+    GaussianNoisyHistogram,
+    GaussianNoisyMajority,
+    majority,
+    plurality,
+)
+from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
+
+__all__ = ["GaussianAggregator", "paper_sigma"]
+
+_FIELDS = ("sigma", "n_queries", "n_classes", "release", "n_teachers", "calibration", "budget")
+# A unanimous vote that is right less often than this share of the way from guessing to certainty is drowned
+# in noise.
+_WORTHWHILE = 0.2
+
+
+def paper_sigma(budget: PrivacyBudget, shifts: int) -> float:
+    """Return the sigma that Liu et al. 2021 print in Algorithm 1, for `shifts` unit shifts.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+        With delta above 0.
+    shifts : int
+        The paper's number of queries; twice as many for a histogram, whose sensitivity is sqrt(2).
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0.
+
+    Notes
+    -----
+    (sqrt(2 l (epsilon + log(1 / delta))) + sqrt(2 l log(1 / delta))) / (2 epsilon), in votes.
+    """
+    if not budget.delta > 0:
+        raise ParameterError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
+    log = -math.log(budget.delta)
+    return math.sqrt(shifts / 2) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
+
+
+class GaussianAggregator(Aggregator):
+    """Answer every query with the plurality of counts under discrete Gaussian noise.
+
+    Two classes: noise on the number of votes for class 1, label 1 if it is at least half. More: noise on
+    every count and the arg max, ties to the lowest class.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise, in votes.
+    n_queries : int
+        Most queries that one release answers.
+    n_classes : int
+        Number of classes, public.
+    release : {"labels", "counts"}
+        Labels alone, or the noisy counts with the labels read off them. Two classes: labels alone are
+        cheaper.
+    n_teachers : int, optional
+        Price labels for this number of teachers only; by default for every number.
+    budget : PrivacyBudget, optional
+        What a release is bought at; the door checks it.
+    delta : float, optional
+        Instead of `budget`: price the noise at this delta.
+    calibration : str
+        How sigma was found, for the record.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : one teacher moves one vote per query: one count by 1 (two classes), two counts by 1 each
+        (more).
+    Price : two classes, labels alone: the exact adaptive game. Otherwise the discrete Gaussian with one unit
+        shift per query (two classes) or two (more). Queries may be chosen adaptively.
+    Source : Liu et al. 2021, Algorithm 1; Papernot et al. 2018, arXiv:1802.08908, for more classes.
+    Rounding : upward, in the accountant.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or both or none of `budget` and `delta` are given.
+    """
+
+    name: ClassVar[str] = "gaussian"
+
+    def __init__(
+        self,
+        sigma: float,
+        n_queries: int,
+        *,
+        n_classes: int = 2,
+        release: str = "labels",
+        n_teachers: int | None = None,
+        budget: PrivacyBudget | None = None,
+        delta: float | None = None,
+        calibration: str = "given",
+    ) -> None:
+        self.sigma = check_scale("sigma", sigma)
+        self.n_queries = check_count("n_queries", n_queries)
+        self.n_classes = check_count("n_classes", n_classes, minimum=2)
+        self.release = check_choice("release", release, ("labels", "counts"))
+        self.n_teachers = None if n_teachers is None else check_count("n_teachers", n_teachers)
+        self.calibration = check_choice("calibration", calibration, ("given", "tight", "paper"))
+        self.budget = budget_or_price(budget, delta, self._events())
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: PrivacyBudget,
+        n_queries: int,
+        *,
+        n_classes: int = 2,
+        n_teachers: int | None = None,
+        release: str = "labels",
+        calibration: str = "tight",
+    ) -> "GaussianAggregator":
+        """Return the aggregator with the least noise that keeps the budget.
+
+        Parameters
+        ----------
+        budget : PrivacyBudget
+            For all `n_queries` queries together.
+        n_queries, n_classes, n_teachers, release
+            As for the class.
+        calibration : {"tight", "paper"}
+            "tight": the exact price. "paper": the closed form of Liu et al. 2021, Algorithm 1, times sqrt(2)
+            for more than two classes; more noise for the same promise.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, or no noise keeps the budget.
+        """
+        check_choice("calibration", calibration, ("tight", "paper"))
+        check_choice("release", release, ("labels", "counts"))
+        queries, classes = (
+            check_count("n_queries", n_queries),
+            check_count("n_classes", n_classes, minimum=2),
+        )
+        shifts = queries if classes == 2 else 2 * queries
+        if calibration == "paper":
+            sigma = paper_sigma(budget, shifts)
+            # labels alone cost less than the counts they are read off, whose price is quick to compute
+            if not delta_upper([GaussianEvent(sigma, shifts)], budget.epsilon) <= budget.delta:
+                raise ParameterError(
+                    f"The printed sigma {sigma:.6g} does not keep epsilon {budget.epsilon}, delta {budget.delta} "
+                    "with the discrete noise that is drawn; use calibration 'tight'."
+                )
+        elif classes == 2 and release == "labels":
+            sigma = calibrate_label_gaussian(budget, queries, n_teachers)
+        else:
+            sigma = calibrate_gaussian(budget, shifts)
+        return cls(
+            sigma,
+            queries,
+            n_classes=classes,
+            release=release,
+            n_teachers=n_teachers,
+            budget=budget,
+            calibration=calibration,
+        )
+
+    @property
+    def sigma_of_counts(self) -> float | None:
+        """Scale of the noise on released counts, in votes; None where labels alone are released."""
+        return self.sigma if self.release == "counts" else None
+
+    def _mechanism(
+        self, n_teachers: int
+    ) -> GaussianNoisyCount | GaussianNoisyHistogram | GaussianNoisyMajority | GaussianNoisyArgmax:
+        if self.n_classes == 2 and self.release == "labels":
+            return GaussianNoisyMajority(self.sigma, n_teachers)
+        if self.n_classes == 2:
+            return GaussianNoisyCount(self.sigma)
+        if self.release == "counts":
+            return GaussianNoisyHistogram(self.sigma, self.n_classes)
+        return GaussianNoisyArgmax(self.sigma, self.n_classes)
+
+    def _events(self) -> tuple[Event, ...]:
+        if self.n_classes == 2 and self.release == "labels":
+            return (LabelGaussianEvent(self.sigma, self.n_queries, self.n_teachers),)
+        shifts_per_query = 1 if self.n_classes == 2 else 2
+        return (GaussianEvent(self.sigma, shifts_per_query * self.n_queries),)
+
+    def events(self, n_teachers: int) -> tuple[Event, ...]:
+        """Return what one release of `n_queries` queries is to the accountant.
+
+        Raises
+        ------
+        ParameterError
+            If the noise was priced for another number of teachers.
+        """
+        self._check_teachers(n_teachers)
+        return self._events()
+
+    def _check_teachers(self, n_teachers: int) -> int:
+        k = check_count("n_teachers", n_teachers)
+        if self.n_teachers is not None and k != self.n_teachers:
+            raise ParameterError(
+                f"n_teachers is {k}; this aggregator is priced for {self.n_teachers}. Calibrate it again."
+            )
+        return k
+
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters as a JSON object from which `aggregator_from_description` rebuilds it."""
+        fields = {field: getattr(self, field) for field in _FIELDS if field != "budget"}
+        return {"name": self.name, **fields, "budget": self.budget.to_json()}
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> "GaussianAggregator":
+        """Rebuild the aggregator that `describe` describes.
+
+        Raises
+        ------
+        ParameterError
+            If a field is missing, unknown or out of its range.
+        """
+        return cls(**check_fields(description, cls.name, _FIELDS))
+
+    def right_probability(self, margin: float) -> float:
+        """Return the probability that a query of this margin keeps its label.
+
+        Parameters
+        ----------
+        margin : float
+            Most votes minus second most, in votes; the other classes are taken to tie for second.
+
+        Notes
+        -----
+        The continuous law stands in for the discrete one: for planning, not for privacy.
+        """
+        if self.n_classes == 2:
+            return float(ndtr(margin / (2 * self.sigma)))
+        nodes, weights = np.polynomial.hermite_e.hermegauss(64)
+        others = ndtr(nodes + margin / self.sigma) ** (self.n_classes - 1)
+        return float(weights @ others / math.sqrt(2 * math.pi))
+
+    def check_useful(self, n_teachers: int) -> None:
+        """Warn if the noise drowns even unanimous votes.
+
+        Labels: a unanimous vote is right hardly more often than a guess (two classes: less than 60 %).
+        Counts: even the mean of all counts, asked about one and the same point, is known no better than to
+        all the teachers.
+        """
+        k = self._check_teachers(n_teachers)
+        if self.release == "counts":
+            error = self.sigma / math.sqrt(self.n_queries)
+            useless = error >= k
+            message = (
+                f"sigma {self.sigma:.4g} with {k} teachers: even the mean of all {self.n_queries} noisy counts is "
+                f"off by {error:.3g} votes; use more teachers or a larger epsilon."
+            )
+        else:
+            right, guess = self.right_probability(k), 1 / self.n_classes
+            useless = right < guess + _WORTHWHILE * (1 - guess)
+            message = (
+                f"sigma {self.sigma:.4g} with {k} teachers: even a unanimous vote is right with probability "
+                f"{right:.2f} only; use more teachers, fewer queries, a larger epsilon, or release='counts' "
+                "with a student that averages."
+            )
+        if useless:
+            warnings.warn(message, WeakSignalWarning, stacklevel=2)
+
+    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
+        """Draw the answers to at most `n_queries` queries.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (l, n_classes)
+            Votes; every row sums to `n_teachers`.
+        n_teachers : int
+            Number of teachers.
+        noise : NoiseSource
+
+        Returns
+        -------
+        Answers
+            With noisy counts if `release` is "counts"; every query is reached.
+
+        Raises
+        ------
+        DataError
+            If the counts do not fit; no count is named.
+        ParameterError
+            If the noise was priced for another number of teachers.
+        """
+        votes = check_votes(counts, self, self._check_teachers(n_teachers))
+        drawn = self._mechanism(n_teachers).release(votes, noise)
+        if self.release == "labels":
+            return Answers(drawn, None, len(votes))
+        labels = majority(drawn, n_teachers) if self.n_classes == 2 else plurality(drawn)
+        return Answers(labels, drawn, len(votes))

@@ -1,0 +1,50 @@
+"""One noisy step on integers each, with its sensitivity, neighbouring relation and event stated.
+
+A mechanism knows votes and noise, never a budget: `event` says what was drawn, and the accountant prices it.
+"""
+
+from secretballot.privacy.mechanisms.distance_to_instability import ABSTAINED, DistanceToInstability
+from secretballot.privacy.mechanisms.mechanism import Mechanism
+from secretballot.privacy.mechanisms.noisy_argmax import (
+    GaussianNoisyArgmax,
+    GaussianNoisyMajority,
+    LaplaceNoisyArgmax,
+    LaplaceNoisyMajority,
+    majority,
+)
+from secretballot.privacy.mechanisms.noisy_count import GaussianNoisyCount, GaussianNoisyHistogram
+from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
+from secretballot.privacy.mechanisms.sparse_vector import SparseVector, SparseVectorRun
+from secretballot.privacy.mechanisms.stability import margin, plurality, stability
+
+__all__ = [
+    "ABSTAINED",
+    "MECHANISMS",
+    "DistanceToInstability",
+    "GaussianNoisyArgmax",
+    "GaussianNoisyCount",
+    "GaussianNoisyHistogram",
+    "GaussianNoisyMajority",
+    "GaussianThreshold",
+    "LaplaceNoisyArgmax",
+    "LaplaceNoisyMajority",
+    "Mechanism",
+    "SparseVector",
+    "SparseVectorRun",
+    "majority",
+    "margin",
+    "plurality",
+    "stability",
+]
+
+MECHANISMS: tuple[type[Mechanism], ...] = (
+    GaussianNoisyCount,
+    GaussianNoisyHistogram,
+    GaussianNoisyMajority,
+    GaussianNoisyArgmax,
+    LaplaceNoisyMajority,
+    LaplaceNoisyArgmax,
+    GaussianThreshold,
+    DistanceToInstability,
+    SparseVector,
+)

@@ -1,0 +1,58 @@
+"""What every mechanism states about itself, and the guards on what it is given."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from secretballot.exceptions import DataError
+from secretballot.privacy.accounting import Event
+from secretballot.privacy.noise import IntArray
+
+__all__ = ["Mechanism", "check_counts", "check_values"]
+
+MAX_VOTES = 2**40  # with noise of at most 2^40 in scale, every sum and difference stays inside 64 bits
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """Base of all mechanisms: one noisy step on integers, its sensitivity and its event.
+
+    Attributes
+    ----------
+    l1_sensitivity, squared_l2_sensitivity : int
+        How far the integers that are noised for one query can move when one teacher moves one vote.
+    """
+
+    l1_sensitivity: ClassVar[int]
+    squared_l2_sensitivity: ClassVar[int]
+
+    @abstractmethod
+    def event(self, count: int = 1) -> Event:
+        """Return what `count` queries, adaptively chosen, are to the accountant."""
+
+
+def check_counts(counts: IntArray, n_classes: int) -> IntArray:
+    """Return vote counts as int64 of shape (n_queries, n_classes), or raise `DataError`, no value named."""
+    array = np.asarray(counts)
+    if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != n_classes:
+        raise DataError(
+            f"counts have dtype {array.dtype} and shape {array.shape}; "
+            f"give whole numbers of shape (n_queries, {n_classes})."
+        )
+    if not ((array >= 0) & (array <= MAX_VOTES)).all():
+        raise DataError("counts hold a number of votes below 0 or above 2^40; give the number of teachers per class.")
+    return array.astype(np.int64, copy=False)
+
+
+def check_values(values: IntArray) -> IntArray:
+    """Return one integer of sensitivity 1 per query as int64, or raise `DataError`, no value named."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise DataError(
+            f"values have dtype {array.dtype} and shape {array.shape}; give whole numbers of shape (n_queries,)."
+        )
+    if not ((array >= -MAX_VOTES) & (array <= MAX_VOTES)).all():
+        raise DataError("values hold a number beyond 2^40 in size; give numbers of votes.")
+    return array.astype(np.int64, copy=False)

@@ -1,0 +1,210 @@
+"""Release the label with the most votes after noise, and nothing else."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from secretballot._validation import check_count
+from secretballot.privacy.accounting import GaussianEvent, LabelGaussianEvent, PureEvent
+from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
+from secretballot.privacy.mechanisms.stability import plurality
+from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
+
+__all__ = [
+    "GaussianNoisyArgmax",
+    "GaussianNoisyMajority",
+    "LaplaceNoisyArgmax",
+    "LaplaceNoisyMajority",
+    "majority",
+]
+
+
+def majority(noisy_counts: IntArray, n_teachers: int) -> IntArray:
+    """Return 1 where twice the (noisy) count of class 1 is at least the number of teachers, else 0.
+
+    Whole numbers throughout: for an even number of teachers the tie goes to class 1.
+    """
+    return (2 * noisy_counts >= n_teachers).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class GaussianNoisyMajority(Mechanism):
+    """Release one of two labels: 1 if the count of class 1, with discrete Gaussian noise, is at least half.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise, in votes; positive and finite.
+    n_teachers : int
+        Number K of teachers, public.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : one teacher moves one vote: the count by 1.
+    Price : the exact adaptive game on the label alone; the noisy count must not be shown.
+    Source : Liu et al. 2021, Algorithm 1, for the mechanism; the game is proved in docs/prices.md.
+    Rounding : none here; the accountant rounds upward.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
+
+    sigma: float
+    n_teachers: int
+    l1_sensitivity: ClassVar[int] = 1
+    squared_l2_sensitivity: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
+        object.__setattr__(self, "n_teachers", check_count("n_teachers", self.n_teachers))
+
+    def event(self, count: int = 1) -> LabelGaussianEvent:
+        """Return what `count` queries, adaptively chosen, are to the accountant."""
+        return LabelGaussianEvent(self.sigma, queries=count, n_teachers=self.n_teachers)
+
+    def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
+        """Return labels 0 or 1, shape (n_queries,), from counts of shape (n_queries, 2)."""
+        votes = check_counts(counts, 2)
+        return majority(votes[:, 1] + noise.discrete_gaussian(self.sigma, len(votes)), self.n_teachers)
+
+
+@dataclass(frozen=True)
+class GaussianNoisyArgmax(Mechanism):
+    """Release the class with the most votes after discrete Gaussian noise on every count (GNMax).
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise on each count, in votes; positive and finite.
+    n_classes : int
+        Number of classes, at least 2.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : one teacher moves one vote between two classes: L1 2, L2 sqrt(2).
+    Price : per query two unit shifts of discrete Gaussian noise, the price of the noisy histogram.
+    Source : Papernot et al. 2018, arXiv:1802.08908, section 4.1.
+    Rounding : none here; the accountant rounds upward.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
+
+    sigma: float
+    n_classes: int
+    l1_sensitivity: ClassVar[int] = 2
+    squared_l2_sensitivity: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
+        object.__setattr__(self, "n_classes", check_count("n_classes", self.n_classes, minimum=2))
+
+    def event(self, count: int = 1) -> GaussianEvent:
+        """Return what `count` queries, adaptively chosen, are to the accountant."""
+        return GaussianEvent(self.sigma, shifts=2 * check_count("count", count))
+
+    def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
+        """Return class indices, shape (n_queries,), from counts of shape (n_queries, n_classes)."""
+        votes = check_counts(counts, self.n_classes)
+        return plurality(votes + noise.discrete_gaussian(self.sigma, votes.size).reshape(votes.shape))
+
+
+@dataclass(frozen=True)
+class LaplaceNoisyMajority(Mechanism):
+    """Release one of two labels: 1 if the count of class 1, with discrete Laplace noise, is at least half.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the noise, in votes; positive and finite.
+    n_teachers : int
+        Number of teachers, public.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : one teacher moves one vote: the count by 1.
+    Price : pure, 1 / scale per query: half of what the arg max over two noisy counts costs.
+    Source : Ghosh, Roughgarden, Sundararajan 2009 for the discrete law.
+    Rounding : none here; the accountant rounds upward.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
+
+    scale: float
+    n_teachers: int
+    l1_sensitivity: ClassVar[int] = 1
+    squared_l2_sensitivity: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_scale("scale", self.scale))
+        object.__setattr__(self, "n_teachers", check_count("n_teachers", self.n_teachers))
+
+    def event(self, count: int = 1) -> PureEvent:
+        """Return what `count` queries, adaptively chosen, are to the accountant."""
+        return PureEvent(1 / self.scale, count)
+
+    def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
+        """Return labels 0 or 1, shape (n_queries,), from counts of shape (n_queries, 2)."""
+        votes = check_counts(counts, 2)
+        return majority(votes[:, 1] + noise.discrete_laplace(self.scale, len(votes)), self.n_teachers)
+
+
+@dataclass(frozen=True)
+class LaplaceNoisyArgmax(Mechanism):
+    """Release the class with the most votes after discrete Laplace noise on every count (LNMax).
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the noise on each count, in votes; positive and finite.
+    n_classes : int
+        Number of classes, at least 2.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : one teacher moves one vote between two classes: L1 2, L2 sqrt(2).
+    Price : pure, 2 / scale per query. Proof for the lattice: hold the other classes' noise fixed; the winner
+        wins from some noise r on; next door its own count is at most 1 lower and one rival's at most 1
+        higher, so r + 2 is enough whatever the rule for ties, and P(X >= r + 2) >= exp(-2 / scale) P(X >= r).
+    Source : Papernot et al. 2017, arXiv:1610.05755, for the mechanism.
+    Rounding : none here; the accountant rounds upward.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
+
+    scale: float
+    n_classes: int
+    l1_sensitivity: ClassVar[int] = 2
+    squared_l2_sensitivity: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_scale("scale", self.scale))
+        object.__setattr__(self, "n_classes", check_count("n_classes", self.n_classes, minimum=2))
+
+    def event(self, count: int = 1) -> PureEvent:
+        """Return what `count` queries, adaptively chosen, are to the accountant."""
+        return PureEvent(2 / self.scale, count)
+
+    def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
+        """Return class indices, shape (n_queries,), from counts of shape (n_queries, n_classes)."""
+        votes = check_counts(counts, self.n_classes)
+        return plurality(votes + noise.discrete_laplace(self.scale, votes.size).reshape(votes.shape))

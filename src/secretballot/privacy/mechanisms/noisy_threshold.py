@@ -1,0 +1,74 @@
+"""Tell whether an integer of sensitivity 1, with discrete Gaussian noise, reaches a threshold."""
+
+import operator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import GaussianEvent
+from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
+from secretballot.privacy.noise import MAX_SCALE, IntArray, NoiseSource, check_scale
+
+__all__ = ["GaussianThreshold", "check_threshold"]
+
+
+def check_threshold(value: object) -> int:
+    """Return a threshold in whole votes, at most 2^40 in size, or raise `ParameterError`."""
+    if isinstance(value, bool):
+        raise ParameterError(f"threshold is {value!r}; it must be a whole number of votes.")
+    try:
+        threshold = operator.index(value)  # type: ignore[arg-type]  # any object may come; index refuses
+    except TypeError:
+        raise ParameterError(f"threshold is {value!r}; it must be a whole number of votes.") from None
+    if not abs(threshold) <= MAX_SCALE:
+        raise ParameterError(f"threshold is {threshold}; it must be at most 2^40 votes in size.")
+    return threshold
+
+
+@dataclass(frozen=True)
+class GaussianThreshold(Mechanism):
+    """Release, per query, whether value + discrete Gaussian noise >= threshold.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise, in votes; positive and finite.
+    threshold : int
+        Public threshold, in votes.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : the caller's values move by at most 1 when one teacher moves one vote, as the highest count
+        and `stability` do.
+    Price : per query one unit shift of discrete Gaussian noise.
+    Source : Papernot et al. 2018, arXiv:1802.08908, section 4.1 (the check of Confident-GNMax).
+    Rounding : none here; the accountant rounds upward.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
+
+    sigma: float
+    threshold: int
+    l1_sensitivity: ClassVar[int] = 1
+    squared_l2_sensitivity: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
+        object.__setattr__(self, "threshold", check_threshold(self.threshold))
+
+    def event(self, count: int = 1) -> GaussianEvent:
+        """Return what `count` queries, adaptively chosen, are to the accountant."""
+        return GaussianEvent(self.sigma, shifts=count)
+
+    def release(self, values: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
+        """Return whether each noisy value reaches the threshold, shape (n_queries,)."""
+        checked = check_values(values)
+        return np.asarray(checked + noise.discrete_gaussian(self.sigma, len(checked)) >= self.threshold)

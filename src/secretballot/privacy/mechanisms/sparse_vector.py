@@ -1,0 +1,180 @@
+"""Answer a stream of threshold queries, paying for those below only."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import PureEvent, SparseVectorEvent
+from secretballot.privacy.accounting.sparse_vector import false_answer
+from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
+from secretballot.privacy.mechanisms.noisy_threshold import check_threshold
+from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
+
+__all__ = ["SparseVector", "SparseVectorRun"]
+
+_BLOCK = 1 << 14  # query noises drawn at a time
+_FIRST_LOOK = 64  # queries examined first after new threshold noise; doubled while none is below
+
+
+@dataclass(frozen=True)
+class SparseVector(Mechanism):
+    """Tell, query after query, whether value + noise > threshold + its noise; stop at the T-th that is not.
+
+    Parameters
+    ----------
+    threshold_scale : float
+        Scale of the discrete Laplace noise on the threshold, in votes.
+    query_scale : float
+        Scale of the discrete Laplace noise on every value, in votes.
+    threshold : int
+        Public threshold w, in votes; at least 0. The comparison is strict.
+    max_below : int
+        Number T of "below" outcomes at which the stream stops, that one included.
+    refresh : bool
+        True: fresh threshold noise after each "below". False: threshold noise drawn once.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : the caller's values move by at most 1 when one teacher moves one vote.
+    Price : `event`, where each "above" also releases a function whose value can change at distance 0 only, as
+        the plurality at its `stability`; `pattern_event` for the outcomes alone. The length of the stream
+        does not enter.
+    Source : Liu et al. 2021, Algorithms 2 and 5; Bassily, Thakurta, Thakkar 2018, Algorithm 2, stopped at the
+        T-th instead of the (T + 1)-st; proofs of both prices in docs/prices.md.
+    Rounding : none here; the accountant rounds upward.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
+
+    threshold_scale: float
+    query_scale: float
+    threshold: int
+    max_below: int
+    refresh: bool
+    l1_sensitivity: ClassVar[int] = 1
+    squared_l2_sensitivity: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "threshold_scale", check_scale("threshold_scale", self.threshold_scale))
+        object.__setattr__(self, "query_scale", check_scale("query_scale", self.query_scale))
+        if not check_threshold(self.threshold) >= 0:
+            raise ParameterError(f"threshold is {self.threshold}; it must be at least 0 votes.")
+        object.__setattr__(self, "threshold", check_threshold(self.threshold))
+        object.__setattr__(self, "max_below", check_count("max_below", self.max_below))
+        if not isinstance(self.refresh, bool):
+            raise ParameterError(f"refresh is {self.refresh!r}; it must be true or false.")
+
+    def event(self, count: int = 1) -> SparseVectorEvent:
+        """Return what one stream is to the accountant, however many queries (`count`) it answers."""
+        check_count("count", count)
+        return SparseVectorEvent(self.threshold_scale, self.query_scale, self.threshold, self.max_below, self.refresh)
+
+    def pattern_event(self) -> PureEvent:
+        """Return what one stream of above and below is to the accountant when nothing else is released."""
+        threshold_loss, query_loss = 1 / self.threshold_scale, 2 / self.query_scale
+        if self.refresh:
+            return PureEvent(threshold_loss + query_loss, self.max_below)
+        return PureEvent(threshold_loss + self.max_below * query_loss, 1)
+
+    def above_probability(self, value: int) -> float:
+        """Return the probability that the first query, at `value`, is above."""
+        return false_answer(self.event(), value)
+
+    def start(self, noise: NoiseSource) -> "SparseVectorRun":
+        """Begin a stream: draw the threshold noise and return the object that holds it."""
+        return SparseVectorRun(self, noise)
+
+    def release(self, values: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
+        """Return whether each value is above, shape (n_reached,): the stream up to where it stopped.
+
+        Parameters
+        ----------
+        values : ndarray of int64, shape (n_queries,)
+        noise : NoiseSource
+        """
+        return self.start(noise).test(values)
+
+
+class SparseVectorRun:
+    """Hold one stream's secret state, the noisy threshold, between queries.
+
+    Obtained from `SparseVector.start`. It refuses pickling: a copied run would answer twice with one
+    threshold, and the noisy threshold must not leave the process.
+
+    Attributes
+    ----------
+    n_below : int
+        "Below" outcomes so far.
+    stopped : bool
+        Whether the T-th has happened; nothing is answered after it.
+    """
+
+    def __init__(self, mechanism: SparseVector, noise: NoiseSource) -> None:
+        self._mechanism = mechanism
+        self._noise = noise
+        self._noisy_threshold = self._draw_threshold()
+        self.n_below = 0
+
+    def __repr__(self) -> str:
+        return f"SparseVectorRun({self._mechanism!r}, n_below={self.n_below})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A sparse vector run holds a secret noisy threshold; it is neither pickled nor copied.")
+
+    @property
+    def stopped(self) -> bool:
+        return self.n_below >= self._mechanism.max_below
+
+    def test(self, values: IntArray) -> NDArray[np.bool_]:
+        """Return whether each next value is above, up to where the stream stops.
+
+        Parameters
+        ----------
+        values : ndarray of int64, shape (n_queries,)
+            Values of the next queries. A repeated query gets fresh noise like any other.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_reached,)
+            Shorter than `values` if the stream stopped inside them, empty if it had stopped before.
+        """
+        checked = check_values(values)
+        outcomes = []
+        for start in range(0, len(checked), _BLOCK):
+            if self.stopped:
+                break
+            block = checked[start : start + _BLOCK]
+            outcomes.append(self._walk(block + self._noise.discrete_laplace(self._mechanism.query_scale, len(block))))
+        return np.concatenate(outcomes) if outcomes else np.zeros(0, dtype=np.bool_)
+
+    def _walk(self, noisy: IntArray) -> NDArray[np.bool_]:
+        """Compare noisy values with the noisy threshold, from one "below" to the next."""
+        above = np.ones(len(noisy), dtype=np.bool_)
+        done, look = 0, _FIRST_LOOK
+        while done < len(noisy) and not self.stopped:
+            # with the threshold drawn once, all that follows is compared with it; else only as far as the
+            # next "below"
+            limit = 1 if self._mechanism.refresh else self._mechanism.max_below - self.n_below
+            below = np.flatnonzero(~(noisy[done : done + look] > self._noisy_threshold))[:limit]
+            above[done + below] = False
+            self.n_below += len(below)
+            if len(below) < limit:
+                done, look = done + look, 2 * look
+                continue
+            done, look = done + int(below[-1]) + 1, _FIRST_LOOK
+            if self._mechanism.refresh and not self.stopped:
+                self._noisy_threshold = self._draw_threshold()
+        return above[:done]
+
+    def _draw_threshold(self) -> int:
+        drawn = self._noise.discrete_laplace(self._mechanism.threshold_scale, 1)
+        return self._mechanism.threshold + int(drawn[0])
