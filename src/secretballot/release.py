@@ -4,6 +4,7 @@ Left of here everything is secret, right of here everything is public. What is r
 reserved; once reserved it is spent, whether or not an answer comes out.
 """
 
+import contextlib
 import json
 import uuid
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import BudgetError, DataError, ParameterError
+from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Price, price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import ExactNoise, NoiseSource
@@ -32,6 +33,7 @@ def release(
     ledger: Ledger,
     *,
     queries: ArrayLike | None = None,
+    public_rows: ArrayLike | None = None,
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
@@ -48,6 +50,8 @@ def release(
         Account of the private dataset. The price is reserved there before any noise is drawn.
     queries : array of int, shape (l,), optional
         Rows of `counts` to ask, distinct, in the order to ask them. All of them by default.
+    public_rows : array of int, shape (l,), optional
+        Row of the public pool that each asked query stands for, distinct; `queries` itself by default.
     request : str, optional
         Key of this release in the ledger. A request that was answered before gets the stored answer and costs nothing.
         A new key by default.
@@ -87,6 +91,9 @@ def release(
         return ReleasedLabels.from_json(json.loads(answered))
 
     rows = _rows(counts, aggregator, queries)
+    named = rows if public_rows is None else _distinct("public_rows", np.asarray(public_rows))
+    if len(named) != len(rows):
+        raise DataError(f"public_rows names {len(named)} rows for {len(rows)} queries; name one row for each query.")
     events = _checked_events(counts, aggregator)
     paid = _priced(events, aggregator)
     reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose)
@@ -94,11 +101,12 @@ def release(
         noise = _noise_source()
         answers = aggregator.answer(counts.take(rows).open_at_the_door(), counts.n_teachers, noise)
         composition = _composition(ledger, reservation)
-        released = _released(counts, aggregator, rows, answers, events, paid, composition, noise, purpose, declaration)
+        released = _released(counts, aggregator, named, answers, events, paid, composition, noise, purpose, declaration)
         ledger.commit(reservation, json.dumps(released.to_json()).encode())
     except BaseException:
         # the noise may have been drawn: the reservation stays spent, whatever went wrong
-        ledger.forfeit(reservation, "The release ended before it was committed.")
+        with contextlib.suppress(LedgerError):
+            ledger.forfeit(reservation, "The release ended before it was committed.")
         raise
     return released
 
@@ -110,21 +118,27 @@ def _noise_source() -> NoiseSource:
 def _rows(counts: VoteCounts, aggregator: Aggregator, queries: ArrayLike | None) -> IntArray:
     """Return the rows to ask as int64, distinct and in range."""
     rows = np.arange(counts.n_queries) if queries is None else np.asarray(queries)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-        raise DataError(
-            f"queries has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers, as whole numbers."
-        )
-    rows = rows.astype(np.int64)
-    if not (rows.min() >= 0 and rows.max() < counts.n_queries):
-        raise DataError(f"queries go from {rows.min()} to {rows.max()}; rows go from 0 to {counts.n_queries - 1}.")
-    if len(np.unique(rows)) < len(rows):
-        raise DataError("queries names a row twice; ask each row once and use the stored answer for repeats.")
+    rows = _distinct("queries", rows)
+    if not rows.max() < counts.n_queries:
+        raise DataError(f"queries go up to {rows.max()}; rows go from 0 to {counts.n_queries - 1}.")
     if len(rows) > aggregator.n_queries:
         raise ParameterError(
             f"{len(rows)} rows are asked, but the aggregator is calibrated for {aggregator.n_queries}; "
             f"choose {aggregator.n_queries} rows with queries=, or calibrate it with n_queries={len(rows)}."
         )
     return rows
+
+
+def _distinct(name: str, rows: NDArray[Any]) -> IntArray:
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+        raise DataError(
+            f"{name} has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers, as whole numbers."
+        )
+    if not rows.min() >= 0:
+        raise DataError(f"{name} has the row {rows.min()}; rows count from 0.")
+    if len(np.unique(rows)) < len(rows):
+        raise DataError(f"{name} names a row twice; ask each row once and use the stored answer for repeats.")
+    return rows.astype(np.int64)
 
 
 def _checked_events(counts: VoteCounts, aggregator: Aggregator) -> tuple[Event, ...]:

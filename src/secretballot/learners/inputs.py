@@ -1,0 +1,161 @@
+"""Check what goes in before anything is spent: shapes, columns, classes. Messages name places, never private values."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_array, get_tags
+
+from secretballot.exceptions import DataError, ParameterError
+
+__all__ = [
+    "as_matrix",
+    "check_missing",
+    "check_same_columns",
+    "class_indices",
+    "declared_classes",
+    "n_columns",
+    "n_rows",
+    "take_rows",
+]
+
+ROWS_NAMED = 5
+
+
+def as_matrix(name: str, X: Any) -> Any:
+    """Return a frame as it is, anything else as a two-dimensional array or CSR matrix.
+
+    Raises
+    ------
+    DataError
+        If it is missing, empty or not two-dimensional.
+    """
+    if X is None:
+        raise DataError(f"{name} is missing; give an array or a frame of shape (rows, features).")
+    if hasattr(X, "__dataframe__") and not hasattr(X, "iloc"):
+        X = X.to_pandas()
+    if hasattr(X, "iloc"):
+        if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
+            raise DataError(f"{name} has shape {X.shape}; give a frame with rows and columns.")
+        return X
+    try:
+        return check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=name)
+    except (ValueError, TypeError) as error:
+        if sparse.issparse(X) or getattr(X, "ndim", 2) != 2 or not np.size(X):
+            raise DataError(f"{name} cannot be read as a matrix; scikit-learn says: {error}") from None
+        raise DataError(f"{name} cannot be read as a matrix of numbers; give an array or a frame.") from None
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows."""
+    return int(X.shape[0])
+
+
+def n_columns(X: Any) -> int:
+    """Return the number of columns."""
+    return int(X.shape[1])
+
+
+def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Return the given rows of an array, sparse matrix or frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def check_same_columns(X: Any, X_public: Any) -> None:
+    """Refuse private and public data whose columns differ.
+
+    Raises
+    ------
+    DataError
+        Naming the columns, or their numbers.
+    """
+    if hasattr(X, "columns") and hasattr(X_public, "columns"):
+        private, public = list(X.columns), list(X_public.columns)
+        if private != public:
+            missing, extra = [c for c in public if c not in private], [c for c in private if c not in public]
+            raise DataError(
+                f"X misses the columns {missing} and has the columns {extra} that X_public does not have; "
+                "give both the same columns in the same order."
+            )
+    elif n_columns(X) != n_columns(X_public):
+        raise DataError(f"X has {n_columns(X)} columns and X_public {n_columns(X_public)}; they must have the same.")
+
+
+def check_missing(teacher: Any, X: Any, X_public: Any) -> None:
+    """Refuse nan and infinity unless the teacher says that it copes; otherwise every shard would fail in silence.
+
+    Raises
+    ------
+    DataError
+        Naming the number of rows and the first of them.
+    """
+    if get_tags(teacher).input_tags.allow_nan:
+        return
+    for name, matrix in (("X", X), ("X_public", X_public)):
+        bad = _unfit_rows(matrix)
+        if len(bad):
+            raise DataError(
+                f"{name} has {len(bad)} rows with missing or infinite values (the first: {_first(bad)}), which the "
+                "teacher does not take; fill them, or put an imputer in front of the teacher."
+            )
+
+
+def _unfit_rows(X: Any) -> NDArray[np.int64]:
+    if hasattr(X, "iloc"):
+        return np.flatnonzero(X.isna().to_numpy().any(axis=1))
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind != "f" or np.isfinite(np.sum(values)):
+        return np.empty(0, dtype=np.int64)
+    if sparse.issparse(X):
+        return np.unique(X.tocoo().row[~np.isfinite(values)]).astype(np.int64)
+    return np.flatnonzero(~np.isfinite(values).all(axis=1))
+
+
+def _first(rows: NDArray[np.int64]) -> str:
+    return ", ".join(str(int(row)) for row in rows[:ROWS_NAMED])
+
+
+def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
+    """Return the declared classes as a list of distinct Python values, in the given order.
+
+    Raises
+    ------
+    ParameterError
+        If they are not given, fewer than two, or repeated.
+    """
+    if classes is None:
+        raise ParameterError(
+            "classes is missing; name all classes beforehand, such as classes=[0, 1]: they are public and are never "
+            "inferred from private labels."
+        )
+    names = [value.item() if isinstance(value, np.generic) else value for value in classes]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ParameterError(f"classes is {names!r}; name two or more distinct classes.")
+    return names
+
+
+def class_indices(y: ArrayLike, classes: Sequence[Any], rows: int) -> NDArray[np.int64]:
+    """Return the index into `classes` of every private label.
+
+    Raises
+    ------
+    DataError
+        If the length does not fit, or a label is not one of the classes: the message says how many and where.
+    """
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != (rows,):
+        raise DataError(f"y has shape {labels.shape}; it must have one label for each of the {rows} rows of X.")
+    index = np.full(rows, -1, dtype=np.int64)
+    for number, value in enumerate(classes):
+        index[labels == value] = number
+    bad = np.flatnonzero(index < 0)
+    if len(bad):
+        raise DataError(
+            f"{len(bad)} labels in y are missing or not among the declared classes (the first in rows {_first(bad)}); "
+            "correct them, or declare all classes."
+        )
+    return index

@@ -1,0 +1,330 @@
+"""PATE with passive student queries: from private records to a student that may be published."""
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from secretballot.ensemble.teachers import TeacherEnsemble
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from secretballot._validation import check_choice, check_count
+from secretballot.aggregation import Aggregator
+from secretballot.exceptions import ParameterError
+from secretballot.learners.inputs import (
+    as_matrix,
+    check_missing,
+    check_same_columns,
+    class_indices,
+    declared_classes,
+    n_columns,
+    n_rows,
+    take_rows,
+)
+from secretballot.learners.plan import choose_aggregator, choose_release
+from secretballot.learners.rehearsal import rehearse
+from secretballot.learners.shards import assign_shards, fingerprint
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.release import release
+from secretballot.released import ReleasedLabels
+from secretballot.students import default_student, fit_student
+from secretballot.vault import make_vault
+
+__all__ = ["PATEClassifier"]
+
+NEIGHBOURS = ("add-remove", "replace-one")
+ABSTENTIONS = ("drop", "random", "majority")
+
+
+def _student_has(method: str) -> Callable[[Any], bool]:
+    def has(self: Any) -> bool:
+        getattr(self.student_ if hasattr(self, "student_") else self.student, method)
+        return True
+
+    return has
+
+
+class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Learn a publishable classifier from private labels and public unlabelled points.
+
+    The private records are cut into disjoint shards, one teacher per shard; the teachers vote on public points; the
+    votes pass the door; a student learns from what comes out.
+
+    Parameters
+    ----------
+    teacher : scikit-learn classifier, default LogisticRegression
+        Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline.
+    student : scikit-learn classifier, optional
+        Learns from the released labels. By default the student that measured best for what is released.
+    n_teachers : int, default 250
+        Number of shards K; public, chosen without looking at the private data.
+    budget : PrivacyBudget
+        (epsilon, delta) of this fit.
+    aggregator : {"gaussian", "sparse-vector"} or Aggregator, default "gaussian"
+        Recipe that turns votes into answers; a name is calibrated to `budget`.
+    n_queries : int, optional
+        How many public points are labelled, chosen at random with `random_state`. By default all of them where noisy
+        counts are released; where labels alone are, as many as leave a vote of margin 0.6 K right 19 times in 20.
+    release : {"auto", "labels", "counts"}, default "auto"
+        Labels alone, or noisy counts. "auto" releases counts for the default student, labels for any other.
+    max_unstable : int, optional
+        Abstentions T after which the sparse vector stops. By default the largest T at which a vote of margin 0.6 K is
+        answered.
+    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+        Relation that the promise is about. "replace-one" makes the number of records public.
+    abstentions : {"drop", "random", "majority"}, default "drop"
+        What the student makes of unanswered points.
+    ledger : Ledger, optional
+        Account of the private dataset. Without one the fit keeps an account of its own, in memory: then adding up
+        several fits on the same data is up to you.
+    vault : path, optional
+        Secret folder where finished teachers are kept, so that an interrupted fit resumes.
+    request : str, optional
+        Key of this fit in the ledger: a fit with the same key reuses the stored release and spends nothing.
+    purpose : str, default ""
+        Written on the certificate.
+    n_jobs : int, optional
+        Workers for the teachers, as in joblib.
+    random_state : int, optional
+        Of the fits and of the choice of public points. Never of the noise.
+    progress : callable, optional
+        Called with (done, total) teachers.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    student_ : the fitted student
+    released_labels_ : ReleasedLabels
+        Everything that left the door.
+    certificate_ : dict
+        What may be shown to a stranger.
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : add or remove one unit; or replace one record in place.
+    Sensitivity : one unit touches one shard, hence one teacher, hence one vote per query.
+    Price : `budget`, composed in `ledger` with everything else released from the same data.
+    Source : Liu et al. 2021, Algorithm 3 over Algorithm 1 or 2; Bassily et al. 2018, Algorithm 3, over the sparse vector.
+    Rounding : upward.
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        student: Any = None,
+        *,
+        n_teachers: int = 250,
+        budget: PrivacyBudget | None = None,
+        aggregator: str | Aggregator = "gaussian",
+        n_queries: int | None = None,
+        release: str = "auto",
+        max_unstable: int | None = None,
+        neighbours: str = "add-remove",
+        abstentions: str = "drop",
+        ledger: Ledger | None = None,
+        vault: str | Path | None = None,
+        request: str | None = None,
+        purpose: str = "",
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.teacher = teacher
+        self.student = student
+        self.n_teachers = n_teachers
+        self.budget = budget
+        self.aggregator = aggregator
+        self.n_queries = n_queries
+        self.release = release
+        self.max_unstable = max_unstable
+        self.neighbours = neighbours
+        self.abstentions = abstentions
+        self.ledger = ledger
+        self.vault = vault
+        self.request = request
+        self.purpose = purpose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Learn from private records and public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_records, n_features)
+            Private.
+        y : array of shape (n_records,)
+            Private labels, each one of `classes`.
+        X_public : like X, of shape (n_public, n_features)
+            Public, unlabelled.
+        classes : sequence of two or more values
+            Public; never inferred from the private labels.
+        units : array of shape (n_records,), optional
+            Ids, such as patient numbers: all records of one id are protected together.
+        unit_name : str, optional
+            What the ids are, for the certificate.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit; nothing was spent.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        names = declared_classes(classes)
+        X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
+        check_same_columns(X, X_public)
+        index = class_indices(y, names, n_rows(X))
+        self._check_settings(n_rows(X))
+        released = self._stored()
+        if released is None:
+            released = self._release(X, index, X_public, names, units, unit_name)
+        self.released_labels_, self.certificate_ = released, released.certificate
+        student = default_student(released) if self.student is None else clone(self.student)
+        self.student_ = fit_student(
+            student, X_public, released, abstentions=self.abstentions, random_state=self.random_state
+        )
+        self.classes_ = np.asarray(names)
+        self.n_features_in_ = n_columns(X)
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        return self
+
+    def _check_settings(self, n_records: int) -> None:
+        if not isinstance(self.budget, PrivacyBudget):
+            raise ParameterError("budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6).")
+        check_count("n_teachers", self.n_teachers)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_choice("abstentions", self.abstentions, ABSTENTIONS)
+        if self.neighbours == "add-remove" and self.budget.delta * n_records >= 1:
+            warnings.warn(
+                f"delta is {self.budget.delta:g}; with a delta of 1/n or more, publishing whole records at random would "
+                "pass. Choose a delta well below 1 over the number of records.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _stored(self) -> ReleasedLabels | None:
+        """Return what was released under the same request before, if anything."""
+        if self.ledger is None or self.request is None:
+            return None
+        stored = self.ledger.released(self.request)
+        return None if stored is None else ReleasedLabels.from_json(json.loads(stored))
+
+    def _release(
+        self,
+        X: Any,
+        index: NDArray[np.int64],
+        X_public: Any,
+        names: list[Any],
+        units: Any,
+        unit_name: str | None,
+    ) -> ReleasedLabels:
+        """Everything left of the door, and the door."""
+        assert self.budget is not None
+        teacher = LogisticRegression() if self.teacher is None else self.teacher
+        check_missing(teacher, X, X_public)
+        rehearse(teacher, X_public, len(names))
+        aggregator = choose_aggregator(
+            self.aggregator,
+            self.budget,
+            n_teachers=self.n_teachers,
+            n_classes=len(names),
+            n_public=n_rows(X_public),
+            n_queries=self.n_queries,
+            max_unstable=self.max_unstable,
+            release=choose_release(self.release, self.student, self.aggregator),
+        )
+        aggregator.check_useful(self.n_teachers)
+        rows = self._rows(aggregator.n_queries, n_rows(X_public))
+        ensemble = self._train(teacher, X, index, units, len(names))
+        counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
+        return release(
+            counts,
+            aggregator,
+            self._account(),
+            public_rows=rows,
+            request=self.request,
+            purpose=self.purpose,
+            declaration=self._declaration(units is not None, unit_name),
+        )
+
+    def _rows(self, n_queries: int, n_public: int) -> NDArray[np.int64]:
+        """Return the public points to ask: random ones, by public coins."""
+        if n_queries >= n_public:
+            return np.arange(n_public)
+        return np.sort(np.random.default_rng(self.random_state).choice(n_public, n_queries, replace=False))
+
+    def _train(self, teacher: Any, X: Any, index: NDArray[np.int64], units: Any, n_classes: int) -> TeacherEnsemble:
+        vault = None if self.vault is None else make_vault(self.vault)
+        shards = assign_shards(n_rows(X), self.n_teachers, self.neighbours, units, vault)
+        return TeacherEnsemble.fit(
+            teacher,
+            X,
+            index,
+            shards,
+            n_teachers=self.n_teachers,
+            n_classes=n_classes,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            vault=vault,
+            fingerprint=None if vault is None else fingerprint(teacher, X, index, shards, self.random_state),
+            progress=self.progress,
+        )
+
+    def _account(self) -> Ledger:
+        if self.ledger is not None:
+            return self.ledger
+        assert self.budget is not None
+        return Ledger.in_memory(dataset="this fit alone", budget=self.budget)
+
+    def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
+        return {
+            "unit": "user" if by_unit else "record",
+            "unit_column": unit_name if by_unit else None,
+            "neighbours": self.neighbours,
+        }
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
+        check_is_fitted(self, "student_")
+        return np.asarray(self.student_.predict(X))
+
+    @available_if(_student_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the order of `classes_`.
+
+        Classes that the student never saw get probability 0.
+        """
+        check_is_fitted(self, "student_")
+        shares = np.asarray(self.student_.predict_proba(X), dtype=np.float64)
+        whole = np.zeros((len(shares), len(self.classes_)))
+        whole[:, [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]] = shares
+        return whole
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        teacher = get_tags(LogisticRegression() if self.teacher is None else self.teacher)
+        tags.input_tags.sparse = teacher.input_tags.sparse
+        tags.input_tags.allow_nan = teacher.input_tags.allow_nan
+        return tags

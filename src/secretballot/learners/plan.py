@@ -1,0 +1,117 @@
+"""Choose what the user left open, from public numbers alone: what to release, how many queries, how many abstentions."""
+
+import math
+from typing import Any
+
+from scipy.special import ndtri
+
+from secretballot._validation import check_choice, check_count
+from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector, needed_distance
+from secretballot.students import NoisyCountsClassifier
+
+__all__ = ["AGGREGATORS", "RELEASES", "choose_aggregator", "choose_release"]
+
+AGGREGATORS = ("gaussian", "sparse-vector")
+RELEASES = ("auto", "labels", "counts")
+
+# A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a mean of .5 to .6 on
+# Adult); its label should come out right this often.
+STABLE_MARGIN = 0.6
+RIGHT = 0.95
+TRIAL_QUERIES = 100
+MAX_UNSTABLE = 1000
+
+
+def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> str:
+    """Return "labels" or "counts": counts where the student can learn from them, labels otherwise.
+
+    Raises
+    ------
+    ParameterError
+        If counts are asked of the sparse vector, which has none to give.
+    """
+    check_choice("release", asked, RELEASES)
+    if isinstance(aggregator, Aggregator):
+        if asked not in ("auto", aggregator.release):
+            raise ParameterError(f"release is {asked!r}, but the given aggregator releases {aggregator.release}.")
+        return aggregator.release
+    if aggregator == "sparse-vector":
+        if asked == "counts":
+            raise ParameterError("release='counts' needs the Gaussian aggregator; the sparse vector gives labels only.")
+        return "labels"
+    if asked != "auto":
+        return asked
+    return "counts" if student is None or isinstance(student, NoisyCountsClassifier) else "labels"
+
+
+def choose_aggregator(
+    asked: str | Aggregator,
+    budget: PrivacyBudget,
+    *,
+    n_teachers: int,
+    n_classes: int,
+    n_public: int,
+    n_queries: int | None,
+    max_unstable: int | None,
+    release: str,
+) -> Aggregator:
+    """Return the aggregator, calibrated to the budget unless given.
+
+    Raises
+    ------
+    ParameterError
+        If more queries are asked than there are public points, or a setting is out of its range.
+    """
+    if isinstance(asked, Aggregator):
+        _check_queries(asked.n_queries, n_public)
+        return asked
+    name = check_choice("aggregator", asked, AGGREGATORS)
+    if n_queries is not None:
+        _check_queries(check_count("n_queries", n_queries), n_public)
+    if name == "sparse-vector":
+        unstable = choose_max_unstable(budget, n_teachers) if max_unstable is None else max_unstable
+        return SparseVectorAggregator.calibrate(
+            budget, n_queries or n_public, max_unstable=unstable, n_classes=n_classes
+        )
+    if n_queries is None:
+        n_queries = n_public if release == "counts" else choose_label_queries(budget, n_teachers, n_classes, n_public)
+    return GaussianAggregator.calibrate(budget, n_queries, n_classes=n_classes, n_teachers=n_teachers, release=release)
+
+
+def _check_queries(n_queries: int, n_public: int) -> None:
+    if n_queries > n_public:
+        raise ParameterError(
+            f"{n_queries} queries are asked of {n_public} public rows; ask at most as many as there are, "
+            "or give more public rows."
+        )
+
+
+def choose_label_queries(budget: PrivacyBudget, n_teachers: int, n_classes: int, n_public: int) -> int:
+    """Return how many labels leave a margin of `STABLE_MARGIN` K right with probability `RIGHT`; at least one.
+
+    Noise grows with the square root of the number of queries, so one calibration says where to stop.
+    """
+    trial = min(TRIAL_QUERIES, n_public)
+    sigma = GaussianAggregator.calibrate(budget, trial, n_classes=n_classes, n_teachers=n_teachers).sigma
+    # two classes: half the margin against sigma; more: the difference of two counts has noise sqrt(2) sigma
+    distance = STABLE_MARGIN * n_teachers / (2 if n_classes == 2 else math.sqrt(2))
+    wanted = distance / float(ndtri(RIGHT))
+    return max(1, min(n_public, math.floor(trial * (wanted / sigma) ** 2)))
+
+
+def choose_max_unstable(budget: PrivacyBudget, n_teachers: int) -> int:
+    """Return the largest T at which a margin of `STABLE_MARGIN` K is answered with probability 0.999; at least 1."""
+    distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
+
+    def answers(unstable: int) -> bool:
+        return needed_distance(calibrate_sparse_vector(budget, unstable)) <= distance
+
+    low, high = 1, 2
+    while high <= MAX_UNSTABLE and answers(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if answers(middle) else (low, middle)
+    return low

@@ -1,0 +1,77 @@
+"""Which private record goes to which teacher, and the fingerprint that ties finished teachers to their shards."""
+
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.noise import entropy_bytes
+from secretballot.vault import read_secret, write_secret
+
+__all__ = ["assign_shards", "fingerprint"]
+
+KEY_BYTES = 32
+ID_BYTES = 8
+
+
+def assign_shards(
+    n_records: int, n_teachers: int, neighbours: str, units: Any, vault: Path | None
+) -> NDArray[np.int64]:
+    """Return the shard number of every record.
+
+    Parameters
+    ----------
+    n_records, n_teachers : int
+    neighbours : {"add-remove", "replace-one"}
+    units : array of shape (n_records,) or None
+        Ids of the units; None makes every record a unit.
+    vault : Path or None
+        Where the key and the record ids are kept, so that an interrupted fit finds the same shards again.
+
+    Privacy
+    -------
+    Unit : the id, or the record.
+    Relation : add/remove: a keyed hash of the id, or of a random id drawn once per record. Replace-one: the position.
+    Sensitivity : one shard.
+
+    Raises
+    ------
+    ParameterError
+        If `units` are given under replace-one, whose rule knows positions only.
+    """
+    if neighbours == "replace-one":
+        if units is not None:
+            raise ParameterError(
+                "units are given with neighbours='replace-one', which splits by position; use 'add-remove' for units."
+            )
+        return PositionPartition(n_teachers, n_records).assign()
+    key = _kept(vault, "partition.key", KEY_BYTES)
+    if units is None:
+        # a collision of two random ids only puts two records in one shard
+        raw = _kept(vault, "record.ids", ID_BYTES * n_records)
+        ids: Any = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
+    else:
+        ids = units
+        if len(ids) != n_records:
+            raise DataError(f"units has {len(ids)} ids for {n_records} records; give one id for each record.")
+    return KeyedHashPartition(n_teachers, key).assign(ids)
+
+
+def _kept(vault: Path | None, name: str, size: int) -> bytes:
+    """Return entropy from the vault if it is there in the wanted size, else draw it and keep it."""
+    if vault is None:
+        return entropy_bytes(size)
+    stored = read_secret(vault / name)
+    if stored is None or len(stored) != size:
+        stored = entropy_bytes(size)
+        write_secret(vault / name, stored)
+    return stored
+
+
+def fingerprint(teacher: Any, X: Any, y: NDArray[np.int64], shards: NDArray[np.int64], random_state: int | None) -> str:
+    """Return a digest of everything that a teacher depends on. Computed from private data: it stays in the vault."""
+    return str(joblib.hash((repr(teacher), X, y, shards, random_state), hash_name="sha1"))

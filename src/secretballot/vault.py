@@ -1,0 +1,68 @@
+"""The vault: the secret folder of a run. Mode 0700, files 0600, written whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from secretballot.exceptions import DataError
+
+__all__ = ["make_vault", "read_secret", "write_secret"]
+
+
+def make_vault(path: str | Path) -> Path:
+    """Return the folder at `path`, made with mode 0700 if it is not there, closed to others if it is.
+
+    Raises
+    ------
+    DataError
+        If it cannot be made, or is not a folder.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise DataError(f"The vault {folder} cannot be used ({error.strerror}); name a folder of your own.") from None
+    return folder
+
+
+def read_secret(path: Path) -> bytes | None:
+    """Return the bytes of a file in the vault, None if there is none.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}).") from None
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """Write a file of the vault with mode 0600: to a temporary name, to the disk, then under its own name.
+
+    Raises
+    ------
+    DataError
+        If it cannot be written; a file that was there before is unchanged.
+    """
+    make_vault(path.parent)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mkstemp opens with mode 0600
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be written ({error.strerror}); free some space or name another folder."
+        ) from None
