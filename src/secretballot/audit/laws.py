@@ -1,0 +1,97 @@
+"""Noise laws written out: probabilities on whole numbers, and what is left out.
+
+Computed here from their definitions, not from the accountant's code, so that an audit is a second opinion.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_positive
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.noise import IntArray
+
+__all__ = ["Law", "discrete_gaussian_law", "discrete_laplace_law", "point_law"]
+
+Floats = NDArray[np.float64]
+
+_MAX_SUPPORT = 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """Probabilities of the whole numbers low, low + 1, ...
+
+    Attributes
+    ----------
+    low : int
+        Smallest listed value.
+    pmf : ndarray of float64, shape (n_values,)
+        Probabilities, summing to 1 - `missing` up to float error.
+    missing : float
+        Probability of all values that are not listed.
+    """
+
+    low: int
+    pmf: Floats
+    missing: float
+
+    @property
+    def support(self) -> IntArray:
+        """The listed values, shape (n_values,)."""
+        return np.arange(self.low, self.low + len(self.pmf), dtype=np.int64)
+
+    def at_least(self, values: Any) -> Floats:
+        """Return P(X >= value) over the listed values, for an array of whole numbers."""
+        upper = np.append(np.cumsum(self.pmf[::-1])[::-1], 0.0)
+        return np.asarray(upper[np.clip(np.asarray(values) - self.low, 0, len(self.pmf))], dtype=np.float64)
+
+    def at_most(self, values: Any) -> Floats:
+        """Return P(X <= value) over the listed values, for an array of whole numbers."""
+        lower = np.concatenate([[0.0], np.cumsum(self.pmf)])
+        return np.asarray(lower[np.clip(np.asarray(values) - self.low + 1, 0, len(self.pmf))], dtype=np.float64)
+
+
+def point_law(value: int = 0) -> Law:
+    """Return the law of a constant: what is left of a mechanism whose noise was forgotten."""
+    return Law(value, np.ones(1), 0.0)
+
+
+def discrete_laplace_law(scale: float, tail: float = 1e-14) -> Law:
+    """Return P(x) proportional to exp(-|x| / scale), up to `tail` in total.
+
+    Raises
+    ------
+    ParameterError
+        If `scale` is not positive, or so large that the law has too many values to list.
+    """
+    reach = math.ceil(check_positive("scale", scale) * math.log(2 / tail))
+    x = _symmetric(reach)
+    ratio = math.exp(-1 / scale)
+    pmf = np.exp(-np.abs(x) / scale) * ((1 - ratio) / (1 + ratio))
+    return Law(-reach, pmf, 2 * ratio ** (reach + 1) / (1 + ratio))
+
+
+def discrete_gaussian_law(sigma: float, tail: float = 1e-14) -> Law:
+    """Return P(x) proportional to exp(-x^2 / (2 sigma^2)), up to `tail` in total.
+
+    Raises
+    ------
+    ParameterError
+        If `sigma` is not positive, or so large that the law has too many values to list.
+    """
+    reach = math.ceil(check_positive("sigma", sigma) * math.sqrt(2 * math.log(2 / tail))) + 1
+    weight = np.exp(-(_symmetric(2 * reach) ** 2) / (2 * sigma * sigma))
+    pmf = weight / weight.sum()
+    return Law(-reach, pmf[reach:-reach], float(2 * pmf[:reach].sum()))
+
+
+def _symmetric(reach: int) -> Floats:
+    if not 2 * reach + 1 <= _MAX_SUPPORT:
+        raise ParameterError(
+            f"The noise law has {2 * reach + 1} values; an audit lists at most {_MAX_SUPPORT}: use less noise."
+        )
+    return np.arange(-reach, reach + 1, dtype=np.float64)

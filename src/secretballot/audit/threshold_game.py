@@ -1,0 +1,187 @@
+"""The true delta(epsilon) of the sparse vector on short streams, its hidden threshold noise carried along exactly.
+
+The adversary picks every query from all answers so far. Between its queries the mechanism remembers the noisy
+threshold, so the state of the game is, for both sides, the joint weight of the answers so far and every value
+of the threshold noise. Answers multiply these weights in any order, hence a state is a multiset of (query,
+answer).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count, check_finite
+from secretballot.audit.laws import Law, discrete_laplace_law
+from secretballot.audit.worlds import neighbouring_counts
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.mechanisms import SparseVector, plurality, stability
+from secretballot.privacy.noise import IntArray
+
+__all__ = ["StreamQuery", "ThresholdGame", "stream_law", "stream_queries"]
+
+Floats = NDArray[np.float64]
+
+_MAX_STATES = 2_000_000
+
+
+@dataclass(frozen=True)
+class StreamQuery:
+    """One query on both sides: its distances, and whether the label that an answer would show differs."""
+
+    distance: int
+    neighbour_distance: int
+    label_differs: bool
+
+
+def stream_queries(
+    n_teachers: int, n_classes: int = 2, distance: Callable[[IntArray], IntArray] = stability
+) -> list[StreamQuery]:
+    """Return the distinct queries that one teacher's change can turn into one another, both directions.
+
+    Parameters
+    ----------
+    n_teachers, n_classes : int
+        The small world.
+    distance : callable
+        From counts to distances; another one than `stability` shows what it would cost.
+    """
+    counts, neighbours = neighbouring_counts(n_teachers, n_classes)
+    here, there = distance(counts).tolist(), distance(neighbours).tolist()
+    differs = (plurality(counts) != plurality(neighbours)).tolist()
+    found = {StreamQuery(*triple) for triple in zip(here, there, differs, strict=True)}
+    informative = [query for query in found if query.label_differs or query.distance != query.neighbour_distance]
+    return sorted(informative, key=lambda query: (query.label_differs, query.distance, query.neighbour_distance))
+
+
+class ThresholdGame:
+    """Play adaptive streams of at most `length` queries against one sparse vector.
+
+    Parameters
+    ----------
+    mechanism : SparseVector
+        Noise scales, threshold, T and refresh.
+    queries : sequence of StreamQuery
+        What the adversary may ask, again and again.
+    labels : bool
+        Whether an "above" also shows the label.
+    threshold_law, query_law : Law, optional
+        Replace the mechanism's noise: to see what broken noise would cost.
+    """
+
+    def __init__(
+        self,
+        mechanism: SparseVector,
+        queries: list[StreamQuery],
+        *,
+        labels: bool = True,
+        threshold_law: Law | None = None,
+        query_law: Law | None = None,
+    ) -> None:
+        self.max_below, self.refresh = mechanism.max_below, mechanism.refresh
+        self._hidden = threshold_law or discrete_laplace_law(mechanism.threshold_scale)
+        noise = query_law or discrete_laplace_law(mechanism.query_scale)
+        needed = mechanism.threshold + self._hidden.support + 1
+        self._above_p = np.array([noise.at_least(needed - query.distance) for query in queries])
+        self._above_q = np.array([noise.at_least(needed - query.neighbour_distance) for query in queries])
+        self._below_p = np.array([noise.at_most(needed - 1 - query.distance) for query in queries])
+        self._below_q = np.array([noise.at_most(needed - 1 - query.neighbour_distance) for query in queries])
+        self._differs = np.array([labels and query.label_differs for query in queries])
+        self._missing_query = noise.missing
+
+    def delta(self, length: int, epsilon: float) -> float:
+        """Return the exact delta(epsilon) of adaptive streams, unlisted noise counted as lost.
+
+        Parameters
+        ----------
+        length : int
+            Most queries asked.
+        epsilon : float
+            Privacy loss, in nats.
+
+        Raises
+        ------
+        ParameterError
+            If the streams are too many to enumerate.
+        """
+        check_count("length", length)
+        self._factor = math.exp(check_finite("epsilon", epsilon))
+        self._known: dict[tuple[object, ...], float] = {}
+        start = self._hidden.pmf
+        value = self._value(start, self._factor * start, (), 0.0, 0, length)
+        del self._known
+        epochs = self.max_below if self.refresh else 1
+        return value + length * self._missing_query + epochs * self._hidden.missing
+
+    def _value(self, p: Floats, q: Floats, epoch: tuple[int, ...], log_ratio: float, below: int, left: int) -> float:
+        """Return the value of a state; q carries e^epsilon. `epoch` lists the outcomes that p and q remember."""
+        if left == 0 or below == self.max_below:
+            return max(0.0, float(p.sum() - q.sum()))
+        key = (epoch, round(log_ratio, 10), below, left)
+        if key not in self._known:
+            if len(self._known) >= _MAX_STATES:
+                raise ParameterError("The streams are too many to enumerate; use fewer queries or teachers.")
+            total = float(p.sum())
+            if not total > 0:
+                return 0.0
+            self._known[key] = self._best(p, q, epoch, log_ratio, below, left) / total
+        return self._known[key] * float(p.sum())
+
+    def _best(self, p: Floats, q: Floats, epoch: tuple[int, ...], log_ratio: float, below: int, left: int) -> float:
+        best = 0.0
+        for query in range(len(self._differs)):
+            seen = tuple(sorted((*epoch, 2 * query)))
+            p_above = p * self._above_p[query]
+            if self._differs[query]:
+                value = float(p_above.sum())  # the label alone tells the sides apart
+            else:
+                value = self._value(p_above, q * self._above_q[query], seen, log_ratio, below, left - 1)
+            p_below, q_below = p * self._below_p[query], q * self._below_q[query]
+            value += self._after_below(p_below, q_below, epoch, query, log_ratio, below, left)
+            best = max(best, value)
+        return best
+
+    def _after_below(
+        self, p: Floats, q: Floats, epoch: tuple[int, ...], query: int, log_ratio: float, below: int, left: int
+    ) -> float:
+        if not self.refresh:
+            seen = tuple(sorted((*epoch, 2 * query + 1)))
+            return self._value(p, q, seen, log_ratio, below + 1, left - 1)
+        # fresh threshold noise: of the epoch only the two probabilities are left
+        p_mass, q_mass = float(p.sum()), float(q.sum())
+        if not q_mass > 0:
+            return p_mass
+        ratio = math.log(q_mass / p_mass) if p_mass > 0 else 0.0
+        fresh = self._hidden.pmf
+        return self._value(p_mass * fresh, q_mass * fresh, (), ratio, below + 1, left - 1)
+
+
+def stream_law(mechanism: SparseVector, values: IntArray) -> dict[tuple[bool, ...], float]:
+    """Return the exact probability of every pattern of above (true) and below that a fixed stream can show.
+
+    Parameters
+    ----------
+    mechanism : SparseVector
+        Its patterns end at the T-th below.
+    values : ndarray of int64, shape (n_queries,)
+        Values of the queries, in order; a dozen at most, as the patterns double with each.
+    """
+    hidden, noise = (
+        discrete_laplace_law(mechanism.threshold_scale),
+        discrete_laplace_law(mechanism.query_scale),
+    )
+    found: dict[tuple[bool, ...], float] = {}
+
+    def walk(weight: Floats, pattern: tuple[bool, ...]) -> None:
+        if len(pattern) == len(values) or pattern.count(False) == mechanism.max_below:
+            found[pattern] = float(weight.sum())
+            return
+        needed = mechanism.threshold + hidden.support + 1 - int(values[len(pattern)])
+        walk(weight * noise.at_least(needed), (*pattern, True))
+        below = weight * noise.at_most(needed - 1)
+        walk(below.sum() * hidden.pmf if mechanism.refresh else below, (*pattern, False))
+
+    walk(hidden.pmf, ())
+    return found

@@ -1,0 +1,128 @@
+"""Small worlds: all vote counts of a few teachers, all neighbours, and the exact law of what a mechanism says.
+
+The law is read off the mechanism's own code: it runs once on every value its noise can take.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count
+from secretballot.audit.laws import Law
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.noise import IntArray, NoiseSource
+
+__all__ = ["ScriptedNoise", "all_counts", "neighbouring_counts", "output_law"]
+
+Floats = NDArray[np.float64]
+
+_MAX_RUNS = 20_000_000
+
+
+@dataclass
+class ScriptedNoise:
+    """Hand out noise from a list, in order: for audits and tests, never for a release.
+
+    Parameters
+    ----------
+    values : sequence of int
+        What the next draws return, whatever scale they ask for.
+    """
+
+    values: Sequence[int] | IntArray
+    exact: bool = False
+    description: str = "scripted for an audit; not noise"
+
+    def __post_init__(self) -> None:
+        self._left = np.asarray(self.values, dtype=np.int64)
+
+    def discrete_laplace(self, scale: float, size: int) -> IntArray:
+        """Return the next `size` values."""
+        return self._next(size)
+
+    def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
+        """Return the next `size` values."""
+        return self._next(size)
+
+    def _next(self, size: int) -> IntArray:
+        if size > len(self._left):
+            raise ParameterError(f"The script has {len(self._left)} values left; {size} were asked for.")
+        taken, self._left = self._left[:size], self._left[size:]
+        return taken
+
+
+def all_counts(n_teachers: int, n_classes: int) -> IntArray:
+    """Return every vector of vote counts, shape (n_vectors, n_classes), rows summing to the number of teachers."""
+    k, classes = check_count("n_teachers", n_teachers), check_count("n_classes", n_classes, minimum=2)
+    return np.array(list(_compositions(k, classes)), dtype=np.int64)
+
+
+def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _compositions(total - first, parts - 1):
+            yield (first, *rest)
+
+
+def neighbouring_counts(n_teachers: int, n_classes: int) -> tuple[IntArray, IntArray]:
+    """Return all ordered pairs of vote counts that differ by one teacher's vote.
+
+    Returns
+    -------
+    counts, neighbours : ndarray of int64, shape (n_pairs, n_classes)
+    """
+    counts = all_counts(n_teachers, n_classes)
+    pairs = []
+    for row in counts:
+        for source in np.flatnonzero(row):
+            for target in range(n_classes):
+                if target != source:
+                    moved = row.copy()
+                    moved[source] -= 1
+                    moved[target] += 1
+                    pairs.append((row, moved))
+    return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+
+
+def output_law(
+    release: Callable[[IntArray, NoiseSource], IntArray],
+    query: Sequence[int] | IntArray | int,
+    law: Law,
+    *,
+    draws: int = 1,
+    n_outcomes: int,
+) -> Floats:
+    """Return the exact law of one query's outcome, shape (n_outcomes,), by running `release` on all noise values.
+
+    Parameters
+    ----------
+    release : callable
+        Takes values or counts, one row per query, and a noise source; returns one whole number below
+        `n_outcomes` (or a truth value) per query. Outcome -1 counts as the last.
+    query : int or sequence of int
+        The value, or the row of counts, of the one query.
+    law : Law
+        Law of every draw.
+    draws : int
+        Noise values drawn per query, adjacent to each other.
+    n_outcomes : int
+
+    Raises
+    ------
+    ParameterError
+        If the noise has too many combinations of values.
+    """
+    if not len(law.pmf) ** draws <= _MAX_RUNS:
+        raise ParameterError(f"{draws} draws of {len(law.pmf)} values are too many to enumerate; use less noise.")
+    grid = np.stack(np.meshgrid(*[law.support] * draws, indexing="ij"), axis=-1).reshape(-1, draws)
+    weight = np.ones(1)
+    for _ in range(draws):
+        weight = np.multiply.outer(weight, law.pmf).ravel()
+    row = np.asarray(query, dtype=np.int64)
+    tiled = np.tile(row, (len(grid),) + (1,) * row.ndim)
+    outcome = np.asarray(release(tiled, ScriptedNoise(grid.ravel()))).astype(np.int64) % n_outcomes
+    return np.asarray(np.bincount(outcome, weights=weight, minlength=n_outcomes), dtype=np.float64)
