@@ -1,0 +1,196 @@
+"""The rows of a ledger as a hash chain: how they are added, and how a reader follows and checks them.
+
+Every row carries the SHA-256 of itself and of the row before it; the first one follows the terms of the account.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from secretballot.exceptions import LedgerError, SecretBallotError
+from secretballot.privacy.accounting import Event, Grant, event_from_json
+from secretballot.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
+
+__all__ = [
+    "Account",
+    "Progress",
+    "add_closing",
+    "add_reservation",
+    "catch_up",
+    "decode_events",
+    "encode_events",
+    "link",
+]
+
+
+@dataclass(frozen=True)
+class Account:
+    """What is fixed when a ledger is made: whose data, how much, and how releases compose.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the private dataset.
+    epsilon, delta : float
+        Total budget.
+    composition : str
+        Name of the filter that admits releases.
+    filter_order : float or None
+        Order of the Renyi filter; None for basic composition.
+    created_at : str
+        UTC, ISO 8601.
+    """
+
+    dataset: str
+    epsilon: float
+    delta: float
+    composition: str
+    filter_order: float | None
+    created_at: str
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 that the chain of rows starts from."""
+        return link(b"", ["account", APPLICATION_ID, SCHEMA_VERSION, *astuple(self)])
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a reader has followed and checked the rows.
+
+    Parameters
+    ----------
+    position : int
+        Number of rows (reservations and closings) checked.
+    chain : bytes
+        SHA-256 of the last of them.
+    grants : tuple of Grant
+        Every reservation among them, in the order of their ids 1, 2, 3, ...; whatever its state, it is spent.
+    """
+
+    position: int
+    chain: bytes
+    grants: tuple[Grant, ...] = ()
+
+
+def link(previous: bytes, fields: Sequence[Any]) -> bytes:
+    """Return the SHA-256 of one row and everything before it."""
+    # a value of a type that no ledger writes can only come from an edit by hand, and must give another hash
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), default=lambda value: ["?", repr(value)])
+    return hashlib.sha256(previous + text.encode()).digest()
+
+
+def encode_events(events: Sequence[Event]) -> str:
+    """Return the text under which events are stored: JSON whose numbers read back bit for bit."""
+    return json.dumps([event.to_json() for event in events], sort_keys=True, allow_nan=False)
+
+
+def decode_events(text: str) -> tuple[Event, ...]:
+    """Return the events behind a stored text.
+
+    Raises
+    ------
+    ParameterError
+        If an event is unknown to this version or out of range.
+    """
+    return tuple(event_from_json(item) for item in json.loads(text))
+
+
+# Both kinds of rows in the order they were written. Columns: position, kind, chain, then what the chain covers; a
+# closing ends with its released bytes, which the chain covers through their SHA-256.
+_ROWS = """
+SELECT position, 'reservation', chain, id, request, purpose, events, epsilon, delta, reserved_at
+FROM reservation WHERE position > :after
+UNION ALL
+SELECT position, 'closing', chain, reservation, state, released_sha256, reason, closed_at, released, NULL
+FROM closing WHERE position > :after
+ORDER BY position
+"""
+
+
+def catch_up(connection: sqlite3.Connection, seen: Progress, where: str) -> Progress:
+    """Check every row after `seen` against the chain and return the new progress.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        Inside a transaction.
+    seen : Progress
+        What was checked before; `Progress(0, account.digest)` for nothing.
+    where : str
+        Name of the ledger, for messages.
+
+    Raises
+    ------
+    LedgerError
+        If a row was edited, removed or added by hand, or the file is an older copy of itself.
+    """
+    head = connection.execute("SELECT position, chain FROM head").fetchone()
+    if head == (seen.position, seen.chain):
+        return seen
+    position, chain, grants = seen.position, seen.chain, list(seen.grants)
+    for row in connection.execute(_ROWS, {"after": seen.position}):
+        position += 1
+        chain = _next_link(chain, row)
+        if (row[0], row[2]) != (position, chain) or not _fits(row, len(grants)):
+            raise LedgerError(f"{where} was changed by hand at entry {row[0]!r} or before it; restore it from a copy.")
+        if row[1] == "reservation":
+            grants.append(_grant(row, where))
+    if head != (position, chain):
+        raise LedgerError(f"{where} has lost entries, or was replaced by an older copy; restore the newest copy of it.")
+    return Progress(position, chain, tuple(grants))
+
+
+def _next_link(chain: bytes, row: tuple[Any, ...]) -> bytes:
+    covered = row[3:] if row[1] == "reservation" else row[3:8]
+    return link(chain, (*row[:2], *covered))
+
+
+def _fits(row: tuple[Any, ...], n_reservations: int) -> bool:
+    if row[1] == "reservation":
+        return bool(row[3] == n_reservations + 1)
+    released = row[8]
+    return 1 <= row[3] <= n_reservations and (released is None or hashlib.sha256(released).hexdigest() == row[5])
+
+
+def _grant(row: tuple[Any, ...], where: str) -> Grant:
+    try:
+        return Grant(events=decode_events(row[6]), epsilon=row[7], delta=row[8])
+    except (SecretBallotError, TypeError, ValueError) as error:
+        raise LedgerError(f"{where} holds a reservation that this program cannot read: {error}") from error
+
+
+def add_reservation(
+    connection: sqlite3.Connection, seen: Progress, request: str, purpose: str, events: str, *, grant: Grant, at: str
+) -> int:
+    """Append a reservation after `seen` and return its number."""
+    number, position = len(seen.grants) + 1, seen.position + 1
+    fields = (number, request, purpose, events, grant.epsilon, grant.delta, at)
+    chain = link(seen.chain, (position, "reservation", *fields))
+    connection.execute(
+        "INSERT INTO reservation (position, chain, id, request, purpose, events, epsilon, delta, reserved_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (position, chain, *fields),
+    )
+    connection.execute("UPDATE head SET position = ?, chain = ?", (position, chain))
+    return number
+
+
+def add_closing(
+    connection: sqlite3.Connection, seen: Progress, number: int, *, released: bytes | None, reason: str | None, at: str
+) -> None:
+    """Append the closing of reservation `number` after `seen`: committed if `released` is given, else forfeited."""
+    position = seen.position + 1
+    state = "forfeited" if released is None else "committed"
+    digest = None if released is None else hashlib.sha256(released).hexdigest()
+    fields = (number, state, digest, reason, at)
+    chain = link(seen.chain, (position, "closing", *fields))
+    connection.execute(
+        "INSERT INTO closing (position, chain, reservation, state, released_sha256, reason, closed_at, released)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (position, chain, *fields, released),
+    )
+    connection.execute("UPDATE head SET position = ?, chain = ?", (position, chain))

@@ -1,0 +1,216 @@
+"""The file behind a ledger: made whole or not at all, opened with full durability, its failures told in words."""
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import astuple
+from pathlib import Path
+
+from secretballot.exceptions import LedgerError
+from secretballot.privacy.ledger.chain import Account
+from secretballot.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, STATEMENTS
+
+__all__ = [
+    "check_body",
+    "check_header",
+    "check_place",
+    "connect",
+    "create_file",
+    "create_tables",
+    "read_account",
+    "sqlite_in_words",
+]
+
+WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
+
+
+def connect(path: Path | None) -> sqlite3.Connection:
+    """Return a connection to an existing file, never making one, or to memory if `path` is None.
+
+    Parameters
+    ----------
+    path : Path or None
+        Absolute path.
+
+    Raises
+    ------
+    sqlite3.Error
+        If the file cannot be opened.
+    LedgerError
+        If it cannot be written with the durability that a ledger needs.
+    """
+    target = ":memory:" if path is None else f"{path.as_uri()}?mode=rw"
+    # A connection may be closed by the garbage collector of another thread, hence check_same_thread.
+    connection = sqlite3.connect(target, uri=True, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
+    try:
+        _set_durability(connection, "memory" if path is None else "truncate", path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_durability(connection: sqlite3.Connection, journal: str, path: Path | None) -> None:
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the platter
+    connection.execute("PRAGMA synchronous = EXTRA")
+    mode = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()[0]
+    if mode != journal:
+        raise LedgerError(
+            f"Ledger {path} keeps its journal in mode {mode!r} and will not leave it; close the programs that hold"
+            " it open, then try again."
+        )
+
+
+def create_tables(connection: sqlite3.Connection, account: Account) -> None:
+    """Write the tables of a new account, all or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    for statement in STATEMENTS:
+        connection.execute(statement)
+    connection.execute("INSERT INTO account VALUES (1, ?, ?, ?, ?, ?, ?)", astuple(account))
+    connection.execute("INSERT INTO head VALUES (1, 0, ?)", (account.digest,))
+    connection.execute("COMMIT")
+
+
+def create_file(path: Path, account: Account) -> None:
+    """Make a ledger file, complete or not at all; if another process made one meanwhile, leave that one.
+
+    The file is written under a passing name and then linked, so that nobody ever finds a half-made or empty one: an
+    empty file at `path` is damage, not a fresh start.
+    """
+    if not path.parent.is_dir():
+        raise LedgerError(f"The folder {path.parent} does not exist; make it, or give another path.")
+    _refuse_lost_ledger(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")  # mode 0600
+    os.close(handle)
+    draft = Path(name)
+    try:
+        with closing(connect(draft)) as connection:
+            create_tables(connection, account)
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return
+        _sync_folder(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+        draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
+
+
+def _refuse_lost_ledger(path: Path) -> None:
+    # A ledger leaves its journal beside it. Seen in this order, another process that is creating cannot deceive us.
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists() and not path.exists():
+        raise LedgerError(
+            f"The ledger {path} is gone and its journal {journal.name} is left; restore it from a copy, or remove the"
+            " journal too if nothing was ever released under it."
+        )
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # Windows cannot open a folder, and keeps names durable itself
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place where no ledger can be, before SQLite would say so in fewer words.
+
+    Raises
+    ------
+    LedgerError
+        If there is nothing, a folder, a device, or an empty file.
+    """
+    if not path.exists():
+        raise LedgerError(f"There is no ledger at {path}; give the right path, or restore it from a copy.")
+    if not path.is_file():
+        raise LedgerError(f"{path} is a folder or a device, not a file; give the path of a ledger file.")
+    if path.stat().st_size == 0:
+        raise LedgerError(
+            f"{path} is empty, which a ledger never is; restore it from a copy, or remove it if nothing was ever"
+            " released under it."
+        )
+
+
+def check_header(connection: sqlite3.Connection, where: str) -> None:
+    """Refuse a file that is no ledger or has another format version.
+
+    Raises
+    ------
+    LedgerError
+        In either case.
+    """
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise LedgerError(f"{where} is an SQLite file but no ledger; give the path of the ledger.")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != SCHEMA_VERSION:
+        mend = "update secretballot" if version > SCHEMA_VERSION else "restore it from a copy"
+        raise LedgerError(
+            f"{where} has format version {version} and this program reads version {SCHEMA_VERSION}; {mend}."
+        )
+
+
+def check_body(connection: sqlite3.Connection, where: str) -> None:
+    """Refuse a file that is damaged or has lost the triggers that keep it append-only.
+
+    Raises
+    ------
+    LedgerError
+        In either case.
+    """
+    report = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if report != "ok":
+        raise LedgerError(f"{where} is damaged ({report}); restore it from the newest copy.")
+    found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    if found != set(STATEMENTS):
+        raise LedgerError(f"{where} has tables or triggers that were changed by hand; restore it from a copy.")
+
+
+def read_account(connection: sqlite3.Connection, where: str) -> Account:
+    """Return what was fixed at creation, or raise `LedgerError` if it is gone."""
+    row = connection.execute(
+        "SELECT dataset, epsilon, delta, composition, filter_order, created_at FROM account"
+    ).fetchone()
+    if row is None:
+        raise LedgerError(f"{where} has lost the row that holds its budget; restore it from a copy.")
+    return Account(*row)
+
+
+_IN_WORDS = {
+    sqlite3.SQLITE_BUSY: "is locked by another program; nothing was changed, so try again when that one has finished",
+    sqlite3.SQLITE_LOCKED: "is locked by another program; nothing was changed, so try again when that one has finished",
+    sqlite3.SQLITE_READONLY: "cannot be written; nothing was changed, so give yourself write permission on the file and"
+    " its folder",
+    sqlite3.SQLITE_PERM: "may not be opened; give yourself read and write permission on it",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that the file is still there and that you may read and write it"
+    " and its folder",
+    sqlite3.SQLITE_FULL: "could not grow because the disk is full; nothing was changed, so free some space and try"
+    " again",
+    sqlite3.SQLITE_IOERR: "could not be read or written by the system; check the disk, its free space and its quota",
+    sqlite3.SQLITE_TOOBIG: "cannot hold a value this large; release it in parts",
+    sqlite3.SQLITE_NOTADB: "is not a ledger or is damaged; give the path of the ledger or restore it from a copy",
+    sqlite3.SQLITE_CORRUPT: "is damaged; restore it from the newest copy",
+}
+
+
+@contextmanager
+def sqlite_in_words(where: str) -> Iterator[None]:
+    """Turn every error of SQLite and of the system into a `LedgerError` of one sentence that begins with `where`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+        words = _IN_WORDS.get(code, "cannot be trusted any further; check the file")
+        raise LedgerError(f"{where} {words} ({error}).") from error
+    except OSError as error:
+        detail = error.strerror or type(error).__name__
+        raise LedgerError(f"{where} could not be made or reached ({detail}); check the folder and its disk.") from error

@@ -1,0 +1,347 @@
+"""The ledger as its users hold it: a handle on one account."""
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from secretballot._validation import check_count
+from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.privacy.accounting import Event, Grant, PrivacyBudget
+from secretballot.privacy.ledger.book import Book
+from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation, decode_events
+from secretballot.privacy.ledger.terms import (
+    Amount,
+    LedgerEntry,
+    absolute_path,
+    budget_of,
+    certified_grant,
+    check_terms,
+    check_text,
+    new_account,
+    utc_now,
+)
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """Open the account of a private dataset, or make it if there is none at `path`.
+
+    One SQLite file per private dataset. Every operation opens its own connection and runs in one transaction that is
+    on the disk when the call returns, so all threads and processes of a machine share one account.
+    The object itself is a handle: a pickled one carries path and name only, and a copy is the same account.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, kept on a local disk. A new one gets mode 0600.
+    dataset : str
+        Name of the private dataset; a file made for another one is refused.
+    budget : PrivacyBudget, optional
+        All that may ever be spent on the dataset. Needed where there is no file yet; where there is one it may be
+        omitted, and must be equal if given, because a ledger's budget is fixed at creation.
+    composition : {"basic", "renyi"}, optional
+        How releases add up, fixed at creation: "basic" sums epsilons and deltas; "renyi" sums Renyi divergences at one
+        order and admits more small releases. None takes what the file says, "basic" for a new one.
+
+    Attributes
+    ----------
+    path : Path or None
+        Absolute path; None in memory.
+    dataset, budget, composition
+        As fixed at creation.
+    durable : bool
+        Whether the account outlives the process.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong type or out of range.
+    LedgerError
+        If the file cannot be made, opened, read or trusted, or is the account of something else.
+
+    Privacy
+    -------
+    Unit, relation : those of the events; every release on the dataset must use the same ones.
+    Price : the releases of all reservations together, chosen adaptively, satisfy the budget, by the filter that is
+        asked inside the transaction that reserves. A reservation is admitted only if `delta_upper` certifies its events
+        at its price, whatever the caller says.
+    Contents : public parameters, times and released bytes; nothing that was computed from private data otherwise.
+    Limits : the rows form a hash chain, so that an edit by hand, or an older copy put in place under a living handle,
+        is noticed. The chain is no signature: who can write the file can forge it whole, delete it, restore an old
+        copy before the next start, or keep two ledgers for the same data. Guard the vault accordingly.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dataset: str,
+        budget: PrivacyBudget | None = None,
+        composition: str | None = None,
+    ) -> None:
+        check_terms(dataset, budget, composition)
+        place = absolute_path(path)
+        if not os.path.lexists(place):
+            Book.create_file(place, dataset, budget, composition)
+        self._hold(place, dataset, None)
+        self._book.refuse_other_terms(budget, composition)
+
+    @classmethod
+    def in_memory(cls, *, dataset: str, budget: PrivacyBudget, composition: str | None = None) -> Self:
+        """Return an account under the same rules that dies with this process.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is of the wrong type or out of range.
+        """
+        check_terms(dataset, budget, composition)
+        if budget is None:
+            raise ParameterError("budget is None; a ledger in memory is always new and needs a PrivacyBudget.")
+        ledger = cls.__new__(cls)
+        ledger._hold(None, dataset, None)
+        ledger._opened = Book.in_memory(new_account(dataset, budget, composition))
+        return ledger
+
+    @classmethod
+    def open_existing(cls, path: str | os.PathLike[str]) -> Self:
+        """Open the ledger at `path` with the dataset and the budget that it names.
+
+        Raises
+        ------
+        LedgerError
+            If there is none, or it cannot be opened, read or trusted.
+        """
+        ledger = cls.__new__(cls)
+        ledger._hold(absolute_path(path), None, None)
+        ledger._dataset = ledger._book.account.dataset
+        return ledger
+
+    # --- the account ---
+
+    @property
+    def path(self) -> Path | None:
+        """Absolute path of the file; None in memory."""
+        return self._path
+
+    @property
+    def durable(self) -> bool:
+        """Whether the account outlives the process."""
+        return self._path is not None
+
+    @property
+    def dataset(self) -> str:
+        """Name of the private dataset."""
+        return self._dataset if self._dataset is not None else self._book.account.dataset
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """All that may ever be spent."""
+        return budget_of(self._book.account)
+
+    @property
+    def composition(self) -> str:
+        """How releases add up: "basic" or "renyi"."""
+        return self._book.account.composition
+
+    def spent(self) -> Amount:
+        """Return what is spent, every reservation in whatever state counted, rounded up."""
+        with self._book.transaction("DEFERRED") as (_, seen):
+            return Amount(*self._book.filter.spent(seen.grants))
+
+    def remaining(self) -> Amount:
+        """Return what is left, rounded down; with basic composition a release at just this price is admitted."""
+        with self._book.transaction("DEFERRED") as (_, seen):
+            return Amount(*self._book.filter.remaining(seen.grants))
+
+    def history(self) -> list[LedgerEntry]:
+        """Return every reservation, oldest first."""
+        with self._book.transaction("DEFERRED") as (connection, _):
+            rows = connection.execute(_HISTORY).fetchall()
+        return [_entry(*row) for row in rows]
+
+    # --- buying ---
+
+    def reserve(self, events: Sequence[Event], price: PrivacyBudget, *, request: str, purpose: str) -> int:
+        """Buy `events` at `price` and return the number of the reservation; only then may noise be drawn.
+
+        Parameters
+        ----------
+        events : sequence of Event
+            What will be drawn, at least one.
+        price : PrivacyBudget
+            (epsilon, delta) at which the events are bought.
+        request : str
+            Key of the request, unique in the ledger: a repeated request is answered from `released`.
+        purpose : str
+            What for; may be empty.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is of the wrong type or empty.
+        BudgetError
+            If the events cost more than the price, or the budget does not admit them; nothing was spent.
+        LedgerError
+            If the request is known already, or the ledger cannot be read or written; nothing may be drawn.
+        """
+        text, grant = certified_grant(events, price)
+        check_text("request", request)
+        check_text("purpose", purpose, empty=True)
+        with self._book.transaction("IMMEDIATE") as (connection, seen):
+            _refuse_known(connection, request)
+            if not self._book.filter.admits(seen.grants, grant):
+                raise BudgetError(self._refusal(grant, seen))
+            return add_reservation(connection, seen, request, purpose, text, grant=grant, at=utc_now())
+
+    def commit(self, reservation: int, released: bytes) -> None:
+        """Close a reservation with the bytes that will be released; return them to the world only afterwards.
+
+        Parameters
+        ----------
+        reservation : int
+            Number that `reserve` returned.
+        released : bytes
+            The answer, public; a repeated request gets exactly these bytes.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is of the wrong type.
+        LedgerError
+            If the reservation is unknown or closed, or the ledger cannot be written; the bytes must then not leave.
+        """
+        if not isinstance(released, bytes):
+            raise ParameterError(f"released is a {type(released).__name__}; it must be bytes.")
+        self._close(reservation, released, None)
+
+    def forfeit(self, reservation: int, reason: str) -> None:
+        """Close a reservation without an answer; drawn or not, it stays spent.
+
+        Parameters
+        ----------
+        reservation : int
+            Number that `reserve` returned.
+        reason : str
+            Why, in words that tell nothing about private data.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is of the wrong type or empty.
+        LedgerError
+            If the reservation is unknown or closed, or the ledger cannot be written.
+        """
+        check_text("reason", reason)
+        self._close(reservation, None, reason)
+
+    def released(self, request: str) -> bytes | None:
+        """Return the released bytes of a committed request, None where there is no answer.
+
+        Raises
+        ------
+        LedgerError
+            If the bytes are not the ones that were committed, or the ledger cannot be read.
+        """
+        check_text("request", request)
+        with self._book.transaction("DEFERRED") as (connection, _):
+            row = connection.execute(_ANSWER, (request,)).fetchone()
+        if row is None:
+            return None
+        answer, digest = row
+        if hashlib.sha256(answer).hexdigest() != digest:
+            raise LedgerError(f"{self._book.where} had an answer changed by hand; restore it from a copy.")
+        return bytes(answer)
+
+    # --- handles ---
+
+    def __repr__(self) -> str:
+        place = "in memory" if self._path is None else repr(str(self._path))
+        try:
+            budget, spent = self.budget, self.spent()
+        except LedgerError:  # a repr is for looking, often at what is broken
+            return f"Ledger({place}, dataset={self._dataset!r}, unreadable)"
+        return (
+            f"Ledger({place}, dataset={self.dataset!r},"
+            f" budget=({budget.epsilon:g}, {budget.delta:g}), spent=({spent.epsilon:g}, {spent.delta:g}))"
+        )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a second account with the same budget would be a second budget
+
+    def __getstate__(self) -> dict[str, str]:
+        if self._path is None:
+            raise LedgerError(
+                "A ledger in memory cannot be pickled, since a copy would be a second budget; give a path instead."
+            )
+        return {"path": str(self._path), "dataset": self.dataset, "account": self._book.account.digest.hex()}
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        self._hold(Path(state["path"]), state["dataset"], state["account"])
+
+    # --- inside ---
+
+    def _hold(self, path: Path | None, dataset: str | None, account: str | None) -> None:
+        """Become a handle that has not looked at the file yet."""
+        self._path, self._dataset, self._expected = path, dataset, account
+        self._opened: Book | None = None
+
+    @property
+    def _book(self) -> Book:
+        if self._opened is None:
+            assert self._path is not None  # an account in memory is open from the start
+            self._opened = Book.of_file(self._path, self._dataset, self._expected)
+        return self._opened
+
+    def _close(self, reservation: int, released: bytes | None, reason: str | None) -> None:
+        number = check_count("reservation", reservation)
+        with self._book.transaction("IMMEDIATE") as (connection, seen):
+            if number > len(seen.grants):
+                raise LedgerError(f"{self._book.where} has no reservation {number}; give a number from reserve.")
+            row = connection.execute("SELECT state FROM closing WHERE reservation = ?", (number,)).fetchone()
+            if row is not None:
+                raise LedgerError(f"Reservation {number} is {row[0]} already; a reservation is closed once.")
+            add_closing(connection, seen, number, released=released, reason=reason, at=utc_now())
+
+    def _refusal(self, grant: Grant, seen: Progress) -> str:
+        budget, spent = self.budget, Amount(*self._book.filter.spent(seen.grants))
+        return (
+            f"A release at epsilon {grant.epsilon:g}, delta {grant.delta:g} does not fit the ledger of"
+            f" {self.dataset!r}: of its budget ({budget.epsilon:g}, {budget.delta:g}),"
+            f" ({spent.epsilon:g}, {spent.delta:g}) is spent; ask for a smaller release."
+        )
+
+
+def _entry(number: int, request: str, purpose: str, events: str, *rest: Any) -> LedgerEntry:
+    return LedgerEntry(number, request, purpose, decode_events(events), *rest)
+
+
+_HISTORY = """
+SELECT id, request, purpose, events, epsilon, delta, coalesce(state, 'reserved'), reserved_at, closed_at,
+       released_sha256, reason
+FROM reservation LEFT JOIN closing ON reservation = id ORDER BY id
+"""
+_ANSWER = """
+SELECT released, released_sha256 FROM closing JOIN reservation ON reservation = id
+WHERE request = ? AND state = 'committed'
+"""
+_STATE = "SELECT coalesce(state, 'reserved') FROM reservation LEFT JOIN closing ON reservation = id WHERE request = ?"
+
+_KNOWN = {
+    "committed": "was answered already; use the stored answer, which is public",
+    "reserved": "is being drawn or was interrupted, and stays spent; ask under another key to buy it again",
+    "forfeited": "was forfeited and stays spent; ask under another key to buy it again",
+}
+
+
+def _refuse_known(connection: sqlite3.Connection, request: str) -> None:
+    row = connection.execute(_STATE, (request,)).fetchone()
+    if row is not None:
+        raise LedgerError(f"Request {request!r} {_KNOWN[row[0]]}.")

@@ -1,0 +1,77 @@
+"""The tables of a ledger file, and the triggers that keep them append-only.
+
+Nothing is ever updated or deleted but the one row `head`, which counts forward: a reservation is one row, its closing
+(committed or forfeited) is another.
+"""
+
+from collections.abc import Iterator
+
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "STATEMENTS"]
+
+APPLICATION_ID = 0x53424C54  # "SBLT", in the header of the file
+SCHEMA_VERSION = 1
+
+_TABLES = """
+CREATE TABLE account (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    dataset TEXT NOT NULL,
+    epsilon REAL NOT NULL CHECK (epsilon > 0),
+    delta REAL NOT NULL CHECK (delta >= 0 AND delta < 1),
+    composition TEXT NOT NULL,
+    filter_order REAL,
+    created_at TEXT NOT NULL
+);
+CREATE TABLE head (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    position INTEGER NOT NULL,
+    chain BLOB NOT NULL CHECK (length(chain) = 32)
+);
+CREATE TABLE reservation (
+    id INTEGER PRIMARY KEY,
+    position INTEGER NOT NULL UNIQUE,
+    request TEXT NOT NULL UNIQUE,
+    purpose TEXT NOT NULL,
+    events TEXT NOT NULL,
+    epsilon REAL NOT NULL CHECK (epsilon > 0),
+    delta REAL NOT NULL CHECK (delta >= 0 AND delta < 1),
+    reserved_at TEXT NOT NULL,
+    chain BLOB NOT NULL CHECK (length(chain) = 32)
+);
+CREATE TABLE closing (
+    reservation INTEGER PRIMARY KEY REFERENCES reservation (id),
+    position INTEGER NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('committed', 'forfeited')),
+    released BLOB CHECK ((released IS NOT NULL) = (state = 'committed')),
+    released_sha256 TEXT CHECK ((released_sha256 IS NOT NULL) = (state = 'committed')),
+    reason TEXT CHECK ((reason IS NOT NULL) = (state = 'forfeited')),
+    closed_at TEXT NOT NULL,
+    chain BLOB NOT NULL CHECK (length(chain) = 32)
+)
+"""
+
+_GUARDS = """
+CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table} {when}
+BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {verb} on {table} is refused'); END
+"""
+
+_NOT_ALONE = "WHEN EXISTS (SELECT 1 FROM {table})"
+# INSERT OR REPLACE deletes without firing delete triggers, so a row may take no place that is taken.
+_NOT_NEXT = """WHEN new.position <> (SELECT position FROM head) + 1 OR EXISTS (SELECT 1 FROM {table} WHERE {taken})"""
+_TAKEN = {
+    "reservation": "id = new.id OR request = new.request OR position = new.position",
+    "closing": "reservation = new.reservation OR position = new.position",
+}
+
+
+def _triggers() -> Iterator[str]:
+    for table in ("account", "head", "reservation", "closing"):
+        yield _GUARDS.format(table=table, verb="DELETE", when="")
+        step = "WHEN new.position <> old.position + 1 OR new.id <> old.id" if table == "head" else ""
+        yield _GUARDS.format(table=table, verb="UPDATE", when=step)
+    for table in ("account", "head"):
+        yield _GUARDS.format(table=table, verb="INSERT", when=_NOT_ALONE.format(table=table))
+    for table, taken in _TAKEN.items():
+        yield _GUARDS.format(table=table, verb="INSERT", when=_NOT_NEXT.format(table=table, taken=taken))
+
+
+STATEMENTS: tuple[str, ...] = tuple(s.strip() for s in (*_TABLES.split(";"), *_triggers()))
