@@ -39,9 +39,7 @@ def infer() -> Schema:
 
 
 def table(records: list[dict[str, object]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {name: [record[name] for record in records] for name in ("age", "size", "state")}, dtype=object
-    )
+    return pd.DataFrame({name: [record[name] for record in records] for name in ("age", "size", "state")}, dtype=object)
 
 
 def test_numbers_are_scaled_by_the_public_file_and_categories_have_an_other() -> None:
@@ -98,9 +96,7 @@ def test_text_and_typed_cells_of_the_same_value_encode_alike() -> None:
 
 
 def test_cells_that_are_no_numbers_are_placed_and_count_as_missing() -> None:
-    frame = pd.DataFrame(
-        {"age": ["thirty", "?", "30", "inf"], "size": ["1", "2", "3", "4"], "state": ["CA"] * 4}
-    )
+    frame = pd.DataFrame({"age": ["thirty", "?", "30", "inf"], "size": ["1", "2", "3", "4"], "state": ["CA"] * 4})
     encoding = infer().encoding(frame)
     assert {name: rows.tolist() for name, rows in encoding.unreadable.items()} == {"age": [0, 3]}
     assert encoding.matrix[:, 1].tolist() == [1, 1, 0, 1]
@@ -130,9 +126,7 @@ def test_truth_values_are_categories_in_either_file_kind() -> None:
 
 
 def test_ids_free_text_and_empty_columns_are_ignored_and_said() -> None:
-    frame = pd.DataFrame(
-        {"a": ["1", "2"] * 150, "note": [f"text {i}" for i in range(300)], "void": [""] * 300}
-    )
+    frame = pd.DataFrame({"a": ["1", "2"] * 150, "note": [f"text {i}" for i in range(300)], "void": [""] * 300})
     schema = Schema.infer(frame)
     assert schema.names == ("a",)
     assert set(schema.ignored) == {"note", "void"}

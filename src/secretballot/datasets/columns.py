@@ -186,9 +186,7 @@ def _numeric(name: str, numbers: FloatArray) -> NumericColumn:
 def _categorical(name: str, texts: NDArray[np.object_]) -> Column:
     counts = pd.Series(texts).value_counts()
     if len(counts) > _MOST_CATEGORIES and len(counts) > len(texts) / 2:
-        return IgnoredColumn(
-            name, f"{len(counts)} different texts in {len(texts)} public rows: an id or free text"
-        )
+        return IgnoredColumn(name, f"{len(counts)} different texts in {len(texts)} public rows: an id or free text")
     frequent = sorted(counts.index, key=lambda text: (-counts[text], text))[:_MOST_CATEGORIES]
     return CategoricalColumn(name, tuple(sorted(frequent)))
 
@@ -230,9 +228,7 @@ def _declared_numeric(name: str, spec: Mapping[str, Any], public: pd.DataFrame |
     parts = {key: spec[key] for key in ("median", "center", "scale", "indicator") if key in spec}
     for key in ("median", "center", "scale"):
         number = parts.get(key, 1)
-        usable = (
-            isinstance(number, int | float) and not isinstance(number, bool) and abs(number) <= LARGEST_NUMBER
-        )
+        usable = isinstance(number, int | float) and not isinstance(number, bool) and abs(number) <= LARGEST_NUMBER
         if not usable or (key == "scale" and not number > 0):
             raise DataError(
                 f"The schema's {key} of column {name!r} is {number!r}; it must be a number (scale: positive)."
@@ -240,28 +236,20 @@ def _declared_numeric(name: str, spec: Mapping[str, Any], public: pd.DataFrame |
     if len(parts) < 4:
         numbers = numbers_of(_public_cells(name, public))
         if not np.isfinite(numbers).any():
-            raise DataError(
-                f"No public row has a number in column {name!r}; give its median and scale in the schema."
-            )
+            raise DataError(f"No public row has a number in column {name!r}; give its median and scale in the schema.")
         found = _numeric(name, numbers)
-        parts = {
-            key: parts.get(key, getattr(found, key)) for key in ("median", "center", "scale", "indicator")
-        }
+        parts = {key: parts.get(key, getattr(found, key)) for key in ("median", "center", "scale", "indicator")}
     return NumericColumn(
         name, float(parts["median"]), float(parts["center"]), float(parts["scale"]), bool(parts["indicator"])
     )
 
 
-def _declared_categorical(
-    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
-) -> CategoricalColumn:
+def _declared_categorical(name: str, spec: Mapping[str, Any], public: pd.DataFrame | None) -> CategoricalColumn:
     listed = spec.get("categories")
     if listed is None:
         texts = texts_of(_public_cells(name, public))
         return CategoricalColumn(name, tuple(sorted({text for text in texts if not is_missing(text)})))
-    if not isinstance(listed, list) or not all(
-        isinstance(entry, str | int | float | bool) for entry in listed
-    ):
+    if not isinstance(listed, list) or not all(isinstance(entry, str | int | float | bool) for entry in listed):
         raise DataError(f"The schema's categories of column {name!r} must be a list of texts or numbers.")
     categories = tuple(dict.fromkeys(whole(str(entry).strip()) for entry in listed))
     return CategoricalColumn(name, categories)
@@ -269,11 +257,7 @@ def _declared_categorical(
 
 def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":
     if public is None:
-        raise DataError(
-            f"The schema leaves column {name!r} open and there is no public table to say the rest."
-        )
+        raise DataError(f"The schema leaves column {name!r} open and there is no public table to say the rest.")
     if name not in public.columns:
-        raise DataError(
-            f"The schema has a column {name!r} that the public file lacks; add it or declare it ignored."
-        )
+        raise DataError(f"The schema has a column {name!r} that the public file lacks; add it or declare it ignored.")
     return public[name]

@@ -77,15 +77,11 @@ class Schema:
             If no column is left that could be a feature.
         """
         frame = frame_of(public, role="public table")
-        columns = tuple(
-            inferred_column(name, frame[name]) for name in frame.columns if name not in set(ignore)
-        )
+        columns = tuple(inferred_column(name, frame[name]) for name in frame.columns if name not in set(ignore))
         return cls(columns)._with_features()
 
     @classmethod
-    def from_json(
-        cls, declared: Mapping[str, Any], *, public: Any = None, ignore: Sequence[str] = ()
-    ) -> "Schema":
+    def from_json(cls, declared: Mapping[str, Any], *, public: Any = None, ignore: Sequence[str] = ()) -> "Schema":
         """Build a schema from its JSON form; what the JSON leaves open is taken from the public table.
 
         Parameters
@@ -107,17 +103,13 @@ class Schema:
         _check_header(declared)
         frame = None if public is None else frame_of(public, role="public table")
         columns = tuple(
-            declared_column(name, spec, frame)
-            for name, spec in declared["columns"].items()
-            if name not in set(ignore)
+            declared_column(name, spec, frame) for name, spec in declared["columns"].items() if name not in set(ignore)
         )
         classes = declared.get("classes")
         return cls(columns, None if classes is None else tuple(classes), "the schema")._with_features()
 
     @classmethod
-    def read(
-        cls, path: str | os.PathLike[str], *, public: Any = None, ignore: Sequence[str] = ()
-    ) -> "Schema":
+    def read(cls, path: str | os.PathLike[str], *, public: Any = None, ignore: Sequence[str] = ()) -> "Schema":
         """Read a schema file; see `from_json`.
 
         Raises

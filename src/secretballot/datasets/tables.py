@@ -140,9 +140,7 @@ def check_columns(
         )
 
 
-def class_indices(
-    frame: pd.DataFrame, target: str, classes: Sequence[object], *, role: str
-) -> NDArray[np.int64]:
+def class_indices(frame: pd.DataFrame, target: str, classes: Sequence[object], *, role: str) -> NDArray[np.int64]:
     """Return the class of every row as an index into the declared classes.
 
     Parameters
@@ -269,9 +267,7 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
     except UnicodeDecodeError:
         problem = "is not text in UTF-8; save it in that encoding."
     except csv.Error:
-        problem = (
-            "is no well-formed CSV; look for a misplaced quotation mark or a field over 131072 characters."
-        )
+        problem = "is no well-formed CSV; look for a misplaced quotation mark or a field over 131072 characters."
     except OSError as error:
         problem = f"cannot be read ({error.strerror})."
     raise DataError(f"{where} {problem}")
@@ -349,9 +345,7 @@ def frame_of(table: Any, *, role: str = "table") -> pd.DataFrame:
     """
     if not isinstance(table, pd.DataFrame):
         if not hasattr(table, "to_pandas"):
-            raise DataError(
-                f"The {role} is a {type(table).__name__}; give a pandas or polars frame or a path."
-            )
+            raise DataError(f"The {role} is a {type(table).__name__}; give a pandas or polars frame or a path.")
         table = table.to_pandas()
     frame: pd.DataFrame = table.reset_index(drop=True)
     frame.columns = [str(name).strip() for name in frame.columns]

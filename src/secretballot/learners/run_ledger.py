@@ -1,0 +1,64 @@
+"""The account behind a run: opened or made, asked early, and never paid twice for one run."""
+
+import os
+from pathlib import Path
+
+from secretballot.exceptions import BudgetError, LedgerError
+from secretballot.learners.run_folder import RunFolder
+from secretballot.learners.watch import Watch
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+__all__ = ["open_ledger", "refuse_beyond", "settle_request"]
+
+#: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
+_SLACK = 1 - 1e-6
+
+
+def open_ledger(path: Path, *, dataset: str, budget: PrivacyBudget) -> Ledger:
+    """Open the ledger at `path`, or make one whose whole budget is that of this run.
+
+    Raises
+    ------
+    LedgerError
+        If the file is the account of another dataset, or cannot be used.
+    """
+    if not os.path.lexists(path):
+        return Ledger(path, dataset=dataset, budget=budget)
+    ledger = Ledger.open_existing(path)
+    if ledger.dataset != dataset:
+        raise LedgerError(
+            f"The ledger {str(path)!r} is the account of the dataset {ledger.dataset!r}, and this run is about "
+            f"{dataset!r}; give the right ledger, or the dataset's name with --dataset."
+        )
+    return ledger
+
+
+def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:
+    """Take a new key where the run was broken off between paying and answering; what was paid stays spent."""
+    states = {entry.request: entry.state for entry in ledger.history()}
+    if states.get(folder.request, "committed") != "committed":
+        watch.note(
+            "The interrupted run had paid for a release and not finished it; that stays spent, and this is a new one.",
+            private=False,
+        )
+        folder.renew_request()
+
+
+def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str) -> None:
+    """Refuse a price that the ledger will not admit before hours go into teachers; the ledger itself judges later.
+
+    Raises
+    ------
+    BudgetError
+        If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are not additive.
+    """
+    if ledger.composition != "basic" or ledger.released(request) is not None:
+        return
+    left = ledger.remaining()
+    if not (left.epsilon >= budget.epsilon * _SLACK and left.delta >= budget.delta * _SLACK):
+        raise BudgetError(
+            f"Of the budget of the dataset {ledger.dataset!r}, epsilon {left.epsilon:.4g} and delta {left.delta:.4g} "
+            f"are left, and this run would cost epsilon {budget.epsilon:.4g} and delta {budget.delta:.4g}; ask for less. "
+            "Nothing was spent."
+        )

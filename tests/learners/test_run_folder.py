@@ -1,0 +1,131 @@
+"""The folder of a run: closed to others, taken up only by the same run, left clean by a run that came to nothing."""
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from secretballot.exceptions import DataError
+from secretballot.learners.run_folder import RunFolder, file_digest
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+DESCRIPTION = {"verb": "learn", "epsilon": 1.0, "private file": "00ff"}
+BUDGET = PrivacyBudget(1.0, 1e-6)
+
+
+def interrupt(out: Path) -> str:
+    """Begin a run and break it off; return its key."""
+    folder = RunFolder(out, DESCRIPTION)
+    with pytest.raises(KeyboardInterrupt), folder:
+        raise KeyboardInterrupt
+    return folder.request
+
+
+def test_a_new_run_makes_a_closed_vault_and_says_what_it_does(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "a" / "out", DESCRIPTION) as folder:
+        assert stat.S_IMODE(folder.vault.stat().st_mode) == 0o700
+        stored = json.loads((folder.vault / "run.json").read_text())
+        assert stat.S_IMODE((folder.vault / "run.json").stat().st_mode) == 0o600
+    assert stored["description"] == DESCRIPTION
+    assert stored["request"] == folder.request
+    assert not folder.resumed
+
+
+def test_keys_are_random_so_that_they_tell_nothing_of_the_files(tmp_path: Path) -> None:
+    one, other = RunFolder(tmp_path / "1", DESCRIPTION), RunFolder(tmp_path / "2", DESCRIPTION)
+    assert one.request != other.request
+    assert one.request.startswith("learn-")
+
+
+def test_an_interrupted_run_is_taken_up_under_its_key(tmp_path: Path) -> None:
+    key = interrupt(tmp_path / "out")
+    with RunFolder(tmp_path / "out", DESCRIPTION) as folder:
+        assert folder.resumed
+        assert folder.request == key
+
+
+def test_a_renewed_key_is_the_one_found_later(tmp_path: Path) -> None:
+    key = interrupt(tmp_path / "out")
+    with RunFolder(tmp_path / "out", DESCRIPTION) as folder:
+        folder.renew_request()
+    assert RunFolder(tmp_path / "out", DESCRIPTION).request == folder.request != key
+
+
+def test_another_run_is_refused_and_told_what_differs(tmp_path: Path) -> None:
+    interrupt(tmp_path / "out")
+    with pytest.raises(DataError, match="differs in epsilon, private file"):
+        RunFolder(tmp_path / "out", {**DESCRIPTION, "epsilon": 2.0, "private file": "ff00"})
+
+
+def test_a_finished_release_is_refused(tmp_path: Path) -> None:
+    interrupt(tmp_path / "out")
+    (tmp_path / "out" / "release").mkdir()
+    (tmp_path / "out" / "release" / "certificate.json").write_text("{}")
+    with pytest.raises(DataError, match="holds a finished release"):
+        RunFolder(tmp_path / "out", DESCRIPTION)
+
+
+@pytest.mark.parametrize("stored", [None, "{", "[]", '{"format": "x"}', '{"format": "secretballot/run", "version": 2}'])
+def test_a_folder_of_something_else_is_refused_and_untouched(tmp_path: Path, stored: str | None) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    if stored is not None:
+        (tmp_path / "vault").mkdir()
+        (tmp_path / "vault" / "run.json").write_text(stored)
+    with pytest.raises(DataError, match="holds no run"):
+        RunFolder(tmp_path, DESCRIPTION)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(DataError, match="is a file"):
+        RunFolder(tmp_path / "out", DESCRIPTION)
+
+
+def test_two_runs_in_one_folder_at_a_time_are_refused(tmp_path: Path) -> None:
+    interrupt(tmp_path / "out")
+    with (
+        RunFolder(tmp_path / "out", DESCRIPTION),
+        pytest.raises(DataError, match="Another run is at work"),
+        RunFolder(tmp_path / "out", DESCRIPTION),
+    ):
+        pass
+    with RunFolder(tmp_path / "out", DESCRIPTION):
+        pass
+
+
+def fail(out: Path, work: Callable[[RunFolder], object]) -> None:
+    """Begin a run, do some work in it, and end it by an error."""
+    with RunFolder(out, DESCRIPTION) as folder:
+        work(folder)
+        raise DataError("no good")
+
+
+def pay(folder: RunFolder) -> None:
+    ledger = Ledger(folder.ledger, dataset="d", budget=BUDGET)
+    ledger.reserve([GaussianEvent(100.0, 1)], BUDGET, request=folder.request, purpose="")
+
+
+def test_a_run_refused_before_it_began_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no good"):
+        fail(tmp_path / "out", lambda folder: Ledger(folder.ledger, dataset="d", budget=BUDGET))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_learnt_or_paid_something_keeps_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no good"):
+        fail(tmp_path / "learnt", lambda folder: (folder.vault / "teachers").mkdir())
+    assert (tmp_path / "learnt" / "vault" / "teachers").exists()
+    with pytest.raises(DataError, match="no good"):
+        fail(tmp_path / "paid", pay)
+    assert (tmp_path / "paid" / "vault" / "ledger.sqlite").exists()
+
+
+def test_digests_of_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    assert file_digest(tmp_path / "a").startswith("ba7816bf")
+    with pytest.raises(DataError, match="cannot be read"):
+        file_digest(tmp_path)

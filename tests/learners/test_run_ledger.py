@@ -1,0 +1,63 @@
+"""The account behind a run: the right one, asked early, never paid twice."""
+
+from pathlib import Path
+
+import pytest
+
+from secretballot.exceptions import BudgetError, LedgerError
+from secretballot.learners.run_folder import RunFolder
+from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
+from secretballot.learners.watch import Watch
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+BUDGET = PrivacyBudget(1.0, 1e-6)
+EVENTS = [GaussianEvent(100.0, 1)]
+
+
+def test_a_new_ledger_holds_just_this_run(tmp_path: Path) -> None:
+    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET)
+    assert ledger.budget == BUDGET
+    assert open_ledger(tmp_path / "l", dataset="d", budget=PrivacyBudget(0.5, 0.0)).budget == BUDGET
+
+
+def test_the_account_of_another_dataset_is_refused(tmp_path: Path) -> None:
+    open_ledger(tmp_path / "l", dataset="registry", budget=BUDGET)
+    with pytest.raises(LedgerError, match=r"'registry', and this run is about 'd'.*--dataset"):
+        open_ledger(tmp_path / "l", dataset="d", budget=BUDGET)
+
+
+def test_more_than_is_left_is_refused_early(tmp_path: Path) -> None:
+    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET)
+    refuse_beyond(ledger, BUDGET, "r")
+    for dear in (PrivacyBudget(1.01, 1e-6), PrivacyBudget(1.0, 2e-6)):
+        with pytest.raises(BudgetError, match="Nothing was spent"):
+            refuse_beyond(ledger, dear, "r")
+    number = ledger.reserve(EVENTS, BUDGET, request="r", purpose="")
+    with pytest.raises(BudgetError, match="epsilon 0 and delta 0 are left"):
+        refuse_beyond(ledger, BUDGET, "r")
+    ledger.commit(number, b"answer")
+    refuse_beyond(ledger, BUDGET, "r")  # answered already: costs nothing
+
+
+def test_a_renyi_account_judges_for_itself(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l", dataset="d", budget=BUDGET, composition="renyi")
+    refuse_beyond(ledger, PrivacyBudget(5.0, 1e-6), "r")
+
+
+@pytest.mark.parametrize(
+    ("ending", "renewed"), [(None, False), ("commit", False), ("reserve", True), ("forfeit", True)]
+)
+def test_a_key_that_was_paid_and_not_answered_is_renewed(tmp_path: Path, ending: str | None, renewed: bool) -> None:
+    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET)
+    with RunFolder(tmp_path / "out", {}) as folder:
+        key, watch = folder.request, Watch()
+        if ending:
+            number = ledger.reserve(EVENTS, BUDGET, request=key, purpose="")
+            if ending == "commit":
+                ledger.commit(number, b"answer")
+            if ending == "forfeit":
+                ledger.forfeit(number, "broken off")
+        settle_request(folder, ledger, watch)
+    assert (folder.request != key) is renewed
+    assert bool(watch.notes) is renewed
