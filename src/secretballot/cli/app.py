@@ -1,0 +1,78 @@
+"""The program `secretballot`: its verbs, and how each of them ends."""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from secretballot.cli import demo, label, learn, ledger, verify
+from secretballot.cli.outcome import EXIT_CODES, guarded
+
+__all__ = ["app", "main"]
+
+
+class Program(typer.core.TyperGroup):
+    """The group of verbs; it turns every way to end into an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the verb that the words name and leave with its exit code."""
+        words = list(sys.argv[1:] if args is None else args) or ["--help"]
+        run = partial(
+            super().main, words, prog_name or "secretballot", complete_var, False, windows_expand_args, **extra
+        )
+        with warnings.catch_warnings():
+            # A foreign learner's warning may quote its data; what matters is said by the verbs themselves.
+            warnings.simplefilter("ignore")
+            code = guarded(run, as_json="--json" in words)
+        sys.exit(code)
+
+
+app = typer.Typer(
+    cls=Program,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXIT_CODES,
+)
+
+
+def _version(shown: bool) -> None:
+    if shown:
+        from importlib.metadata import version
+
+        typer.echo(f"secretballot {version('secretballot')}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and leave.")
+    ] = False,
+) -> None:
+    """Learn publishable models from private labels: many teachers vote in secret, only noisy outcomes leave."""
+
+
+app.command(name="learn", epilog=EXIT_CODES)(learn.learn)
+app.command(name="label", epilog=EXIT_CODES)(label.label)
+app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
+app.add_typer(ledger.app, name="ledger")
+app.command(name="demo", epilog=EXIT_CODES)(demo.demo)
+
+
+def main() -> None:
+    """Run the program on the words of the command line."""
+    app()

@@ -1,0 +1,41 @@
+"""What a person sees while a verb works: notes and, on a terminal, progress; all of it on standard error."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from secretballot.learners.watch import Note, Watch
+
+__all__ = ["watching"]
+
+
+@contextmanager
+def watching() -> Iterator["Watch"]:
+    """Give a watch that shows notes, and progress where standard error is a terminal."""
+    from secretballot.learners.watch import Watch
+
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def step(text: str) -> None:
+            bar.reset(task, description=text, total=None)
+
+        def progress(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        def tell(note: "Note") -> None:
+            console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
+
+        yield Watch(step=step, progress=progress, tell=tell)

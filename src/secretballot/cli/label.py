@@ -1,0 +1,102 @@
+"""`secretballot label`: from a file of votes, made anywhere, to released labels."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from secretballot.cli.options import (
+    OUT,
+    AggregatorName,
+    AsJson,
+    Classes,
+    Dataset,
+    Delta,
+    Epsilon,
+    LedgerFile,
+    MaxUnstable,
+    Out,
+    Queries,
+    ReleaseKind,
+    Seed,
+    VotesKind,
+    classes_of,
+)
+from secretballot.cli.outcome import print_json
+
+__all__ = ["label"]
+
+
+def label(
+    votes: Annotated[Path, typer.Option("--votes", metavar="FILE", help="Votes or counts: .npy, .csv or .parquet.")],
+    epsilon: Epsilon,
+    delta: Delta,
+    kind: Annotated[
+        VotesKind | None, typer.Option(help="Columns are teachers (votes) or classes (counts of votes).")
+    ] = None,
+    classes: Classes = None,
+    teachers: Annotated[
+        int | None, typer.Option("--teachers", metavar="K", help="Number of teachers; checked against the file.")
+    ] = None,
+    queries: Queries = None,
+    aggregator: Annotated[AggregatorName, typer.Option(help="How votes become answers.")] = AggregatorName.GAUSSIAN,
+    max_unstable: MaxUnstable = None,
+    release: Annotated[ReleaseKind, typer.Option(help="Labels alone (auto), or noisy counts.")] = ReleaseKind.LABELS,
+    seed: Seed = 0,
+    out: Out = OUT,
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release labels for the votes of teachers that were trained elsewhere.
+
+    One row of the file is one query. That each record reached one teacher only is your word; the certificate says so.
+
+    Example: secretballot label --votes counts.npy --kind counts --epsilon 1 --delta 1e-5 --queries 300
+    """
+    from secretballot.cli.console import watching
+    from secretballot.learners.label_run import LabelRun, run_label
+
+    run = LabelRun(
+        votes,
+        epsilon,
+        delta,
+        out,
+        kind=None if kind is None else kind.value,
+        classes=classes_of(classes),
+        teachers=teachers,
+        queries=queries,
+        aggregator=aggregator.value,
+        max_unstable=max_unstable,
+        release="labels" if release is ReleaseKind.AUTO else release.value,
+        ledger=ledger,
+        dataset=dataset,
+        seed=seed,
+    )
+    with watching() as watch:
+        outcome = run_label(run, watch)
+    released, folder = outcome.released, outcome.release
+    if as_json:
+        print_json(
+            {
+                "epsilon": released.certificate["epsilon"],
+                "delta": released.certificate["delta"],
+                "queries": len(released.queries),
+                "answered": int(released.answered.sum()),
+                "resumed": outcome.resumed,
+                "release": str(folder),
+                "vault": str(outcome.vault),
+                "labels": str(folder / "labels.csv"),
+                "certificate": str(folder / "certificate.json"),
+                "report": str(folder / "report.html"),
+                "notes": [note.text for note in watch.notes if not note.private],
+            }
+        )
+        return
+    print(f"guarantee    epsilon {released.certificate['epsilon']:g}, delta {released.certificate['delta']:g}")
+    print(f"answers      {int(released.answered.sum())} of {len(released.queries)} queries")
+    print(f"labels       {folder / 'labels.csv'}")
+    print(f"certificate  {folder / 'certificate.json'}")
+    print(f"report       {folder / 'report.html'}")
+    print(f"keep secret  {outcome.vault}{os.sep}")

@@ -1,0 +1,172 @@
+"""`secretballot learn`: from a private and a public file to a student that may be published."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from secretballot.cli.options import (
+    OUT,
+    Abstentions,
+    AggregatorName,
+    AsJson,
+    Classes,
+    Dataset,
+    Delta,
+    Epsilon,
+    LedgerFile,
+    MaxUnstable,
+    Neighbours,
+    Out,
+    Queries,
+    ReleaseKind,
+    Seed,
+    classes_of,
+    words_of,
+)
+from secretballot.cli.outcome import print_json
+
+if TYPE_CHECKING:
+    from secretballot.learners.learn_run import LearnOutcome, LearnRun
+
+__all__ = ["learn", "print_lines", "run_and_watch", "summary"]
+
+LEARNER_NAMES = "logistic, tree, forest, boosting, naive-bayes, knn, or package.module:Class"
+
+
+def learn(
+    private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")],
+    public: Annotated[Path, typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet.")],
+    target: Annotated[str, typer.Option("--target", metavar="COL", help="Column with the class.")],
+    epsilon: Epsilon,
+    delta: Delta,
+    teachers: Annotated[
+        int, typer.Option("--teachers", metavar="K", help="Number of teachers; fixed without looking at the data.")
+    ] = 250,
+    queries: Queries = None,
+    aggregator: Annotated[AggregatorName, typer.Option(help="How votes become answers.")] = AggregatorName.GAUSSIAN,
+    max_unstable: MaxUnstable = None,
+    release: Annotated[
+        ReleaseKind, typer.Option(help="Labels alone, or noisy counts; auto suits the student.")
+    ] = ReleaseKind.AUTO,
+    teacher: Annotated[str, typer.Option("--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}.")] = "logistic",
+    student: Annotated[
+        str, typer.Option("--student", metavar="NAME", help=f"Student: auto, {LEARNER_NAMES}.")
+    ] = "auto",
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."),
+    ] = None,
+    classes: Classes = None,
+    records: Annotated[
+        int | None,
+        typer.Option("--records", metavar="N", help="Public statement of how many private records there are."),
+    ] = None,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="The change that is protected: a unit more or less, or a record replaced.")
+    ] = Neighbours.ADD_REMOVE,
+    evaluate: Annotated[
+        Path | None, typer.Option("--evaluate", metavar="FILE", help="Labelled records to measure the student on.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", metavar="FILE", help="JSON of column types, categories and classes.")
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file.")
+    ] = None,
+    abstentions: Annotated[
+        Abstentions, typer.Option(help="What the student makes of queries without an answer.")
+    ] = Abstentions.DROP,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Workers for the teachers.")] = 1,
+    seed: Seed = 0,
+    out: Out = OUT,
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a publishable student from private records and public points.
+
+    Writes two folders: DIR/release, which may be published once you have read its README.txt, and DIR/vault, which must
+    stay secret. An interrupted run goes on when the same command is repeated.
+
+    Example: secretballot learn patients.csv public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6
+    """
+    from secretballot.learners.learn_run import LearnRun
+    from secretballot.learners.run_inputs import RunTables
+
+    tables = RunTables(private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate)
+    perform(
+        LearnRun(
+            tables,
+            epsilon,
+            delta,
+            out,
+            teachers=teachers,
+            queries=queries,
+            aggregator=aggregator.value,
+            max_unstable=max_unstable,
+            release=release.value,
+            teacher=teacher,
+            student=student,
+            records=records,
+            neighbours=neighbours.value,
+            abstentions=abstentions.value,
+            ledger=ledger,
+            dataset=dataset,
+            seed=seed,
+            jobs=jobs,
+        ),
+        as_json=as_json,
+    )
+
+
+def perform(run: "LearnRun", *, as_json: bool) -> None:
+    """Run, and say what came of it."""
+    outcome, notes = run_and_watch(run)
+    if as_json:
+        print_json(summary(outcome, notes))
+    else:
+        print_lines(outcome)
+
+
+def run_and_watch(run: "LearnRun") -> tuple["LearnOutcome", list[str]]:
+    """Run under the eyes of the curator and return the outcome with the notes that may be published."""
+    from secretballot.cli.console import watching
+    from secretballot.learners.learn_run import run_learn
+
+    with watching() as watch:
+        outcome = run_learn(run, watch)
+    return outcome, [note.text for note in watch.notes if not note.private]
+
+
+def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
+    """Return the outcome for machines; notes that depend on private data are left out."""
+    certificate = outcome.certificate
+    return {
+        "accuracy": outcome.accuracy,
+        "epsilon": certificate["epsilon"],
+        "delta": certificate["delta"],
+        "queries": outcome.queries,
+        "answered": outcome.answered,
+        "resumed": outcome.resumed,
+        "release": str(outcome.release),
+        "vault": str(outcome.vault),
+        "certificate": str(outcome.release / "certificate.json"),
+        "report": str(outcome.release / "report.html"),
+        "notes": notes,
+    }
+
+
+def print_lines(outcome: "LearnOutcome") -> None:
+    """Print the outcome for a person."""
+    certificate = outcome.certificate
+    if outcome.accuracy is not None:
+        print(f"accuracy     {outcome.accuracy:.4f} of the student on the labelled test file")
+    price = f"epsilon {certificate['epsilon']:g}, delta {certificate['delta']:g}"
+    print(f"guarantee    {price} for each {certificate['unit']}")
+    print(f"answers      {outcome.answered} of {outcome.queries} queries")
+    print(f"certificate  {outcome.release / 'certificate.json'}")
+    print(f"report       {outcome.release / 'report.html'}")
+    print(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
+    print(f"keep secret  {outcome.vault}{os.sep}")

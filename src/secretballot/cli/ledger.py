@@ -1,0 +1,92 @@
+"""`secretballot ledger`: the account of a private dataset, to make and to read."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from secretballot.cli.options import AsJson, Composition
+from secretballot.cli.outcome import EXIT_CODES, print_json
+from secretballot.exceptions import LedgerError
+
+__all__ = ["app"]
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger's file.")]
+
+app = typer.Typer(
+    help="Make or read the account of a private dataset.",
+    epilog=EXIT_CODES,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+)
+
+
+@app.command(epilog=EXIT_CODES)
+def show(file: File, as_json: AsJson = False) -> None:
+    """Show whose account it is, and what is spent and left.
+
+    Example: secretballot ledger show secretballot-out/vault/ledger.sqlite
+    """
+    from secretballot.privacy.ledger import Ledger
+
+    ledger = Ledger.open_existing(file)
+    amounts = {
+        name: {"epsilon": pair.epsilon, "delta": pair.delta}
+        for name, pair in (("budget", ledger.budget), ("spent", ledger.spent()), ("remaining", ledger.remaining()))
+    }
+    entries = ledger.history()
+    if as_json:
+        print_json({"dataset": ledger.dataset, "composition": ledger.composition, "releases": len(entries), **amounts})
+        return
+    print(f"dataset      {ledger.dataset}")
+    print(f"composition  {ledger.composition}")
+    print(f"releases     {len(entries)}")
+    for name, pair in amounts.items():
+        print(f"{name:<12} epsilon {pair['epsilon']:.6g}, delta {pair['delta']:.6g}")
+
+
+@app.command(epilog=EXIT_CODES)
+def history(file: File, as_json: AsJson = False) -> None:
+    """List every release that was paid for, oldest first.
+
+    Example: secretballot ledger history secretballot-out/vault/ledger.sqlite
+    """
+    from secretballot.privacy.ledger import Ledger
+
+    entries = Ledger.open_existing(file).history()
+    if as_json:
+        plain = [{**vars(entry), "events": [event.to_json() for event in entry.events]} for entry in entries]
+        print_json({"releases": plain})
+        return
+    for entry in entries:
+        print(
+            f"{entry.id:>4}  {entry.reserved_at[:19]}  {entry.state:<10}  epsilon {entry.epsilon:<10.6g} "
+            f"delta {entry.delta:<10.6g} {entry.purpose}  {entry.request}"
+        )
+    if not entries:
+        print("Nothing was paid for yet.")
+
+
+@app.command(epilog=EXIT_CODES)
+def create(
+    file: File,
+    dataset: Annotated[str, typer.Option("--dataset", metavar="NAME", help="Public name of the private dataset.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="All the epsilon that may ever be spent on the dataset.")],
+    delta: Annotated[float, typer.Option("--delta", help="All the delta that may ever be spent on the dataset.")],
+    composition: Annotated[Composition, typer.Option(help="How releases add up.")] = Composition.BASIC,
+    as_json: AsJson = False,
+) -> None:
+    """Make the account of a private dataset, with all that may ever be spent on it.
+
+    Example: secretballot ledger create registry.ledger --dataset registry-2026 --epsilon 4 --delta 1e-5
+    """
+    from secretballot.privacy.accounting import PrivacyBudget
+    from secretballot.privacy.ledger import Ledger
+
+    budget = PrivacyBudget(epsilon, delta)
+    if file.exists() or file.is_symlink():
+        raise LedgerError(
+            f"{str(file)!r} exists already; a ledger is made once, so give another path or keep that one."
+        )
+    Ledger(file, dataset=dataset, budget=budget, composition=composition.value)
+    show(file, as_json=as_json)

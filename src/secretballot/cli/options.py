@@ -1,0 +1,118 @@
+"""The options that several verbs share, and the words that some of them take."""
+
+import csv
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "OUT",
+    "Abstentions",
+    "AggregatorName",
+    "AsJson",
+    "Classes",
+    "Composition",
+    "Dataset",
+    "Delta",
+    "Epsilon",
+    "LedgerFile",
+    "MaxUnstable",
+    "Neighbours",
+    "Out",
+    "Queries",
+    "ReleaseKind",
+    "Seed",
+    "VotesKind",
+    "classes_of",
+    "words_of",
+]
+
+OUT = Path("secretballot-out")
+
+
+class AggregatorName(StrEnum):
+    """Recipes that turn votes into answers."""
+
+    GAUSSIAN = "gaussian"
+    SPARSE_VECTOR = "sparse-vector"
+
+
+class ReleaseKind(StrEnum):
+    """What is released of the votes."""
+
+    AUTO = "auto"
+    LABELS = "labels"
+    COUNTS = "counts"
+
+
+class Neighbours(StrEnum):
+    """Which change of the private data is protected."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+
+class Abstentions(StrEnum):
+    """What a student does with queries that were not answered."""
+
+    DROP = "drop"
+    RANDOM = "random"
+    MAJORITY = "majority"
+
+
+class VotesKind(StrEnum):
+    """What the columns of a vote file are."""
+
+    VOTES = "votes"
+    COUNTS = "counts"
+
+
+class Composition(StrEnum):
+    """How releases on one dataset add up."""
+
+    BASIC = "basic"
+    RENYI = "renyi"
+
+
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget epsilon of this release, in nats.")]
+Delta = Annotated[float, typer.Option("--delta", help="Privacy budget delta; well below one over the records.")]
+Queries = Annotated[int | None, typer.Option("--queries", metavar="L", help="How many public points to have labelled.")]
+MaxUnstable = Annotated[
+    int | None,
+    typer.Option("--max-unstable", metavar="T", help="Sparse vector only: stop at this many abstentions."),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option("--classes", metavar="A,B", help="All classes of the target, by commas; never read off private data."),
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for vault and release; must be new.")]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", metavar="FILE", help="Account of the private dataset; a new one in the vault by default."),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="Public name of the private dataset; its file's name by default."),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="N", help="Of fits and of the choice of public points; never of the noise.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output and nothing else.")]
+
+
+def words_of(text: str | None) -> tuple[str, ...]:
+    """Return the words of a list by commas; a word with a comma in it is quoted as in CSV."""
+    if text is None:
+        return ()
+    return tuple(word.strip() for row in csv.reader([text], skipinitialspace=True) for word in row)
+
+
+def classes_of(text: str | None) -> tuple[str | int, ...] | None:
+    """Return the classes that were listed, as whole numbers where all of them are."""
+    if text is None:
+        return None
+    words = words_of(text)
+    whole = all(word.lstrip("-").isdecimal() and str(int(word)) == word for word in words)
+    return tuple(int(word) for word in words) if whole else words

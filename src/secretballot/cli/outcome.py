@@ -1,0 +1,120 @@
+"""How a verb ends: its exit code, one sentence for a person, one object for a machine, and never a traceback."""
+
+import errno
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from secretballot.exceptions import (
+    BudgetError,
+    CertificateError,
+    DataError,
+    LedgerError,
+    ParameterError,
+    SecretBallotError,
+)
+
+__all__ = ["EXIT_CODES", "Failure", "failure_of", "guarded", "print_json"]
+
+DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+#: What the exit codes mean, for the help texts.
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 a defect of the program, 2 bad input, 3 budget refused, "
+    "4 certificate does not verify, 130 interrupted."
+)
+
+# typer bundles click or depends on it, according to its version; either way its bad parameter is a usage error.
+_UsageError = typer.BadParameter.__mro__[1]
+_ClickError = typer.BadParameter.__mro__[2]
+
+_KINDS: tuple[tuple[type[Exception], str, int], ...] = (
+    (BudgetError, "budget", BUDGET_REFUSED),
+    (CertificateError, "certificate", NOT_VERIFIED),
+    (LedgerError, "ledger", BAD_INPUT),
+    (ParameterError, "parameter", BAD_INPUT),
+    (DataError, "data", BAD_INPUT),
+    (SecretBallotError, "input", BAD_INPUT),
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a verb did not finish.
+
+    Attributes
+    ----------
+    error : str
+        One sentence.
+    kind : str
+        One word for machines.
+    exit_code : int
+    """
+
+    error: str
+    kind: str
+    exit_code: int
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return what to say of an exception; of one that nobody foresaw, only its type and place.
+
+    The message of a foreign exception may quote a private cell, so it is not shown.
+    """
+    for kind, word, code in _KINDS:
+        if isinstance(error, kind):
+            return Failure(str(error), word, code)
+    if isinstance(error, _ClickError):
+        return Failure(str(getattr(error, "format_message", lambda: error)()), "usage", BAD_INPUT)
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        return Failure("Interrupted; repeat the same command to go on.", "interrupted", INTERRUPTED)
+    if isinstance(error, MemoryError):
+        return Failure("The memory of this machine is not enough; give fewer rows or columns.", "system", BAD_INPUT)
+    if isinstance(error, OSError):
+        return Failure(_system_sentence(error), "system", BAD_INPUT)
+    return Failure(_defect_sentence(error), "defect", DEFECT)
+
+
+def guarded(work: Callable[[], object], *, as_json: bool) -> int:
+    """Do the work of a verb and return its exit code, having said what went wrong."""
+    try:
+        outcome = work()
+    except (Exception, KeyboardInterrupt) as error:
+        failure = failure_of(error)
+    else:
+        code = outcome if isinstance(outcome, int) else DONE
+        if code != INTERRUPTED:
+            return code
+        failure = failure_of(KeyboardInterrupt())
+    print(f"secretballot: {failure.error}", file=sys.stderr)
+    if as_json:
+        print_json(vars(failure))
+    return failure.exit_code
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON object to standard output."""
+    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _system_sentence(error: OSError) -> str:
+    place = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"The disk is full{place}; make room and repeat the command: what was paid for is kept in the ledger."
+    return f"The system refused{place}: {error.strerror or type(error).__name__}."
+
+
+def _defect_sentence(error: BaseException) -> str:
+    """Name the innermost of our own lines that the exception went through, and no value."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
+    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    return (
+        f"A defect of the program ({type(error).__name__}{place}), whose details are withheld since they might quote "
+        "private data; please report it."
+    )

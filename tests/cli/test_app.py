@@ -1,0 +1,93 @@
+"""The program as a whole: help, usage, start-up."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+from secretballot.cli.options import classes_of, words_of
+
+VERBS = (["learn"], ["label"], ["verify"], ["ledger"], ["ledger", "show"], ["ledger", "history"], ["ledger", "create"])
+HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
+
+
+@pytest.mark.parametrize("verb", [[], *VERBS, ["demo"]], ids=" ".join)
+def test_every_verb_has_help_with_exit_codes(verb: list[str]) -> None:
+    result = CliRunner().invoke(app, [*verb, "--help"])
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    assert "Exit codes: 0 done" in text
+    assert "130 interrupted" in text
+    if verb not in ([], ["ledger"]):
+        assert f"Example: secretballot {' '.join(verb)}" in text
+
+
+def test_no_words_at_all_show_the_help() -> None:
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 0
+    assert "learn" in result.stdout
+
+
+def test_the_version_is_said() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert result.stdout.startswith("secretballot ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["teach"], "No such command"),
+        (["learn", "a.csv"], "Missing argument"),
+        (["learn", "a.csv", "b.csv", "--delta", "1e-6", "--epsilon", "1"], "--target"),
+        (["learn", "a.csv", "b.csv", "--target", "y", "--epsilon", "one", "--delta", "0"], "--epsilon"),
+        (["label", "--epsilon", "1", "--delta", "0"], "--votes"),
+        (["verify"], "Missing argument"),
+        (["verify", "--colour", "x"], "No such option"),
+        (["ledger", "shred"], "No such command"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.strip().count("\n") == 0
+    assert result.stdout == ""
+    result = CliRunner().invoke(app, [*words, "--json"])
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["kind"] == "usage"
+
+
+def test_help_starts_without_the_heavy_packages() -> None:
+    program = (
+        "import sys\n"
+        "from secretballot.cli import app\n"
+        "try:\n    app(['learn', '--help'])\nexcept SystemExit as leaving:\n    assert leaving.code == 0\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_the_module_runs_as_a_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "secretballot", "--help"], capture_output=True, text=True, check=True)
+    assert "learn" in done.stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "secretballot", "nonsense"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_lists_of_words_may_quote_commas() -> None:
+    assert words_of(None) == ()
+    assert words_of('a, "b,c" ,d') == ("a", "b,c", "d")
+    assert classes_of(None) is None
+    assert classes_of("0,1") == (0, 1)
+    assert classes_of("-1,1") == (-1, 1)
+    assert classes_of("0,one") == ("0", "one")
+    assert classes_of("01,1") == ("01", "1")
+    assert classes_of("<=50K,>50K") == ("<=50K", ">50K")

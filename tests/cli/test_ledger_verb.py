@@ -1,0 +1,82 @@
+"""`secretballot ledger`: to make an account, and to read one that is there."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    path = tmp_path / "registry.ledger"
+    book = Ledger(path, dataset="registry", budget=PrivacyBudget(2.0, 1e-5))
+    number = book.reserve([GaussianEvent(100.0, 1)], PrivacyBudget(0.5, 1e-6), request="one", purpose="learn")
+    book.commit(number, b"public answer")
+    return path
+
+
+def test_create_makes_an_account_once(tmp_path: Path) -> None:
+    path = tmp_path / "new.ledger"
+    words = ["ledger", "create", str(path), "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5", "--json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["dataset"] == "registry"
+    assert document["budget"] == {"epsilon": 2.0, "delta": 1e-5}
+    assert document["spent"]["epsilon"] == 0
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "exists already" in result.stderr
+
+
+@pytest.mark.parametrize("bad", [["--epsilon", "nan"], ["--epsilon", "0"], ["--delta", "-1"], ["--dataset", ""]])
+def test_create_refuses_a_budget_that_is_none(tmp_path: Path, bad: list[str]) -> None:
+    path = tmp_path / "new.ledger"
+    words = ["ledger", "create", str(path), "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5", *bad]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert not path.exists()
+
+
+def test_show_says_what_is_spent_and_left(ledger: Path) -> None:
+    result = CliRunner().invoke(app, ["ledger", "show", str(ledger)])
+    assert result.exit_code == 0
+    assert "registry" in result.stdout
+    document = json.loads(CliRunner().invoke(app, ["ledger", "show", str(ledger), "--json"]).stdout)
+    assert document["releases"] == 1
+    assert document["spent"]["epsilon"] == pytest.approx(0.5)
+    assert document["remaining"]["epsilon"] == pytest.approx(1.5)
+
+
+def test_history_lists_releases_and_not_their_bytes(ledger: Path) -> None:
+    result = CliRunner().invoke(app, ["ledger", "history", str(ledger)])
+    assert result.exit_code == 0
+    assert "committed" in result.stdout
+    document = json.loads(CliRunner().invoke(app, ["ledger", "history", str(ledger), "--json"]).stdout)
+    (entry,) = document["releases"]
+    assert entry["state"] == "committed"
+    assert entry["events"][0]["event"] == GaussianEvent(100.0, 1).to_json()["event"]
+    assert "public answer" not in result.stdout
+
+
+@pytest.mark.parametrize("verb", ["show", "history"])
+def test_reading_never_makes_a_file(tmp_path: Path, verb: str) -> None:
+    result = CliRunner().invoke(app, ["ledger", verb, str(tmp_path / "none")])
+    assert result.exit_code == 2
+    assert "There is no ledger" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all" * 100])
+def test_files_that_are_no_ledger_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+    for path in (tmp_path / "file", tmp_path):
+        result = CliRunner().invoke(app, ["ledger", "show", str(path)])
+        assert result.exit_code == 2
+        assert result.stderr.startswith("secretballot: ")
+        assert result.stderr.count("\n") == 1

@@ -1,0 +1,86 @@
+"""`secretballot verify`: agree, or refuse with exit code 4."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, price
+from secretballot.report.certificate import build_certificate, certificate_digest, describe_released
+from secretballot.report.labels_file import labels_blocks
+
+QUERIES, LABELS = np.array([0, 3]), np.array([1, 0])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    budget, events = PrivacyBudget(1.0, 1e-6), [GaussianEvent(30.0, 2)]
+    certificate = build_certificate(
+        budget=budget,
+        events=events,
+        price=price(events, epsilon=1.0),
+        mechanism={"name": "gaussian", "sigma": 30.0},
+        composition={
+            "kind": "basic",
+            "dataset": "registry",
+            "budget": budget.to_json(),
+            "spent_after": budget.to_json(),
+            "durable": True,
+            "reservation": 1,
+        },
+        noise={"exact": True, "description": "exact"},
+        released=describe_released(QUERIES, LABELS, [0, 1], 100),
+    )
+    folder = tmp_path / "release"
+    folder.mkdir()
+    (folder / "certificate.json").write_text(json.dumps(certificate))
+    (folder / "labels.csv").write_bytes(b"".join(labels_blocks(QUERIES, LABELS, [0, 1])))
+    return folder
+
+
+def verify(path: Path) -> tuple[int, dict[str, Any], str]:
+    result = CliRunner().invoke(app, ["verify", str(path), "--json"])
+    plain = CliRunner().invoke(app, ["verify", str(path)])
+    assert plain.exit_code == result.exit_code
+    return result.exit_code, json.loads(result.stdout), plain.stdout
+
+
+def test_a_true_certificate_verifies_from_file_release_or_run(folder: Path) -> None:
+    for path in (folder / "certificate.json", folder, folder.parent):
+        code, document, said = verify(path)
+        assert (code, document["ok"]) == (0, True), said
+        assert "The certificate verifies." in said
+
+
+def test_a_smaller_promise_is_refused_even_with_a_new_digest(folder: Path) -> None:
+    path = folder / "certificate.json"
+    certificate = json.loads(path.read_text())
+    certificate["epsilon"] = certificate["price"]["epsilon"] = 0.1
+    certificate["digest"] = certificate_digest(certificate)
+    path.write_text(json.dumps(certificate))
+    code, document, said = verify(path)
+    assert (code, document["ok"]) == (4, False)
+    assert "does NOT verify" in said
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "\x00\x01"])
+def test_what_is_no_certificate_is_refused(folder: Path, text: str) -> None:
+    (folder / "certificate.json").write_text(text)
+    assert verify(folder)[0] == 4
+
+
+def test_other_labels_are_refused_in_the_folder(folder: Path) -> None:
+    labels = folder / "labels.csv"
+    labels.write_text(labels.read_text().replace("3,0", "3,1"))
+    assert verify(folder)[0] == 4
+    assert verify(folder / "certificate.json")[0] == 0
+
+
+def test_a_certificate_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["verify", str(tmp_path / "none.json")])
+    assert result.exit_code == 2
+    assert "There is no" in result.stderr
