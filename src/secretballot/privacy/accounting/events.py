@@ -9,6 +9,7 @@ import math
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any, ClassVar
 
 from secretballot._validation import check_count, check_positive
@@ -196,7 +197,7 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
         raise ParameterError(
             f"Event {name!r} has version {version!r}; this program reads {kind.version}. Update secretballot."
         )
-    wanted = set(kind.__dataclass_fields__)
+    wanted = {field.name for field in dataclass_fields(kind)}
     if set(fields) != wanted:
         raise ParameterError(f"Event {name!r} has fields {sorted(fields)}; it needs exactly {sorted(wanted)}.")
     _refuse_text_numbers(name, fields)

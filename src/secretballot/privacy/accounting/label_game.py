@@ -241,6 +241,7 @@ def _outer_value(value: Floats, outer: float, h: float) -> Floats:
     return np.maximum(first, (1 - outer) * value + outer)
 
 
+@functools.lru_cache(maxsize=4096)
 def label_renyi(order: float, sigma: float, n_teachers: int | None) -> float:
     """Return the largest Renyi divergence of one label between neighbours, over all vote counts.
 

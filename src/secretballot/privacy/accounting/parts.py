@@ -20,7 +20,7 @@ from secretballot.exceptions import ParameterError
 __all__ = ["Part", "compose_parts", "one_of_many", "point_profile"]
 
 MAX_COMBINATIONS = 200_000  # of the groups' loss counts; more groups than that are priced by Renyi divergence
-NEGLIGIBLE = 1e-30  # total weight of the binomial terms that are charged in full instead of priced
+NEGLIGIBLE = 1e-30  # binomial terms that weigh less together are charged in full instead of priced
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _losses(part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64], float
     weight = np.asarray(binom.pmf(i, part.count, expit(-part.epsilon)), dtype=np.float64)
     keep = weight > NEGLIGIBLE / (part.count + 1)
     losses = np.asarray((part.count - 2.0 * i[keep]) * part.epsilon, dtype=np.float64)
-    return losses, weight[keep], NEGLIGIBLE
+    return losses, weight[keep], float(weight[~keep].sum())
 
 
 def compose_parts(parts: Sequence[Part], epsilon: float, profile: Callable[[float], float] = point_profile) -> float:

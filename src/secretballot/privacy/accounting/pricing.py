@@ -183,7 +183,15 @@ def _checked(events: Sequence[Event]) -> list[Event]:
     return listed
 
 
+def _pure_loss(events: Sequence[Event]) -> float:
+    """Return the sum of pure losses, rounded up; infinite if some event is not pure."""
+    losses = [event.count * event.epsilon if isinstance(event, PureEvent) else math.inf for event in events]
+    return math.fsum(losses) * (1 + 1e-15)
+
+
 def _best(events: Sequence[Event], epsilon: float) -> Price:
+    if _pure_loss(events) <= epsilon:
+        return Price(epsilon, 0.0, "pure", "basic composition (Dwork and Roth 2014, Corollary 3.15)")
     found = [(min(1.0, round_up(route.delta(epsilon))), route) for route in _routes(events, epsilon)]
     delta, route = min(found, key=lambda pair: pair[0])
     return Price(epsilon, delta, route.method, route.source)

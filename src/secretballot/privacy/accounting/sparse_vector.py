@@ -34,6 +34,7 @@ __all__ = [
     "stability_parts",
 ]
 
+NEARLY_EQUAL = 1e-3  # below this the difference of two tails would lose its digits; they are summed up instead
 REACH = 80.0  # scales of discrete Laplace noise summed over; the tail beyond weighs e^-80
 
 
@@ -46,18 +47,43 @@ def laplace_above(value: float, scale: float) -> float:
 
 
 def false_answer(event: SparseVectorEvent, distance: int = 0) -> float:
-    """Return p0: the probability, rounded up, that one query at `distance` passes the noisy threshold.
+    """Return the probability that one query at `distance` passes the noisy threshold; p0 at distance 0.
 
-    The sum runs over the threshold noise y of P(Y = y) P(X > threshold + y - distance).
+    P(X - Y > w - distance) for discrete Laplace noises X and Y. Both are symmetric, so it is the tail of X + Y.
     """
-    reach = math.ceil(REACH * event.threshold_scale)
+    need = event.threshold - distance + 1
+    if need < 1:
+        return 1.0 - _sum_tail(1 - need, event.query_scale, event.threshold_scale)
+    return _sum_tail(need, event.query_scale, event.threshold_scale)
+
+
+def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
+    """Return P(X + Y >= n), n >= 1, for discrete Laplace X and Y, by partial fractions of the generating function.
+
+    With a = e^(-1 / larger scale), b = e^(-1 / smaller scale) and f(x) = x^(n + 1) / ((1 - x^2) (1 - x)) it is
+    (1 - a)^2 (1 - b)^2 (f(a) - f(b)) / ((a - b) (1 - a b)).
+    """
+    small, large = sorted((first_scale, second_scale))
+    gap = 1 / small - 1 / large  # b / a = e^(-gap)
+    if gap * (n + small) < NEARLY_EQUAL:
+        return _enumerated_tail(n, first_scale, second_scale)
+    a, b = math.exp(-1 / large), math.exp(-1 / small)
+    if not a > 0:
+        return 0.0  # scales below 1/745: the noise is 0 but for a chance under any float
+    rest_a, rest_b = -math.expm1(-1 / large), -math.expm1(-1 / small)
+    f_a, f_b = (x ** (n + 1) / ((1 + x) * rest * rest) for x, rest in ((a, rest_a), (b, rest_b)))
+    return rest_a**2 * rest_b**2 * (f_a - f_b) / (a * -math.expm1(-gap) * -math.expm1(-1 / small - 1 / large))
+
+
+def _enumerated_tail(n: int, first_scale: float, second_scale: float) -> float:
+    """The same where a and b meet: a sum over the second noise, its far tails charged in full."""
+    reach = math.ceil(REACH * second_scale)
     y = np.arange(-reach, reach + 1, dtype=np.float64)
-    r = math.exp(-1 / event.threshold_scale)
-    mass = np.exp(-np.abs(y) / event.threshold_scale) * ((1 - r) / (1 + r))
-    need = event.threshold + y - distance
-    a = math.exp(-1 / event.query_scale)
-    high = np.exp(-(np.maximum(need, 0) + 1) / event.query_scale) / (1 + a)
-    low = 1 - np.exp(np.minimum(need, 0) / event.query_scale) / (1 + a)
+    mass = np.exp(-np.abs(y) / second_scale) * math.tanh(0.5 / second_scale)
+    need = n - 1 - y
+    a = math.exp(-1 / first_scale)
+    high = np.exp(-(np.maximum(need, 0) + 1) / first_scale) / (1 + a)
+    low = 1 - np.exp(np.minimum(need, 0) / first_scale) / (1 + a)
     return min(1.0, float(np.sum(mass * np.where(need >= 0, high, low))) + math.exp(-REACH))
 
 

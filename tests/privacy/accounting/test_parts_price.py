@@ -1,0 +1,118 @@
+"""Optimal composition of parts, alone and beside Gaussian noise."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import (
+    GaussianEvent,
+    LabelGaussianEvent,
+    PrivacyBudget,
+    PureEvent,
+    calibrate_pure,
+    delta_upper,
+    epsilon_upper,
+    price,
+)
+from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
+from secretballot.privacy.accounting.parts import Part, compose_parts
+
+
+def _enumerate(parts: list[tuple[float, float]], epsilon: float) -> float:
+    """Hockey stick of (e0, d0) worst cases: each reveals everything with probability d0, else randomised response."""
+    total = 0.0
+    for outcome in itertools.product((0, 1, 2), repeat=len(parts)):
+        p = q = 1.0
+        for (e0, d0), bit in zip(parts, outcome, strict=True):
+            high = math.exp(e0) / (1 + math.exp(e0))
+            p *= (d0, (1 - d0) * high, (1 - d0) * (1 - high))[bit]
+            q *= (0.0, (1 - d0) * (1 - high), (1 - d0) * high)[bit]
+        total += max(0.0, p - math.exp(epsilon) * q)
+    return total
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize(
+    "parts", [[(0.5, 0.0, 4)], [(0.2, 1e-3, 5)], [(0.5, 0.01, 2), (0.3, 0.0, 3)], [(3.0, 0.0, 1), (0.1, 0.02, 1)]]
+)
+def test_composition_is_the_enumerated_optimum(parts: list[tuple[float, float, int]], epsilon: float) -> None:
+    flat = [(e0, d0) for e0, d0, count in parts for _ in range(count)]
+    found = compose_parts([Part(*part) for part in parts], epsilon)
+    assert found == pytest.approx(_enumerate(flat, epsilon), rel=1e-9, abs=1e-15)
+
+
+def test_errata_figure_of_liu_parts() -> None:
+    # errata 2a: RRk(T=50, 2/lambda, 1) = 1.3e-10 at the printed lambda for delta = 1e-6
+    log = math.log(2e6)
+    scale = (math.sqrt(100 * (1 + log)) + math.sqrt(100 * log)) / 1.0
+    assert compose_parts([Part(2 / scale, 0.0, 50)], 1.0) == pytest.approx(1.3e-10, rel=0.05)
+
+
+@pytest.mark.parametrize(("epsilon0", "count"), [(0.1, 10), (0.05, 200), (1.0, 3)])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_agrees_with_dp_accounting_on_an_aligned_grid(epsilon0: float, count: int, epsilon: float) -> None:
+    from dp_accounting.pld import privacy_loss_distribution
+
+    pld = privacy_loss_distribution.from_privacy_parameters(
+        __import__("dp_accounting").pld.common.DifferentialPrivacyParameters(epsilon0, 0.0),
+        value_discretization_interval=epsilon0,
+    ).self_compose(count)
+    # both losses are on the grid, so the library's answer is exact up to its truncation of 1e-15
+    expected = pld.get_delta_for_epsilon(epsilon)
+    assert delta_upper([PureEvent(epsilon0, count)], epsilon) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
+    sigma, epsilon0, epsilon = 2.0, 0.4, 0.9
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    shifted = np.concatenate([[0.0], pmf[:-1]])
+    high = math.exp(epsilon0) / (1 + math.exp(epsilon0))
+    exact = 0.0
+    for first, second in itertools.product((high, 1 - high), repeat=2):
+        p, q = pmf * first * second, shifted * (1 - first) * (1 - second)
+        exact += float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
+    found = delta_upper([GaussianEvent(sigma, 1), PureEvent(epsilon0, 2)], epsilon)
+    assert reach > 0
+    assert found == pytest.approx(exact, rel=1e-8)
+
+
+def test_gaussian_beside_parts_agrees_with_dp_accounting() -> None:
+    from dp_accounting.pld import common, privacy_loss_distribution
+
+    gaussian = privacy_loss_distribution.from_gaussian_mechanism(2.0, value_discretization_interval=1e-4)
+    parts = privacy_loss_distribution.from_privacy_parameters(
+        common.DifferentialPrivacyParameters(0.1, 0.0), value_discretization_interval=1e-4
+    ).self_compose(10)
+    expected = gaussian.compose(parts).get_delta_for_epsilon(2.7)
+    found = delta_upper([GaussianEvent(20.0, 100), PureEvent(0.1, 10)], 2.7)
+    assert found == pytest.approx(expected, rel=2e-3)
+
+
+def test_labels_beside_parts_cost_less_than_their_gaussian() -> None:
+    both = [LabelGaussianEvent(58.0, 100, 250), PureEvent(0.05, 4)]
+    as_counts = [GaussianEvent(58.0, 100), PureEvent(0.05, 4)]
+    found = price(both, delta=1e-6)
+    assert found.method == "label-game+parts"
+    assert found.epsilon < epsilon_upper(as_counts, 1e-6)
+    assert found.epsilon > epsilon_upper([LabelGaussianEvent(58.0, 100, 250)], 1e-6)
+
+
+def test_many_kinds_of_parts_are_priced_by_renyi() -> None:
+    events = [PureEvent(0.01 * k, 50 + k) for k in range(1, 6)]
+    found = price(events, epsilon=3.0)
+    assert found.method == "renyi"
+    with pytest.raises(ParameterError, match="Renyi"):
+        compose_parts([Part(event.epsilon, 0.0, event.count) for event in events], 10.0)
+
+
+@pytest.mark.parametrize("count", [1, 10, 400])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_calibrated_parts_keep_and_use_the_budget(count: int, delta: float) -> None:
+    budget = PrivacyBudget(1.0, delta)
+    epsilon0 = calibrate_pure(budget, count)
+    assert delta_upper([PureEvent(epsilon0, count)], 1.0) <= delta
+    assert delta_upper([PureEvent(1.01 * epsilon0, count)], 1.0) > delta
+    assert epsilon0 >= (1 - 1e-9) / count

@@ -1,0 +1,142 @@
+"""Prices of the sparse vector and of distance-to-instability tests: closed forms, suprema and the errata's figures."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    SparseVectorEvent,
+    StabilityEvent,
+    calibrate_sparse_vector,
+    delta_upper,
+    needed_distance,
+)
+from secretballot.privacy.accounting import sparse_vector as room
+from secretballot.privacy.accounting.parts import one_of_many
+from secretballot.privacy.accounting.renyi import response_renyi
+
+
+def _laplace(scale: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
+    x = np.arange(-reach, reach + 1)
+    mass = np.exp(-np.abs(x) / scale)
+    return x, mass / mass.sum()
+
+
+@pytest.mark.parametrize(("scales", "threshold"), [((2.0, 4.0), 10), ((3.0, 3.0), 46), ((1.5, 1.0), 0)])
+def test_false_answer_is_the_enumerated_probability(scales: tuple[float, float], threshold: int) -> None:
+    y, py = _laplace(scales[0], 400)
+    x, px = _laplace(scales[1], 400)
+    exact = float((np.outer(px, py) * (x[:, None] > threshold + y[None, :])).sum())
+    event = SparseVectorEvent(*scales, threshold, 1, True)
+    assert room.false_answer(event) == pytest.approx(exact, rel=1e-9)
+
+
+def test_false_answer_approaches_the_continuous_formula() -> None:
+    # errata: equal scales s: e^(-w/s) (1 + w/(2 s)) / 2; query scale 2 s: (4 e^(-w/2s) - e^(-w/s)) / 6
+    s, w = 2000.0, 30_000
+    equal = math.exp(-w / s) * (1 + w / (2 * s)) / 2
+    assert room.false_answer(SparseVectorEvent(s, s, w, 1, True)) == pytest.approx(equal, rel=2e-3)
+    double = (4 * math.exp(-w / (2 * s)) - math.exp(-w / s)) / 6
+    assert room.false_answer(SparseVectorEvent(s, 2 * s, w, 1, True)) == pytest.approx(double, rel=2e-3)
+
+
+@pytest.mark.parametrize("order", [1.5, 4.0, 30.0, 200.0])
+@pytest.mark.parametrize("loss", [0.01, 0.3, 1.5])
+def test_abstention_charge_is_the_supremum(order: float, loss: float) -> None:
+    f = np.concatenate([np.geomspace(1e-9, 0.5, 4000), 1 - np.geomspace(1e-9, 0.5, 4000)])
+    for shrink in (1.0, 0.9, 0.5, 0.1, 0.0):  # every f' between the extreme one and f
+        worst = np.maximum(np.exp(-loss) * f, 1 - np.exp(loss) * (1 - f))
+        other = f + shrink * (worst - f)
+        top = order * np.log(f) + (1 - order) * np.log(other)
+        below = -np.expm1(order * np.log1p(-f) + (1 - order) * np.log1p(-other))
+        found = room.abstention_charge(order, loss)
+        assert np.all(top - np.log(below) <= found + 1e-6 * max(1.0, found))
+    p = math.exp(loss) / (1 + math.exp(loss))
+    assert np.isclose(
+        found,
+        math.log(p**order * (1 - p) ** (1 - order) / (1 - (1 - p) ** order * p ** (1 - order))),
+        rtol=1e-9,
+    )
+
+
+def test_hit_charge_at_the_errata_noise() -> None:
+    # errata 11b, lambda_t = 36.2, lambda_q = 72.4, w = 1304 fits (1, 1e-6) at T = 50
+    event = SparseVectorEvent(36.2, 72.4, 1304, 50, False)
+    assert delta_upper([event], 1.0) <= 1.02e-6
+    assert room.answer_failure(event) < 1e-6
+    # and at Liu's own noise epsilon is .451 instead of 1
+    log = math.log(2e6)
+    scale = math.sqrt(100 * (1 + log)) + math.sqrt(100 * log)
+    own = SparseVectorEvent(scale, 2 * scale, math.ceil(36 * scale), 50, False)
+    assert delta_upper([own], 0.46) <= 1e-6 < delta_upper([own], 0.43)
+
+
+def test_refreshed_figures_of_the_errata() -> None:
+    # errata 11a: T = 50: lambda 59.7, w 2149; T = 1: both scales 3, w 46
+    assert delta_upper([SparseVectorEvent(59.8, 119.6, 2149, 50, True)], 1.0) <= 1.05e-6
+    assert delta_upper([SparseVectorEvent(3.0, 3.0, 46, 1, True)], 1.0) <= 1e-6
+    assert room.false_answer(SparseVectorEvent(3.0, 3.0, 44, 1, True)) > 1e-6
+
+
+def test_calibration_finds_the_tight_single_epoch() -> None:
+    event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), 1)
+    assert event.threshold_scale == pytest.approx(3.0, rel=1e-6)
+    assert event.query_scale == pytest.approx(3.0, rel=1e-6)
+    assert (event.threshold, event.max_unstable) == (46, 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("unstable", [1, 7, 50])
+def test_calibration_keeps_the_budget_and_beats_the_paper(epsilon: float, unstable: int) -> None:
+    budget = PrivacyBudget(epsilon, 1e-6)
+    event = calibrate_sparse_vector(budget, unstable)
+    assert delta_upper([event], epsilon) <= 1e-6
+    log = math.log(2e6)
+    printed = (math.sqrt(2 * unstable * (epsilon + log)) + math.sqrt(2 * unstable * log)) / epsilon
+    paper = SparseVectorEvent(
+        printed, 2 * printed, math.ceil(3 * printed * math.log(2e6 * (100 + unstable))), unstable, True
+    )
+    assert delta_upper([paper], epsilon) <= 1e-6
+    assert needed_distance(event) < 0.5 * needed_distance(paper)
+
+
+def test_ten_unstable_answers_at_the_tight_price() -> None:
+    """Errata 11: K = 250, every tenth query unstable: ten queries on average, nine of them stable."""
+    event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), 1)
+    answered = room.false_answer(event, 74)  # margin .6 K, distance 74
+    assert answered > 0.999
+    abstain = 0.9 * (1 - answered) + 0.1 * (1 - room.false_answer(event))
+    assert 1 / abstain == pytest.approx(10, abs=0.3)
+
+
+def test_threshold_without_noise_is_priced_as_worthless() -> None:
+    # a threshold scale near 0 stands for "no threshold noise": its loss is unbounded
+    assert delta_upper([SparseVectorEvent(1e-3, 100.0, 500, 1, True)], 1.0) > 0.99
+
+
+def test_stability_tests_compose() -> None:
+    event = StabilityEvent(10.0, 150, 4)
+    single = room.laplace_above(150, 10.0)
+    assert delta_upper([event], 0.5) >= one_of_many(single, 4)
+    assert delta_upper([event], 0.4) == pytest.approx(one_of_many(single, 4), rel=1e-6)
+    assert delta_upper([event], 0.3) > 10 * delta_upper([event], 0.41)
+
+
+def test_discrete_laplace_is_randomised_response() -> None:
+    x, p = _laplace(3.0, 300)
+    q = np.roll(p, 1)
+    inner = slice(5, -5)
+    moment = float((p[inner] ** 4 * q[inner] ** -3.0).sum())
+    assert math.log(moment) / 3 == pytest.approx(response_renyi(4.0, 1 / 3.0), rel=1e-6)
+    assert len(x) == 601
+
+
+@given(st.floats(0.5, 300), st.integers(-2000, 2000))
+@settings(max_examples=100, deadline=None)
+def test_laplace_tail_is_a_probability_that_falls(scale: float, value: int) -> None:
+    here, next_one = room.laplace_above(value, scale), room.laplace_above(value + 1, scale)
+    assert 0 <= next_one <= here <= 1
