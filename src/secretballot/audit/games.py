@@ -59,7 +59,7 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
     certain = (q == 0) & (p > 0)
     ratio[certain] = 0.0
     levels = [np.array([check_finite("epsilon", epsilon)])]
-    moves = _merged(ratio[(p > 0) & ~certain].ravel())
+    moves = _merged(np.append(ratio[(p > 0) & ~certain], 0.0))
     for _ in range(length):
         levels.append(_merged(np.add.outer(levels[-1], moves).ravel()))
     value = np.maximum(0.0, -np.expm1(levels[-1]))

@@ -1,0 +1,115 @@
+"""Exact noise: its laws, its limits, and that nothing about it can be fixed beforehand."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+from secretballot.audit import discrete_gaussian_law, discrete_laplace_law, sample_p_value
+from secretballot.exceptions import ParameterError
+from secretballot.privacy import noise as room
+from secretballot.privacy.noise import MAX_SCALE, ExactNoise, entropy_bytes
+
+ALPHA = 1e-6
+SIZE = 40_000
+LAWS = {
+    "discrete_laplace": discrete_laplace_law,
+    "discrete_gaussian": discrete_gaussian_law,
+}
+
+
+@pytest.fixture(scope="module")
+def source() -> ExactNoise:
+    return ExactNoise()
+
+
+@pytest.mark.parametrize("draw", LAWS)
+@pytest.mark.parametrize("scale", [0.4, 3.0, 53.37])
+def test_draws_follow_their_law_and_no_law_of_another_scale(source, draw, scale):
+    sample = getattr(source, draw)(scale, SIZE)
+    assert sample.dtype == np.int64
+    assert sample.shape == (SIZE,)
+    assert sample_p_value(sample, LAWS[draw](scale)) > ALPHA
+    for wrong in (0.7, 1.3):
+        assert sample_p_value(sample, LAWS[draw](wrong * scale)) < ALPHA
+
+
+@pytest.mark.parametrize("draw", LAWS)
+def test_draws_of_one_law_are_rejected_under_the_other(source, draw):
+    other = next(LAWS[name] for name in LAWS if name != draw)
+    spread = {"discrete_laplace": 10 * np.sqrt(2), "discrete_gaussian": 10 / np.sqrt(2)}[draw]
+    assert sample_p_value(getattr(source, draw)(10.0, SIZE), other(spread)) < ALPHA
+
+
+@pytest.mark.parametrize("draw", LAWS)
+def test_every_call_draws_anew(source, draw):
+    # a generator that is seeded again at every call repeats itself; 64 draws agree by chance with probability 2^-400
+    first, second = getattr(source, draw)(50.0, 64), getattr(source, draw)(50.0, 64)
+    again = getattr(ExactNoise(), draw)(50.0, 64)
+    assert len({first.tobytes(), second.tobytes(), again.tobytes()}) == 3
+
+
+def test_chunks_drawn_in_threads_do_not_repeat_each_other(source):
+    size = 5 * room._CHUNK + 17
+    sample = source.discrete_laplace(1e6, size)
+    assert len(sample) == size
+    chunks = [sample[start : start + 1000].tobytes() for start in range(0, size - 1000, room._CHUNK)]
+    assert len(set(chunks)) == len(chunks)
+    # neighbours in the stream are independent: their signs agree half of the time
+    agree = int((np.sign(sample[1:]) == np.sign(sample[:-1])).sum())
+    assert abs(agree / (size - 1) - 0.5) < 5 / np.sqrt(size)
+
+
+def test_an_empty_draw_is_empty(source):
+    assert source.discrete_gaussian(1.0, 0).shape == (0,)
+
+
+def test_the_largest_scale_stays_far_inside_64_bits(source):
+    assert np.abs(source.discrete_laplace(MAX_SCALE, 1000)).max() < 2**50
+
+
+@pytest.mark.parametrize("draw", LAWS)
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), 2.0 * MAX_SCALE, "3", True, None])
+def test_a_scale_that_is_no_scale_is_refused(source, draw, scale):
+    with pytest.raises(ParameterError, match=r"sigma|scale"):
+        getattr(source, draw)(scale, 3)
+
+
+@pytest.mark.parametrize("size", [-1, 2.5, None])
+def test_a_size_that_is_no_size_is_refused(source, size):
+    with pytest.raises(ParameterError, match="size"):
+        source.discrete_laplace(1.0, size)
+
+
+def test_tiny_noise_is_zero(source):
+    assert not source.discrete_gaussian(1e-3, 100).any()
+
+
+def test_noise_cannot_be_seeded():
+    assert not inspect.signature(ExactNoise).parameters
+    for name, method in inspect.getmembers(ExactNoise, inspect.isfunction):
+        assert not {"seed", "random_state", "rng"} & set(inspect.signature(method).parameters), name
+
+
+def test_the_source_pickles_without_state(source):
+    copy = pickle.loads(pickle.dumps(source))
+    assert vars(copy) == {}
+    assert copy.exact
+    assert "OpenDP" in copy.description
+
+
+def test_a_failing_sampler_stops_the_others_and_raises():
+    def broken(size):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        room._draw_in_threads(broken, 10 * room._CHUNK)
+
+
+def test_entropy_bytes_differ_and_have_their_length():
+    first, second = entropy_bytes(32), entropy_bytes(32)
+    assert len(first) == len(second) == 32
+    assert first != second
+    with pytest.raises(ParameterError, match="n is 0"):
+        entropy_bytes(0)
