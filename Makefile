@@ -1,0 +1,49 @@
+# The first two targets are all a newcomer needs; both make their own environment from nothing but python3 with venv.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DATA   ?= $(or $(SECRETBALLOT_DATA),../shared/data)
+OUT    ?= demo-out
+
+# One BLAS thread: teachers are small, and threads inside them only get in each other's way.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+export SECRETBALLOT_DATA := $(abspath $(DATA))
+
+.PHONY: demo test check test-slow bench smoke clean
+
+demo: $(VENV)/.ready
+	$(BIN)/secretballot demo --out $(OUT)
+
+test: $(VENV)/.ready
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.ready
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/run_all.py
+
+# A wheel built and installed as a stranger would, without development tools, and the main job run with it.
+smoke:
+	rm -rf build/smoke && $(PYTHON) -m venv build/smoke
+	build/smoke/bin/python -m pip install --quiet --upgrade pip
+	build/smoke/bin/python -m pip install --quiet ".[all]"
+	cd build && smoke/bin/secretballot demo --out smoke/out
+	build/smoke/bin/secretballot verify build/smoke/out/release/certificate.json
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[all,onnx]" --group dev
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
