@@ -1,0 +1,191 @@
+"""Partition units into disjoint shards by a rule under which one unit touches one teacher.
+
+A rule is safe when the shard of a unit depends on nothing but that unit and public values: never on the other rows, on
+their order or on how many there are. Even, shuffled, sorted or stratified splits break this when a unit is added or
+removed.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from secretballot._validation import check_count
+from secretballot.ensemble.unit_ids import canonical_id
+from secretballot.exceptions import DataError, ParameterError
+
+__all__ = ["KeyedHashPartition", "PositionPartition"]
+
+IntArray = npt.NDArray[np.int64]
+
+_SHORTEST_KEY, _LONGEST_KEY = 16, 64
+_ROWS_NAMED = 5
+
+
+class KeyedHashPartition:
+    """Assign every unit to the shard given by a keyed hash of its id.
+
+    Parameters
+    ----------
+    n_teachers : int
+        Number of shards K, public and chosen without looking at the data.
+    key : bytes, 16 to 64 bytes
+        Key of the hash, drawn once per dataset. The guarantee does not rest on its secrecy.
+
+    Privacy
+    -------
+    Unit : one id, with any number of records.
+    Relation : add or remove one unit.
+    Sensitivity : one unit touches one shard, hence one teacher, whatever the number of records is.
+
+    Raises
+    ------
+    ParameterError
+        If `n_teachers` is not a whole number of at least 1, or `key` is not 16 to 64 bytes.
+    """
+
+    def __init__(self, n_teachers: int, key: bytes) -> None:
+        self.n_teachers = check_count("n_teachers", n_teachers)
+        if not isinstance(key, bytes) or not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
+            raise ParameterError(f"key must be {_SHORTEST_KEY} to {_LONGEST_KEY} bytes; draw it once per dataset.")
+        self._hash = blake2b(key=key, digest_size=16, person=b"secretballot")
+
+    def assign(self, unit_ids: Any) -> IntArray:
+        """Return the shard number of every row.
+
+        Parameters
+        ----------
+        unit_ids : array-like of shape (n_records,)
+            Whole numbers or text, one id per record; lists, numpy arrays, pandas and polars columns.
+
+        Returns
+        -------
+        ndarray of shape (n_records,), int64
+            Shard numbers from 0 to `n_teachers` - 1.
+
+        Raises
+        ------
+        DataError
+            If an id is missing or is neither a whole number nor text; the message names row numbers only.
+        """
+        column = _as_column(unit_ids)
+        if column.dtype.kind in "iuf":
+            distinct, places = np.unique(column, return_inverse=True)
+            return self._shards(distinct, column)[places]
+        return self._shards(column.tolist(), column)
+
+    def _shards(self, ids: Iterable[object], column: npt.NDArray[Any]) -> IntArray:
+        known: dict[object, int] = {}
+        shards = []
+        try:
+            for value in ids:
+                # Equal values of different types may differ in being exact, so only plain ones share an entry.
+                key = value if value.__class__ in (int, str) else (value.__class__, value)
+                if key not in known:
+                    known[key] = self._shard(value)
+                shards.append(known[key])
+        except TypeError:  # an unhashable value, such as a list
+            _refuse(column)
+        if min(known.values(), default=0) < 0:
+            _refuse(column)
+        return np.array(shards, dtype=np.int64)
+
+    def _shard(self, value: object) -> int:
+        """Return the shard of one id, or -1 where the id is missing or unfit."""
+        try:
+            canonical = canonical_id(value)
+        except TypeError:
+            return -1
+        if canonical is None:
+            return -1
+        keyed = self._hash.copy()
+        keyed.update(canonical)
+        # 128 bits reduced modulo K: the bias between shards is below K / 2**128.
+        return int.from_bytes(keyed.digest(), "big") % self.n_teachers
+
+    def __repr__(self) -> str:
+        return f"KeyedHashPartition(n_teachers={self.n_teachers}, key=<hidden>)"
+
+
+class PositionPartition:
+    """Assign the record at each position to a shard fixed by the position alone.
+
+    Parameters
+    ----------
+    n_teachers : int
+        Number of shards K.
+    n_records : int
+        Number of records n, public and fixed; at least K.
+
+    Privacy
+    -------
+    Unit : one record.
+    Relation : replace one record, which keeps its position; n is public. Under add or remove this rule is not safe.
+    Sensitivity : one record touches one shard, hence one teacher.
+
+    Raises
+    ------
+    ParameterError
+        If a number is not a whole number of at least 1, or there are more teachers than records.
+    """
+
+    def __init__(self, n_teachers: int, n_records: int) -> None:
+        self.n_teachers = check_count("n_teachers", n_teachers)
+        self.n_records = check_count("n_records", n_records)
+        if self.n_teachers > self.n_records:
+            raise ParameterError(
+                f"n_teachers is {self.n_teachers} with n_records {self.n_records}; "
+                "every teacher needs a record, so ask for fewer teachers."
+            )
+
+    def assign(self) -> IntArray:
+        """Return the shard number of every position, an int64 array of shape (n_records,)."""
+        return np.arange(self.n_records, dtype=np.int64) % self.n_teachers
+
+    def __repr__(self) -> str:
+        return f"PositionPartition(n_teachers={self.n_teachers}, n_records={self.n_records})"
+
+
+def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
+    column: npt.NDArray[Any]
+    if isinstance(unit_ids, np.ma.MaskedArray):
+        column = np.array(unit_ids.tolist(), dtype=object)  # masked entries become None
+    elif hasattr(unit_ids, "to_numpy"):
+        column = np.asarray(unit_ids.to_numpy())
+    elif isinstance(unit_ids, np.ndarray):
+        column = unit_ids
+    elif isinstance(unit_ids, (str, bytes)) or not isinstance(unit_ids, Iterable):
+        raise DataError(f"unit ids are of type {type(unit_ids).__name__}; give one id per record, a single column.")
+    else:
+        # As objects: numpy would turn [1, "a"] into text and [1, None] into floats, each id by its neighbours.
+        column = np.array(list(unit_ids), dtype=object)
+    if column.ndim != 1:
+        raise DataError(f"unit ids have {column.ndim} dimensions; give one id per record, a single column.")
+    if column.dtype.kind not in "biufOSUT":
+        raise DataError(f"unit ids have the type {column.dtype}; they must be whole numbers or text.")
+    return column
+
+
+def _refuse(column: npt.NDArray[Any]) -> NoReturn:
+    missing, unfit = [], []
+    for row, value in enumerate(column if column.dtype.kind in "iuf" else column.tolist()):
+        try:
+            if canonical_id(value) is None:
+                missing.append(row)
+        except TypeError:
+            unfit.append(row)
+    if missing:
+        raise DataError(
+            f"unit ids are missing in {len(missing)} rows ({_first(missing)}); give every record its unit's id."
+        )
+    raise DataError(
+        f"unit ids in {len(unfit)} rows ({_first(unfit)}) are neither whole numbers nor text; "
+        "write the column as text or as exact whole numbers."
+    )
+
+
+def _first(rows: list[int]) -> str:
+    named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
+    return f"rows {named}{', ...' if len(rows) > _ROWS_NAMED else ''}, counted from 0"

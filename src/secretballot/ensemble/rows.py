@@ -1,0 +1,87 @@
+"""Take rows of a table, whatever it is: an array, a sparse matrix or a frame, always as a copy of their own.
+
+A copy, because a learner may write into what it is given, and a teacher that saw another teacher's writing would carry
+one unit into two votes.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from secretballot.exceptions import DataError
+
+__all__ = ["all_finite", "as_table", "block_bounds", "is_sparse", "n_rows", "row_block", "take_rows"]
+
+_INT32_MAX = np.iinfo(np.int32).max
+
+
+def as_table(X: Any, name: str = "X") -> Any:
+    """Return `X` as a pandas frame, a CSR matrix or an array whose rows are records.
+
+    Raises
+    ------
+    DataError
+        If `X` has no rows to take.
+    """
+    if hasattr(X, "iloc"):
+        return X
+    if is_sparse(X):
+        return X.tocsr()
+    table = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if table.ndim == 0:
+        raise DataError(f"{name} has the type {type(X).__name__}; give a table with one row per record.")
+    # The width of a text array is the longest text of all rows, which no single shard may know.
+    return table.astype(object) if table.dtype.kind in "US" else table
+
+
+def n_rows(table: Any) -> int:
+    """Return the number of rows."""
+    return int(table.shape[0])
+
+
+def take_rows(table: Any, rows: npt.NDArray[np.intp]) -> Any:
+    """Return a copy of some rows, in a form that depends on these rows alone."""
+    if hasattr(table, "iloc"):
+        return table.iloc[rows].reset_index(drop=True)
+    part = table[rows]
+    return _own_form(part) if is_sparse(part) else part
+
+
+def row_block(table: Any, start: int, stop: int) -> Any:
+    """Return a copy of the rows from `start` to `stop`."""
+    if hasattr(table, "iloc"):
+        return table.iloc[start:stop].copy()
+    return table[start:stop].copy() if is_sparse(table) else np.array(table[start:stop])
+
+
+def block_bounds(n: int, block_rows: int) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of consecutive blocks that cover `n` rows."""
+    for start in range(0, n, block_rows):
+        yield start, min(start + block_rows, n)
+
+
+def all_finite(table: Any) -> bool:
+    """Return whether every entry is a finite number; False where that cannot be said cheaply."""
+    values = table.data if is_sparse(table) else table
+    if not isinstance(values, np.ndarray):
+        return False
+    if values.dtype.kind in "biu":
+        return True
+    return values.dtype.kind == "f" and bool(np.isfinite(values).all())
+
+
+def is_sparse(table: Any) -> bool:
+    """Return whether `table` is a scipy sparse matrix or array."""
+    return bool(sp.issparse(table))
+
+
+def _own_form(part: Any) -> Any:
+    """Sort and sum a sparse part and give it the index type of its own size, not that of the whole matrix."""
+    part.sum_duplicates()
+    if max(part.nnz, *part.shape) <= _INT32_MAX:
+        part.indices = part.indices.astype(np.int32, copy=False)
+        part.indptr = part.indptr.astype(np.int32, copy=False)
+    return part

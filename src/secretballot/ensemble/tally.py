@@ -1,0 +1,208 @@
+"""Turn blocks of votes or counts into checked integer counts, naming every inconsistency by its row numbers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from secretballot.exceptions import DataError, ParameterError
+
+__all__ = ["blocks_of", "check_classes", "check_counts", "count_votes"]
+
+CountArray = npt.NDArray[np.int32]
+
+_BLOCK_CELLS = 2**22
+_ROWS_NAMED = 5
+_MOST_TEACHERS = np.iinfo(np.int32).max
+
+
+def check_classes(classes: object) -> list[Any]:
+    """Return the class values as plain Python values, all numbers or all text, distinct, two or more.
+
+    Raises
+    ------
+    ParameterError
+        If `classes` is not such a list.
+    """
+    if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
+        raise ParameterError(f"classes is {classes!r}; it must be a list of the class values.")
+    values = [value.item() if isinstance(value, np.generic) else value for value in classes]
+    is_text = [isinstance(value, str) for value in values]
+    is_number = [isinstance(value, (int, float)) and value == value for value in values]
+    if len(values) < 2 or not (all(is_text) or all(is_number)) or len(set(values)) < len(values):
+        raise ParameterError(
+            f"classes is {values!r}; it must hold two or more distinct values, all numbers or all text."
+        )
+    return values
+
+
+def blocks_of(table: npt.NDArray[Any], block_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
+    """Yield the rows of `table` in blocks of at most `block_rows`, by default about four million cells."""
+    rows = block_rows or max(1, _BLOCK_CELLS // max(1, table.shape[1]))
+    for start in range(0, len(table), rows):
+        yield np.asarray(table[start : start + rows])
+
+
+class _Faults:
+    """Rows that break a rule, collected so that one message can name how many there are and where."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._rows: dict[str, list[npt.NDArray[np.intp]]] = {}
+
+    def note(self, fault: str, bad: Any, first_row: int) -> None:
+        if bad.any():
+            self._rows.setdefault(fault, []).append(np.flatnonzero(bad) + first_row)
+
+    def refuse_any(self) -> None:
+        for fault, parts in self._rows.items():
+            rows = np.concatenate(parts)
+            named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
+            more = ", ..." if len(rows) > _ROWS_NAMED else ""
+            raise DataError(f"{self._table}: {len(rows)} rows with {fault} (rows {named}{more}, counted from 0).")
+
+
+def count_votes(
+    blocks: Iterable[npt.NDArray[Any]], classes: Sequence[Any], n_teachers: int | None = None
+) -> tuple[CountArray, int]:
+    """Count the votes for each class.
+
+    Parameters
+    ----------
+    blocks : iterable of arrays of shape (rows, n_teachers)
+        The votes, each a value of `classes`.
+    classes : sequence of length C
+        As `check_classes` returns them.
+    n_teachers : int, optional
+        What the number of columns must be.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_queries, C), int32
+    n_teachers : int
+
+    Raises
+    ------
+    DataError
+        If a vote is missing or no declared class, or the shape does not fit; the message names rows, never values.
+    """
+    faults = _Faults("votes")
+    parts, first_row = [], 0
+    for block in blocks:
+        width = _checked_width(block, "votes", n_teachers)
+        n_teachers = width
+        _refuse_kind(block, classes)
+        counts = np.stack([_matches(block, value) for value in classes], axis=1)
+        missing = _missing(block)
+        faults.note("a missing vote (nan)", missing, first_row)
+        faults.note("a vote that is no declared class", (counts.sum(axis=1) != width) & ~missing, first_row)
+        parts.append(counts)
+        first_row += len(block)
+    faults.refuse_any()
+    return _joined(parts, "votes"), n_teachers or 0
+
+
+def check_counts(
+    blocks: Iterable[npt.NDArray[Any]], n_classes: int | None = None, n_teachers: int | None = None
+) -> tuple[CountArray, int]:
+    """Check counts of votes: whole, not negative, every row with the same sum, the number of teachers.
+
+    Parameters
+    ----------
+    blocks : iterable of arrays of shape (rows, C)
+        Votes per class; whole numbers of any numeric type.
+    n_classes : int, optional
+        What the number of columns must be.
+    n_teachers : int, optional
+        What every row must sum to; by default what the first row sums to.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_queries, C), int32
+    n_teachers : int
+
+    Raises
+    ------
+    DataError
+        If a count is nan, fractional, negative or too large, or rows differ in their sum; rows are named, never values.
+    """
+    faults = _Faults("counts")
+    parts, first_row = [], 0
+    for block in blocks:
+        n_classes = _checked_width(block, "counts", n_classes)
+        if block.dtype.kind not in "iuf":
+            raise DataError(f"counts have the type {block.dtype}; they must be whole numbers.")
+        broken = _note_broken_cells(block, faults, first_row)
+        counts = np.where(broken[:, None], 0, block).astype(np.int32)
+        sums = counts.sum(axis=1, dtype=np.int64)
+        if n_teachers is None and not broken[0]:
+            n_teachers = int(sums[0])
+        rule = "a sum that is not n_teachers" if n_teachers is not None else "no sum to compare with"
+        faults.note(rule, (sums != n_teachers) & ~broken, first_row)
+        parts.append(counts)
+        first_row += len(block)
+    faults.refuse_any()
+    if not n_teachers:
+        raise DataError("counts sum to 0 in every row; there must be at least one teacher.")
+    return _joined(parts, "counts"), n_teachers
+
+
+def _note_broken_cells(block: npt.NDArray[Any], faults: _Faults, first_row: int) -> npt.NDArray[np.bool_]:
+    missing = _missing(block)
+    negative = (block < 0).any(axis=1)
+    large = (block > _MOST_TEACHERS).any(axis=1)
+    broken: npt.NDArray[np.bool_] = missing | negative | large
+    if block.dtype.kind == "f":
+        fractional = (np.floor(block) != block).any(axis=1) & ~missing
+        faults.note("a fractional count", fractional, first_row)
+        broken = broken | fractional
+    faults.note("a missing count (nan)", missing, first_row)
+    faults.note("a negative count", negative, first_row)
+    faults.note("a count above 2**31 - 1", large, first_row)
+    return broken
+
+
+def _checked_width(block: npt.NDArray[Any], table: str, expected: int | None) -> int:
+    if block.ndim != 2:
+        raise DataError(f"{table} have {block.ndim} dimensions; give one row per query and two dimensions.")
+    width = int(block.shape[1])
+    if width == 0 or (expected is not None and width != expected):
+        wanted = "at least 1" if expected is None else str(expected)
+        raise DataError(f"{table} have {width} columns; there must be {wanted}.")
+    return width
+
+
+def _refuse_kind(block: npt.NDArray[Any], classes: Sequence[Any]) -> None:
+    kind = block.dtype.kind
+    if kind == "O":
+        return
+    is_text = isinstance(classes[0], str)
+    if (kind in "UT") != is_text or kind not in "biufUT":
+        what = "text" if is_text else "numbers"
+        raise DataError(
+            f"votes have the type {block.dtype} while classes are {what}; declare classes of the votes' type."
+        )
+
+
+def _matches(block: npt.NDArray[Any], value: Any) -> CountArray:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # whole numbers compare exactly, whatever the width of the votes' type
+    matches: CountArray = np.count_nonzero(block == value, axis=1).astype(np.int32)
+    return matches
+
+
+def _missing(block: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if block.dtype.kind == "f":
+        return np.asarray(np.isnan(block).any(axis=1))
+    if block.dtype.kind == "O":
+        import pandas as pd
+
+        return np.asarray(np.asarray(pd.isna(block)).any(axis=1))
+    return np.zeros(len(block), dtype=bool)
+
+
+def _joined(parts: list[CountArray], table: str) -> CountArray:
+    if not parts:
+        raise DataError(f"{table} have no rows; there must be at least one query.")
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,97 @@
+"""Learners by name, with settings that suit shards of some hundred records."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from secretballot.exceptions import ParameterError
+
+__all__ = ["TEACHER_NAMES", "teacher_by_name"]
+
+
+def teacher_by_name(name: str) -> Any:
+    """Return a new, unfitted learner.
+
+    Parameters
+    ----------
+    name : str
+        One of `TEACHER_NAMES`, or "package.module:Class" for a class with scikit-learn's fit, predict and get_params
+        that can be made without arguments.
+
+    Raises
+    ------
+    ParameterError
+        If the name is unknown, or the class cannot be imported, made or used as a classifier.
+    """
+    if isinstance(name, str) and name in _MAKERS:
+        return _MAKERS[name]()
+    if isinstance(name, str) and ":" in name:
+        return _from_path(name)
+    raise ParameterError(f"teacher is {name!r}; it must be one of {', '.join(TEACHER_NAMES)}, or package.module:Class.")
+
+
+def _from_path(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    try:
+        learner = getattr(importlib.import_module(module), attribute)()
+    except Exception as error:
+        raise ParameterError(
+            f"teacher {path!r} cannot be imported and made without arguments ({type(error).__name__}); "
+            "name an installed class as package.module:Class."
+        ) from None
+    if not all(hasattr(learner, method) for method in ("fit", "predict", "get_params")):
+        raise ParameterError(
+            f"teacher {path!r} must have fit, predict and get_params, as scikit-learn's classifiers have."
+        )
+    return learner
+
+
+def _logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(max_iter=1000)
+
+
+def _tree() -> Any:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return DecisionTreeClassifier(max_depth=8, min_samples_leaf=5)
+
+
+def _forest() -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(n_estimators=50, min_samples_leaf=2)
+
+
+def _boosting() -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    # No early stopping: it would set aside a tenth of a small shard.
+    return HistGradientBoostingClassifier(max_iter=50, min_samples_leaf=5, early_stopping=False)
+
+
+def _naive_bayes() -> Any:
+    from sklearn.naive_bayes import GaussianNB
+
+    return GaussianNB(var_smoothing=1e-2)
+
+
+def _knn() -> Any:
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(with_mean=False), KNeighborsClassifier(n_neighbors=5))
+
+
+_MAKERS: dict[str, Callable[[], Any]] = {
+    "logistic": _logistic,
+    "tree": _tree,
+    "forest": _forest,
+    "boosting": _boosting,
+    "naive-bayes": _naive_bayes,
+    "knn": _knn,
+}
+
+TEACHER_NAMES: tuple[str, ...] = tuple(_MAKERS)

@@ -1,0 +1,130 @@
+"""Keep finished teachers in the vault, so that an interrupted run resumes where it stopped.
+
+A teacher's file holds private data in the clear. It is written whole or not at all, readable by its owner alone, and
+read back only when it belongs to the current user and to the very same run: unpickling runs code, and a teacher of
+other data would break the account of what was released.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import stat
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from secretballot.exceptions import DataError
+
+__all__ = ["TeacherStore"]
+
+_FORMAT = "secretballot/teachers"
+_VERSION = 1
+_FLUSH_SECONDS = 2.0
+_LONGEST_HEADER = 2**20
+
+
+class TeacherStore:
+    """Finished teachers of one run, under `vault`/teachers.
+
+    Parameters
+    ----------
+    vault : path
+        Made with mode 0700 where absent, and closed to others where open.
+    binding : str
+        Digest of all that a teacher depends on; files of another binding are left alone.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be made, belongs to another user, or cannot be written.
+    """
+
+    def __init__(self, vault: Path, binding: str) -> None:
+        self._folder = vault / "teachers"
+        self._binding = binding
+        self._waiting: dict[int, Any] = {}
+        self._flushed = time.monotonic()
+        for folder in (vault, self._folder):
+            _make_private(folder)
+
+    def load(self) -> dict[int, Any]:
+        """Return the teachers found, by number; a file that is damaged, foreign or of another run counts as absent."""
+        found: dict[int, Any] = {}
+        for path in sorted(self._folder.glob(f"{self._binding[:16]}-*.teachers")):
+            found.update(self._read(path))
+        return found
+
+    def add(self, number: int, model: Any) -> None:
+        """Keep one teacher; it reaches the disk within two seconds of fitting or at `flush`."""
+        self._waiting[number] = model
+        if time.monotonic() - self._flushed > _FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write every waiting teacher to the disk."""
+        waiting, self._waiting = self._waiting, {}
+        pickled = {number: data for number, model in waiting.items() if (data := _pickled(model)) is not None}
+        if pickled:
+            self._write(pickled)
+        self._flushed = time.monotonic()
+
+    def _write(self, pickled: dict[int, bytes]) -> None:
+        payload = pickle.dumps(pickled)
+        header = {"format": _FORMAT, "version": _VERSION, "binding": self._binding}
+        header["sha256"] = hashlib.sha256(payload).hexdigest()
+        target = self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers"
+        try:
+            # mkstemp creates with mode 0600; the rename makes the file appear whole.
+            handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(json.dumps(header).encode() + b"\n" + payload)
+                os.replace(temporary, target)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise
+        except OSError as error:
+            raise DataError(f"teachers cannot be kept in {str(self._folder)!r}: {error.strerror}.") from None
+
+    def _read(self, path: Path) -> dict[int, Any]:
+        try:
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                if not _is_ours(os.fstat(file.fileno())):
+                    return {}
+                header = json.loads(file.readline(_LONGEST_HEADER))
+                payload = file.read()
+            expected = (_FORMAT, _VERSION, self._binding, hashlib.sha256(payload).hexdigest())
+            if tuple(header.get(name) for name in ("format", "version", "binding", "sha256")) != expected:
+                return {}
+            return {number: pickle.loads(data) for number, data in pickle.loads(payload).items()}
+        except Exception:
+            # Whatever is wrong with the file, the teachers can be trained again.
+            return {}
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        if found.st_uid != os.geteuid():
+            raise DataError(f"the vault {str(folder)!r} belongs to another user; choose a folder of your own.")
+        if found.st_mode & 0o077:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise DataError(f"the vault {str(folder)!r} cannot be used: {error.strerror}.") from None
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _pickled(model: Any) -> bytes | None:
+    try:
+        return pickle.dumps(model)
+    except Exception:
+        # A learner that cannot be pickled serves this run and is trained again in the next.
+        return None

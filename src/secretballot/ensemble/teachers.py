@@ -1,0 +1,281 @@
+"""Train one black-box learner per shard and count their votes on public points."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+import sklearn
+
+from secretballot._validation import check_count
+from secretballot.ensemble.ballots import count_ballots, count_in_worker
+from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, seed_of
+from secretballot.ensemble.linear import LinearStack
+from secretballot.ensemble.rows import all_finite, as_table, block_bounds, n_rows, row_block
+from secretballot.ensemble.teacher_store import TeacherStore
+from secretballot.ensemble.training import Recipe, Shards, return_form, trained
+from secretballot.ensemble.votes import VoteCounts
+from secretballot.exceptions import DataError, ParameterError
+
+__all__ = ["Progress", "TeacherEnsemble"]
+
+CountArray = npt.NDArray[np.int32]
+IntArray = npt.NDArray[np.int64]
+Progress = Callable[[int, int], None]
+
+# Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.
+_BLOCK_CELLS = 2**21
+_ROWS_NAMED = 5
+
+
+class TeacherEnsemble:
+    """Teachers trained on disjoint shards; private, so it shows its shape alone and refuses to be pickled.
+
+    Make one with `fit`.
+
+    Attributes
+    ----------
+    n_teachers, n_classes : int
+        The public shape.
+
+    Privacy
+    -------
+    Unit : whatever the shards keep together.
+    Sensitivity : a teacher is a function of its own shard, its number and public values, so one unit changes the votes
+        of one teacher. What passes the process by other ways (time, a crash of the machine) is not covered.
+    """
+
+    def __init__(self, teachers: Sequence[Any], n_classes: int, random_state: int = 0) -> None:
+        self._teachers = list(teachers)
+        self.n_teachers = len(self._teachers)
+        self.n_classes = n_classes
+        self._random_state = random_state
+
+    @classmethod
+    def fit(
+        cls,
+        teacher: Any,
+        X: Any,
+        y_index: Any,
+        shards: Any,
+        *,
+        n_teachers: int,
+        n_classes: int,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        vault: Path | None = None,
+        fingerprint: str | None = None,
+        progress: Progress | None = None,
+    ) -> "TeacherEnsemble":
+        """Train one copy of `teacher` on every shard.
+
+        A shard that cannot be trained (no records, one class, a learner that fails) is no error: its teacher votes
+        the class (teacher number mod `n_classes`) on every query, a rule that reads nothing.
+
+        Parameters
+        ----------
+        teacher : classifier or pipeline
+            With scikit-learn's fit, predict and get_params; copied for every shard.
+        X : table of shape (n_records, n_features)
+            Array, sparse matrix or pandas frame. Its column types count as public: encode it by a public schema.
+        y_index : array-like of shape (n_records,), int
+            Class indices from 0 to `n_classes` - 1.
+        shards : array-like of shape (n_records,), int
+            Shard numbers from 0 to `n_teachers` - 1, from a partition.
+        n_teachers, n_classes : int
+            Public numbers, fixed without looking at the data.
+        n_jobs : int, optional
+            Worker processes; None follows `joblib.parallel_config`, else one. Work too short for them stays here.
+        random_state : int
+            Public; with a teacher's number it fixes that teacher's coins.
+        vault : path, optional
+            Folder in which finished teachers are kept, so that an interrupted run resumes.
+        fingerprint : str, optional
+            Names the data and all settings that led to the shards; needed with `vault`.
+        progress : callable, optional
+            Called with (teachers done, teachers in all).
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of range.
+        DataError
+            If lengths differ, a label or shard number is out of range (rows are named, never values), or the vault
+            cannot be used.
+        """
+        check_count("n_teachers", n_teachers)
+        check_count("n_classes", n_classes, minimum=2)
+        check_count("random_state", random_state, minimum=0)
+        recipe = Recipe.of(teacher, random_state)
+        table = as_table(X)
+        labels = _indices(y_index, "y_index", n_rows(table), n_classes)
+        parts = Shards(table, labels, _indices(shards, "shards", n_rows(table), n_teachers), n_teachers)
+        store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes)
+        finished = {} if store is None else store.load()
+        finished = {number: finished[number] for number in range(n_teachers) if number in finished}
+        waiting = [number for number in range(n_teachers) if number not in finished]
+        try:
+            with one_thread():
+                for number, model in trained(recipe, parts, waiting, n_jobs):
+                    finished[number] = model
+                    if store is not None:
+                        store.add(number, model)
+                    if progress is not None:
+                        progress(len(finished), n_teachers)
+        finally:
+            if store is not None:
+                store.flush()
+        return cls([finished[number] for number in range(n_teachers)], n_classes, random_state)
+
+    def vote_counts(
+        self,
+        X_public: Any,
+        *,
+        block_rows: int | None = None,
+        n_jobs: int | None = None,
+        classes: object = None,
+        progress: Progress | None = None,
+    ) -> VoteCounts:
+        """Let every teacher vote on every public point.
+
+        Parameters
+        ----------
+        X_public : table of shape (n_queries, n_features)
+            Public points with the columns that the teachers were trained on.
+        block_rows : int, optional
+            Rows given to a teacher at once; by default so many that a block's votes take 16 MiB.
+        n_jobs : int, optional
+            Worker processes for teachers that are not linear; None follows `joblib.parallel_config`, else one.
+        classes : list, optional
+            The class values behind the indices; 0 to n_classes - 1 where none are given.
+        progress : callable, optional
+            Called with (votes cast, votes in all).
+
+        Raises
+        ------
+        ParameterError
+            If a setting is out of range.
+        DataError
+            If `X_public` has no rows.
+        """
+        table = as_table(X_public, "X_public")
+        if n_rows(table) == 0:
+            raise DataError("X_public has no rows; give at least one public point to vote on.")
+        cells = self.n_teachers * self.n_classes
+        rows = max(256, _BLOCK_CELLS // cells) if block_rows is None else check_count("block_rows", block_rows)
+        with one_thread():
+            counts = self._count(table, rows, n_jobs, _Meter(progress, n_rows(table) * self.n_teachers))
+        return VoteCounts(counts, range(self.n_classes) if classes is None else classes, self.n_teachers)
+
+    def _count(self, table: Any, rows: int, n_jobs: int | None, meter: "_Meter") -> CountArray:
+        settings = {**sklearn.get_config(), "assume_finite": all_finite(table)}
+        rest = dict(enumerate(self._teachers))
+        counts = np.zeros((n_rows(table), self.n_classes), dtype=np.int32)
+        if settings["assume_finite"]:
+            for stack in LinearStack.gather(rest, table, self.n_classes):
+                counted = self._count_stack(stack, table, rows, settings, meter)
+                if counted is not None:
+                    counts += counted
+                    rest = {number: model for number, model in rest.items() if number not in stack.models}
+        for done, counted in _counted_apart(rest, table, self.n_classes, rows, self._random_state, settings, n_jobs):
+            counts += counted
+            meter.add(done * n_rows(table))
+        return counts
+
+    def _count_stack(
+        self, stack: LinearStack, table: Any, rows: int, settings: Mapping[str, Any], meter: "_Meter"
+    ) -> CountArray | None:
+        """Return the votes of linear teachers, or None if one of them fails and all must be asked one by one."""
+        counts = np.zeros((n_rows(table), self.n_classes), dtype=np.int32)
+        for start, stop in block_bounds(n_rows(table), rows):
+            try:
+                with isolated(seed_of(self._random_state), settings):
+                    stack.count(row_block(table, start, stop), counts[start:stop])
+            except FAILURES:
+                return None
+            meter.add((stop - start) * len(stack.models))
+        return counts
+
+    def __repr__(self) -> str:
+        return f"TeacherEnsemble(n_teachers={self.n_teachers}, n_classes={self.n_classes}, teachers=<private>)"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("private teachers refuse to be pickled or copied; give fit a vault to keep them in.")
+
+
+class _Meter:
+    """Report votes cast to a progress callback, never more than there are."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def add(self, votes: int) -> None:
+        self._done = min(self._total, self._done + votes)
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+def _counted_apart(
+    teachers: dict[int, Any],
+    table: Any,
+    n_classes: int,
+    rows: int,
+    random_state: int,
+    settings: Any,
+    n_jobs: int | None,
+) -> Any:
+    """Yield (teachers counted, their counts), each teacher asked by its own `predict`."""
+    workers = min(joblib.effective_n_jobs(n_jobs), len(teachers))
+    shared = (table, n_classes, rows, random_state, settings)
+    if workers <= 1:
+        for number, model in teachers.items():
+            yield 1, count_ballots({number: model}, *shared)
+        return
+    numbers = list(teachers)
+    # Four tasks per worker balance slow and fast teachers; each returns counts and not votes.
+    size = -(-len(numbers) // (4 * workers))
+    groups = [{n: teachers[n] for n in numbers[at : at + size]} for at in range(0, len(numbers), size)]
+    pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form())
+    yield from pool(joblib.delayed(count_in_worker)(group, *shared) for group in groups)
+
+
+def _indices(values: Any, name: str, length: int, bound: int) -> IntArray:
+    indices = np.asarray(values)
+    if indices.shape != (length,):
+        raise DataError(f"{name} has the shape {indices.shape} with {length} records in X; give one number per record.")
+    if length == 0:
+        return np.zeros(0, dtype=np.int64)
+    if indices.dtype.kind not in "iu":
+        raise DataError(f"{name} has the type {indices.dtype}; it must hold whole numbers from 0 to {bound - 1}.")
+    bad = np.flatnonzero(~((indices >= 0) & (indices < bound)))
+    if bad.size:
+        named = ", ".join(str(row) for row in bad[:_ROWS_NAMED])
+        raise DataError(
+            f"{name} is out of the range 0 to {bound - 1} in {bad.size} rows (rows {named}, counted from 0)."
+        )
+    return indices.astype(np.int64)
+
+
+def _open_store(
+    vault: Path | None, fingerprint: str | None, recipe: Recipe, n_teachers: int, n_classes: int
+) -> TeacherStore | None:
+    if vault is None:
+        return None
+    if not fingerprint:
+        raise ParameterError(
+            "fingerprint is missing; teachers kept in a vault must name the data they were trained on."
+        )
+    try:
+        learner = joblib.hash(recipe.teacher)
+    except Exception:
+        # A learner that cannot be pickled cannot be kept either.
+        return None
+    bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes]
+    versions = [sys.version, np.__version__, sklearn.__version__]
+    binding = hashlib.sha256(json.dumps([bound, versions]).encode()).hexdigest()
+    return TeacherStore(Path(vault), binding)

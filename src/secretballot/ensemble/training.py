@@ -1,0 +1,131 @@
+"""Train one learner per shard, each from its own part, public settings and coins of its own."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+import sklearn
+
+from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, seed_of
+from secretballot.ensemble.rows import take_rows
+from secretballot.exceptions import ParameterError
+
+__all__ = ["Recipe", "Shards", "train_shard", "trained"]
+
+IntArray = npt.NDArray[np.int64]
+
+# Below this many seconds of work left, starting worker processes costs more than it saves.
+_WORTH_WORKERS = 3.0
+_PILOT_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What every shard shares: the unfitted learner, the public random state and scikit-learn's settings.
+
+    Raises
+    ------
+    ParameterError
+        If the learner has no scikit-learn face, or carries a random generator in place of a seed.
+    """
+
+    teacher: Any
+    random_state: int
+    seeded: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, teacher: Any, random_state: int) -> "Recipe":
+        """Check the learner and find the seeds it takes."""
+        if isinstance(teacher, type) or not all(hasattr(teacher, name) for name in ("fit", "predict", "get_params")):
+            raise ParameterError(
+                f"teacher is {type(teacher).__name__ if not isinstance(teacher, type) else teacher.__name__!r}; "
+                "it must be an instance with fit, predict and get_params, as scikit-learn's classifiers have."
+            )
+        params = teacher.get_params(deep=True)
+        seeded = tuple(sorted(name for name in params if name.split("__")[-1] == "random_state"))
+        for name in seeded:
+            own = params[name]
+            if own is not None and (isinstance(own, bool) or not isinstance(own, (int, np.integer)) or own < 0):
+                raise ParameterError(
+                    f"teacher's {name} is {own!r}; it must be None or a whole number, never a shared generator."
+                )
+        return cls(teacher, random_state, seeded, sklearn.get_config())
+
+    def fresh(self, number: int) -> Any:
+        """Return an unfitted copy whose seeds depend on the teacher's number and public numbers alone."""
+        model = sklearn.clone(self.teacher)
+        if self.seeded:
+            own = self.teacher.get_params(deep=True)
+            seeds = {
+                name: seed_of(self.random_state, number, place, 0 if own[name] is None else int(own[name]) + 1)
+                for place, name in enumerate(self.seeded)
+            }
+            model.set_params(**seeds)
+        return model
+
+
+class Shards:
+    """Rows of the private table by shard, cut out one shard at a time."""
+
+    def __init__(self, X: Any, y_index: IntArray, shards: IntArray, n_teachers: int) -> None:
+        self._X, self._y = X, y_index
+        # Stable: rows keep their order inside a shard, whatever the other shards hold.
+        self._order = np.argsort(shards, kind="stable")
+        self._bounds = np.concatenate([[0], np.cumsum(np.bincount(shards, minlength=n_teachers))])
+
+    def part(self, number: int) -> tuple[Any, IntArray]:
+        """Return a copy of one shard's rows and labels."""
+        rows = self._order[self._bounds[number] : self._bounds[number + 1]]
+        return take_rows(self._X, rows), self._y[rows]
+
+
+def train_shard(recipe: Recipe, X: Any, y: IntArray, number: int) -> Any:
+    """Fit one teacher; return None, which stands for the fixed vote, where that cannot be done."""
+    if len(y) == 0 or (y == y[0]).all():
+        return None
+    try:
+        with isolated(seed_of(recipe.random_state, number), recipe.settings):
+            model = recipe.fresh(number)
+            model.fit(X, y)
+            return model
+    except FAILURES:
+        return None
+
+
+def trained(recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int | None) -> Iterator[tuple[int, Any]]:
+    """Yield (number, teacher or None) as the teachers are finished, in any order.
+
+    The first ones are trained here and timed; worker processes start only for work that is worth their start.
+    """
+    started = time.monotonic()
+    workers = joblib.effective_n_jobs(n_jobs)
+    for done, number in enumerate(numbers):
+        spent = time.monotonic() - started
+        left = spent / max(1, done) * (len(numbers) - done)
+        if workers > 1 and done and spent > _PILOT_SECONDS and left > _WORTH_WORKERS:
+            yield from _trained_by_workers(recipe, shards, numbers[done:], n_jobs)
+            return
+        yield number, train_shard(recipe, *shards.part(number), number)
+
+
+def _trained_by_workers(
+    recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int | None
+) -> Iterator[tuple[int, Any]]:
+    pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form())
+    yield from pool(joblib.delayed(_train_in_worker)(recipe, *shards.part(number), number) for number in numbers)
+
+
+def return_form() -> str:
+    """Return how results can come back from the active joblib backend: one by one if it can."""
+    backend, _ = joblib.parallel.get_active_backend()
+    return "generator_unordered" if getattr(backend, "supports_return_generator", False) else "list"
+
+
+def _train_in_worker(recipe: Recipe, X: Any, y: IntArray, number: int) -> tuple[int, Any]:
+    with one_thread():
+        return number, train_shard(recipe, X, y, number)

@@ -1,0 +1,259 @@
+"""Hold the teachers' votes as counts that nothing outside the private rooms can read by accident."""
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
+from secretballot.exceptions import DataError, ParameterError
+
+__all__ = ["VoteCounts"]
+
+IntArray = npt.NDArray[np.int64]
+
+
+class VoteCounts:
+    """Votes per query and class: private until the door has released something about them.
+
+    Make one with `from_votes`, `from_counts` or `read`, or take what an ensemble returns. Its shape and classes are
+    public and shown; its values are not. It refuses to become an array, to be iterated, compared by value or pickled.
+
+    Attributes
+    ----------
+    n_queries, n_classes, n_teachers : int
+        The public shape.
+    classes : list
+        The class values, in the order of the columns.
+    """
+
+    __slots__ = ("__classes", "__counts", "__n_teachers")
+
+    def __init__(self, counts: npt.NDArray[Any], classes: object, n_teachers: int) -> None:
+        values = check_classes(classes)
+        checked, self.__n_teachers = check_counts(blocks_of(_table(counts, "counts")), len(values), n_teachers)
+        self.__counts = checked
+        self.__classes = tuple(values)
+
+    @classmethod
+    def from_votes(cls, votes: Any, classes: object) -> "VoteCounts":
+        """Count votes given teacher by teacher.
+
+        Parameters
+        ----------
+        votes : array-like of shape (n_queries, n_teachers)
+            Each a value of `classes`. A memory map is read in blocks.
+        classes : list of length C
+            Every class value, declared and not taken from the votes.
+
+        Raises
+        ------
+        DataError
+            If a vote is missing or no declared class; the message names rows, never values.
+        ParameterError
+            If `classes` is not a list of two or more distinct values.
+        """
+        values = check_classes(classes)
+        counts, n_teachers = count_votes(blocks_of(_table(votes, "votes")), values)
+        return cls(counts, values, n_teachers)
+
+    @classmethod
+    def from_counts(cls, counts: Any, classes: object = None, n_teachers: int | None = None) -> "VoteCounts":
+        """Take counts made elsewhere.
+
+        Parameters
+        ----------
+        counts : array-like of shape (n_queries, C)
+            Votes per class; whole numbers of any numeric type, every row summing to the number of teachers.
+        classes : list of length C, optional
+            The class values; 0 to C - 1 where none are given.
+        n_teachers : int, optional
+            What the rows must sum to; by default what the first row sums to.
+
+        Raises
+        ------
+        DataError
+            If a count is nan, fractional or negative, or rows differ in their sum; rows are named, never values.
+        ParameterError
+            If `classes` is not a list of two or more distinct values.
+        """
+        table = _table(counts, "counts")
+        values = check_classes(range(table.shape[1]) if classes is None else classes)
+        checked, n_teachers = check_counts(blocks_of(table), len(values), n_teachers)
+        return cls(checked, values, n_teachers)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        kind: str | None = None,
+        classes: object = None,
+        n_teachers: int | None = None,
+    ) -> "VoteCounts":
+        """Read votes or counts from a `.npy`, `.csv` or `.parquet` file.
+
+        Parameters
+        ----------
+        path : path
+            Rows are queries; columns are teachers (votes) or classes (counts).
+        kind : {"votes", "counts"}, optional
+            What the file holds. Without it the public shape decides, or the file is refused.
+        classes : list, optional
+            The class values; needed for votes.
+        n_teachers : int, optional
+            The number of teachers that the file must agree with.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, its kind cannot be told, or its content does not fit.
+        ParameterError
+            If `kind` or `classes` is out of its range.
+        """
+        from secretballot.ensemble.vote_files import read_counts
+
+        return cls(*read_counts(Path(path), kind, classes, n_teachers))
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries (rows)."""
+        return len(self.__counts)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes (columns)."""
+        return len(self.__classes)
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of teachers, the sum of every row."""
+        return self.__n_teachers
+
+    @property
+    def classes(self) -> list[Any]:
+        """The class values, in the order of the columns."""
+        return list(self.__classes)
+
+    def take(self, rows: Any) -> "VoteCounts":
+        """Return the votes on some queries.
+
+        Parameters
+        ----------
+        rows : array-like of shape (l,), int
+            Row numbers from 0, at least one; a row may be taken more than once.
+
+        Raises
+        ------
+        ParameterError
+            If a row number is not a whole number from 0 to n_queries - 1.
+        """
+        chosen = np.asarray(rows)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:
+            raise ParameterError("rows must be a list of one or more whole row numbers.")
+        if not (chosen.min() >= 0 and chosen.max() < self.n_queries):
+            raise ParameterError(f"rows must lie from 0 to {self.n_queries - 1}, the queries that were voted on.")
+        return VoteCounts(self.__counts[chosen], self.__classes, self.__n_teachers)
+
+    def open_at_the_door(self) -> IntArray:
+        """Return a copy of the counts, shape (n_queries, n_classes), int64; for the release and diagnostics alone.
+
+        Privacy
+        -------
+        The returned values are private: one unit moves one vote in every row. Whoever calls this must add noise and
+        pay for it, or keep the result in the vault.
+        """
+        return self.__counts.astype(np.int64)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts as `.npy`, mode 0600, into a vault: a folder that is closed to everyone else.
+
+        Parameters
+        ----------
+        path : path
+            A file name ending in `.npy`; an existing file is replaced.
+
+        Raises
+        ------
+        ParameterError
+            If `path` does not end in `.npy`.
+        DataError
+            If the folder is absent, open to others, or cannot be written.
+        """
+        target = Path(path)
+        if target.suffix != ".npy":
+            raise ParameterError(f"path is {str(target)!r}; it must end in .npy.")
+        _refuse_open_folder(target.parent)
+        try:
+            # mkstemp creates with mode 0600; the rename replaces only after every byte is down.
+            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".votes-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    np.save(file, self.__counts, allow_pickle=False)
+                os.replace(temporary, target)
+            except BaseException:
+                os.unlink(temporary)
+                raise
+        except OSError as error:
+            raise DataError(f"votes cannot be written to {str(target)!r}: {error.strerror}.") from None
+
+    def __repr__(self) -> str:
+        return (
+            f"VoteCounts(n_queries={self.n_queries}, n_classes={self.n_classes}, "
+            f"n_teachers={self.n_teachers}, values=<private>)"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self!r}</code>".replace("<private>", "&lt;private&gt;")
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        _refuse("become an array")
+
+    def __iter__(self) -> NoReturn:
+        _refuse("be iterated")
+
+    def __len__(self) -> NoReturn:
+        _refuse("be measured or indexed; use n_queries and take")
+
+    def __getitem__(self, item: object) -> NoReturn:
+        _refuse("be measured or indexed; use n_queries and take")
+
+    def __contains__(self, item: object) -> NoReturn:
+        _refuse("be searched")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        _refuse("be pickled or copied")
+
+    def __dataframe__(self, *args: object, **kwargs: object) -> NoReturn:
+        _refuse("become a table")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise TypeError(f"private votes refuse to {what}; release them through secretballot.release.")
+
+
+def _table(values: Any, name: str) -> npt.NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise DataError(f"{name} are a masked array; fill or drop what is masked.")
+    try:
+        table = values if isinstance(values, np.ndarray) else np.asarray(values)
+    except ValueError:
+        raise DataError(f"{name} are ragged; every row must have the same number of columns.") from None
+    if table.ndim != 2:
+        raise DataError(f"{name} have {table.ndim} dimensions; give one row per query and two dimensions.")
+    return table
+
+
+def _refuse_open_folder(folder: Path) -> None:
+    try:
+        mode = folder.stat().st_mode
+    except OSError as error:
+        raise DataError(f"the folder {str(folder)!r} cannot be used: {error.strerror}.") from None
+    if not stat.S_ISDIR(mode) or mode & 0o077:
+        raise DataError(f"the folder {str(folder)!r} is open to others; votes go into a vault of mode 0700.")
