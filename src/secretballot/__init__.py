@@ -1,1 +1,83 @@
-"""Learn publishable models from private labels with any black-box learner."""
+"""Learn publishable models from private labels with any black-box learner.
+
+The way of the data is the way of the folders: private records are cut into shards (`ensemble.partition`), one teacher per
+shard (`ensemble.teachers`) votes on public points (`ensemble.votes`), a recipe (`aggregation`) answers through the one
+door (`door`), and a student (`students`) learns from what comes out (`released`).
+
+Names load on first use, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+    from secretballot.door import release
+    from secretballot.ensemble.votes import VoteCounts
+    from secretballot.exceptions import (
+        BudgetError,
+        CertificateError,
+        DataError,
+        LedgerError,
+        ParameterError,
+        SecretBallotError,
+    )
+    from secretballot.learners.pate import PATEClassifier
+    from secretballot.privacy.accounting import PrivacyBudget
+    from secretballot.privacy.ledger import Ledger
+    from secretballot.released import ReleasedLabels
+    from secretballot.report.verification import verify_certificate
+    from secretballot.students import NoisyCountsClassifier
+
+_HOMES = {
+    "BudgetError": "exceptions",
+    "CertificateError": "exceptions",
+    "DataError": "exceptions",
+    "GaussianAggregator": "aggregation",
+    "Ledger": "privacy.ledger",
+    "LedgerError": "exceptions",
+    "NoisyCountsClassifier": "students",
+    "PATEClassifier": "learners.pate",
+    "ParameterError": "exceptions",
+    "PrivacyBudget": "privacy.accounting",
+    "ReleasedLabels": "released",
+    "SecretBallotError": "exceptions",
+    "SparseVectorAggregator": "aggregation",
+    "VoteCounts": "ensemble.votes",
+    "release": "door",
+    "verify_certificate": "report.verification",
+}
+
+__all__ = [
+    "BudgetError",
+    "CertificateError",
+    "DataError",
+    "GaussianAggregator",
+    "Ledger",
+    "LedgerError",
+    "NoisyCountsClassifier",
+    "PATEClassifier",
+    "ParameterError",
+    "PrivacyBudget",
+    "ReleasedLabels",
+    "SecretBallotError",
+    "SparseVectorAggregator",
+    "VoteCounts",
+    "__version__",
+    "release",
+    "verify_certificate",
+]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'secretballot' has no attribute {name!r}")
+    value = getattr(import_module(f"secretballot.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_HOMES))

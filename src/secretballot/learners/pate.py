@@ -33,7 +33,7 @@ from secretballot.learners.rehearsal import rehearse
 from secretballot.learners.shards import assign_shards, fingerprint
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.release import release
+from secretballot.door import release
 from secretballot.released import ReleasedLabels
 from secretballot.students import default_student, fit_student
 from secretballot.vault import make_vault
