@@ -22,6 +22,7 @@ __all__ = [
     "catch_up",
     "decode_events",
     "encode_events",
+    "is_answer",
     "link",
 ]
 
@@ -152,8 +153,14 @@ def _next_link(chain: bytes, row: tuple[Any, ...]) -> bytes:
 def _fits(row: tuple[Any, ...], n_reservations: int) -> bool:
     if row[1] == "reservation":
         return bool(row[3] == n_reservations + 1)
-    released = row[8]
-    return 1 <= row[3] <= n_reservations and (released is None or hashlib.sha256(released).hexdigest() == row[5])
+    return bool(1 <= row[3] <= n_reservations and is_answer(row[8], row[5]))
+
+
+def is_answer(released: object, digest: object) -> bool:
+    """Return whether `released` is what was committed under the stored SHA-256, or both are None."""
+    if not isinstance(released, bytes):
+        return released is None and digest is None
+    return hashlib.sha256(released).hexdigest() == digest
 
 
 def _grant(row: tuple[Any, ...], where: str) -> Grant:

@@ -169,7 +169,7 @@ def check_body(connection: sqlite3.Connection, where: str) -> None:
     """
     report = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if report != "ok":
-        raise LedgerError(f"{where} is damaged ({report}); restore it from the newest copy.")
+        raise LedgerError(f"{where} is damaged ({' '.join(report.split())}); restore it from the newest copy.")
     found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
     if found != set(STATEMENTS):
         raise LedgerError(f"{where} has tables or triggers that were changed by hand; restore it from a copy.")

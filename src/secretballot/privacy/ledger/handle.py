@@ -1,6 +1,5 @@
 """The ledger as its users hold it: a handle on one account."""
 
-import hashlib
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from secretballot._validation import check_count
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Grant, PrivacyBudget
 from secretballot.privacy.ledger.book import Book
-from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation, decode_events
+from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation, decode_events, is_answer
 from secretballot.privacy.ledger.terms import (
     Amount,
     LedgerEntry,
@@ -253,7 +252,7 @@ class Ledger:
         if row is None:
             return None
         answer, digest = row
-        if hashlib.sha256(answer).hexdigest() != digest:
+        if digest is None or not is_answer(answer, digest):
             raise LedgerError(f"{self._book.where} had an answer changed by hand; restore it from a copy.")
         return bytes(answer)
 

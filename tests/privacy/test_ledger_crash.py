@@ -1,0 +1,120 @@
+"""The ledger under kill -9, crowds and full disks: spent never falls, nothing is answered unreserved."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+VICTIM = Path(__file__).with_name("ledger_victim.py")
+
+
+@pytest.fixture
+def path() -> Iterator[Path]:
+    # not pytest's own folder, which nobody but its owner may enter
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder) / "ledger.sqlite"
+
+
+def victims(verb: str, path: Path, number: int = 0) -> Any:
+    command = [sys.executable, "-W", "error", str(VICTIM), verb, str(path), str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def check_each_death(deaths: list[dict[str, Any]]) -> None:
+    """One request per death, each at one ten-thousandth of epsilon."""
+    spent, entries = 0.0, 0
+    for death in deaths:
+        assert death["spent"] >= spent
+        assert death["entries"] - entries in (0, 1)
+        spent, entries = death["spent"], death["entries"]
+        assert round(spent * 10_000) == entries
+        assert (death["state"] is None) <= (death["said"] == [])  # drawn only what is paid
+        assert death["answered"] == (death["state"] == "committed")
+        assert ("answered" in death["said"]) <= death["answered"]  # what left the house is on the books
+        assert death["intact"]
+
+
+def test_kill_at_every_statement_never_refunds_and_never_answers_unreserved(path: Path) -> None:
+    deaths = victims("statements", path)
+    check_each_death(deaths)
+    assert [death["signal"] for death in deaths] == [-9] * (len(deaths) - 1) + [0]
+    assert len(deaths) > 40
+    ends = [(tuple(death["said"]), death["state"]) for death in deaths]
+    # each stage was hit: before the reservation, paid but not returned, drawn, on the books but not returned, done
+    assert list(dict.fromkeys(ends)) == [
+        ((), None),
+        ((), "reserved"),
+        (("drawn",), "reserved"),
+        (("drawn",), "committed"),
+        (("drawn", "answered"), "committed"),
+    ]
+
+
+def test_kill_inside_the_system_s_writes_never_refunds(path: Path) -> None:
+    deaths = victims("system_limits", path)
+    check_each_death(deaths)
+    killed = [death for death in deaths if death["signal"]]
+    assert {death["signal"] for death in killed} == {-25}  # SIGXFSZ, in the middle of COMMIT
+    assert {tuple(death["said"]) for death in killed} == {(), ("drawn",)}
+
+
+def test_kill_at_any_moment_loses_nothing(path: Path) -> None:
+    spent = 0.0
+    for trial in victims("random_moments", path, 30):
+        assert trial["unpaid"] == trial["lost"] == 0
+        assert trial["spent"] >= spent
+        spent = trial["spent"]
+        assert round(spent * 10_000) == trial["entries"]
+    assert trial["entries"] >= 30
+
+
+def test_kill_during_creation_leaves_no_half_made_ledger(path: Path) -> None:
+    deaths = victims("creation", path)
+    assert len(deaths) > 40
+    assert {death["spent"] for death in deaths} == {0.5}
+    made = [death["made"] for death in deaths]
+    assert made == sorted(made)
+    assert not made[0]
+    assert made[-1]
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_crowd_of_processes_cannot_overspend(path: Path, count: int) -> None:
+    seen = victims("crowd", path, count)
+    assert seen == {"bought": 32, "refused": 20 * count - 32, "entries": 32, "spent": 1.0}
+
+
+def test_processes_that_create_at_once_agree(path: Path) -> None:
+    seen = victims("founders", path, 8)
+    made = [word for word in seen["words"] if word.startswith("made")]
+    assert made == [f"made {seen['budget']}"] * 4
+    assert seen["words"].count("refused True") == 4
+    assert seen["entries"] == 4
+    assert seen["files"] == ["ledger.sqlite", "ledger.sqlite-journal"]
+
+
+def test_no_space_is_one_sentence_and_loses_nothing(path: Path) -> None:
+    seen = victims("out_of_space", path)
+    assert len(seen["said"]) >= 4
+    assert all("check the disk, its free space and its quota" in sentence for sentence in seen["said"])
+    assert not [name for name in seen["files"] if name.endswith(".new")]
+    assert (seen["spent"], seen["state"]) == (0.1, "committed")
+
+
+def test_ledger_without_write_permission_can_be_read_but_not_charged(path: Path) -> None:
+    seen = victims("read_only", path)
+    assert seen["spent"] == 0.1
+    assert "cannot be written; nothing was changed" in seen["said"][0]
+    if os.geteuid() == 0:
+        assert "Permission denied" in seen["said"][1]
+        assert "new.sqlite" not in seen["files"]

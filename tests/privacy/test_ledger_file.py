@@ -1,0 +1,446 @@
+"""The ledger as a file: places, damage, edits by hand, other programs. Nothing is lost and one sentence is said."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from secretballot.exceptions import LedgerError
+from secretballot.privacy.accounting import PrivacyBudget, PureEvent
+from secretballot.privacy.ledger import Ledger, file
+from secretballot.privacy.ledger.schema import SCHEMA_VERSION
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+PRICE = PrivacyBudget(0.1, 1e-9)
+
+
+def buy(ledger: Ledger, request: str) -> int:
+    return ledger.reserve([PureEvent(0.1, 1)], PRICE, request=request, purpose="test")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger with an answered, a forfeited and an open reservation."""
+    place = tmp_path_factory.mktemp("original") / "ledger.sqlite"
+    ledger = Ledger(place, dataset="registry", budget=BUDGET)
+    for request in ("answered", "forfeited", "open"):
+        buy(ledger, request)
+    ledger.commit(1, b"answer")
+    ledger.forfeit(2, "broken off")
+    return place
+
+
+@pytest.fixture
+def path(original: Path, tmp_path: Path) -> Path:
+    """A copy of the original, with its journal."""
+    for item in original.parent.iterdir():
+        shutil.copy(item, tmp_path)
+    return tmp_path / original.name
+
+
+def run_sql(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def refusal(path: Path) -> str:
+    """Return the one sentence with which opening is refused, the same for both ways to open."""
+    said = set()
+    for opener in (lambda: Ledger(path, dataset="registry", budget=BUDGET), lambda: Ledger.open_existing(path)):
+        with pytest.raises(LedgerError) as error:
+            opener()
+        said.add(str(error.value))
+    (sentence,) = said
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+# --- places ---
+
+
+def test_absent_file_without_budget_is_refused_and_not_made(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"There is no ledger at .*; give a budget to make one"):
+        Ledger(tmp_path / "ledger.sqlite", dataset="registry")
+    with pytest.raises(LedgerError, match="There is no ledger at"):
+        Ledger.open_existing(tmp_path / "ledger.sqlite")
+    assert os.listdir(tmp_path) == []
+
+
+def test_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"The folder .*vault does not exist; make it"):
+        Ledger(tmp_path / "vault" / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    assert os.listdir(tmp_path) == []
+
+
+def test_folder_and_device_are_refused(tmp_path: Path) -> None:
+    assert "is a folder or a device" in refusal(tmp_path)
+    assert "is a folder or a device" in refusal(Path("/dev/null"))
+
+
+def test_dangling_link_is_refused_and_its_target_not_made(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    assert "There is no ledger at" in refusal(tmp_path / "link")
+    assert os.listdir(tmp_path) == ["link"]
+
+
+def test_link_and_target_are_one_account(path: Path) -> None:
+    link = path.with_name("link")
+    link.symlink_to(path)
+    buy(Ledger(link, dataset="registry"), "by link")
+    assert Ledger.open_existing(path).spent().epsilon == 0.4
+
+
+def test_empty_file_is_damage_not_a_fresh_start(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").touch()
+    assert "is empty, which a ledger never is" in refusal(tmp_path / "ledger.sqlite")
+    assert (tmp_path / "ledger.sqlite").stat().st_size == 0
+
+
+def test_lost_ledger_is_not_replaced_by_a_fresh_one(path: Path) -> None:
+    path.unlink()
+    with pytest.raises(LedgerError, match=r"is gone and its journal ledger\.sqlite-journal is left"):
+        Ledger(path, dataset="registry", budget=BUDGET)
+    assert not path.exists()
+
+
+def test_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(LedgerError, match=r"could not be made or reached \(Operation not supported\)"):
+        Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    assert os.listdir(tmp_path) == []
+
+
+def test_creation_leaves_the_ledger_that_another_process_made_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, create = tmp_path / "ledger.sqlite", file.create_tables
+
+    def make_another_first(connection: sqlite3.Connection, account: object) -> None:
+        monkeypatch.setattr(file, "create_tables", create)
+        buy(Ledger(path, dataset="registry", budget=BUDGET), "theirs")
+        create(connection, account)
+
+    monkeypatch.setattr(file, "create_tables", make_another_first)
+    ledger = Ledger(path, dataset="registry", budget=BUDGET)
+    assert [entry.request for entry in ledger.history()] == ["theirs"]
+    assert sorted(os.listdir(tmp_path)) == ["ledger.sqlite", "ledger.sqlite-journal"]
+
+
+# --- other formats, damage ---
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"hello, this is text", bytes(range(256)) * 80, b"SQLite format 3\0" + b"\xff" * 9000],
+    ids=["text", "binary", "header"],
+)
+def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    place = tmp_path / "ledger.sqlite"
+    place.write_bytes(content)
+    assert "is not a ledger or is damaged" in refusal(place)
+    assert place.read_bytes() == content
+
+
+def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
+    run_sql(tmp_path / "other.sqlite", "CREATE TABLE account (dataset)")
+    assert "is an SQLite file but no ledger" in refusal(tmp_path / "other.sqlite")
+
+
+@pytest.mark.parametrize(("version", "mend"), [(SCHEMA_VERSION + 1, "update secretballot"), (0, "restore it")])
+def test_other_version_is_refused_naming_both(path: Path, version: int, mend: str) -> None:
+    living = Ledger(path, dataset="registry")
+    run_sql(path, f"PRAGMA user_version = {version}")
+    said = refusal(path)
+    assert f"has format version {version} and this program reads version {SCHEMA_VERSION}; {mend}" in said
+    with pytest.raises(LedgerError, match="format version"):
+        buy(living, "new")
+
+
+def test_damaged_pages_are_noticed(path: Path) -> None:
+    whole = path.read_bytes()
+    for offset in range(4096, len(whole), 4096):
+        path.write_bytes(whole[:offset] + bytes(2048) + whole[offset + 2048 :])
+        assert "restore" in refusal(path)
+    path.write_bytes(whole)
+    assert len(Ledger.open_existing(path).history()) == 3
+
+
+def test_one_changed_byte_is_noticed_or_changes_nothing(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    before = Ledger.open_existing(path).history()
+    places = [*range(100), *np.random.default_rng(0).integers(100, len(whole), 300)]
+    noticed = 0
+    for place in places:
+        whole[place] ^= 0x15
+        path.write_bytes(whole)
+        try:
+            ledger = Ledger.open_existing(path)
+        except LedgerError:
+            noticed += 1
+        else:
+            assert (ledger.dataset, ledger.budget, ledger.history()) == ("registry", BUDGET, before)
+        whole[place] ^= 0x15
+    assert noticed > 20
+
+
+def test_truncated_file_is_noticed(path: Path) -> None:
+    whole = path.read_bytes()
+    for size in (1, 100, 4096, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert "ledger.sqlite" in refusal(path)
+
+
+# --- edits by hand ---
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM reservation",
+        "DELETE FROM closing",
+        "DELETE FROM account",
+        "DELETE FROM head",
+        "UPDATE reservation SET epsilon = 0.001",
+        "UPDATE reservation SET events = '[]' WHERE id = 1",
+        "UPDATE closing SET state = 'committed'",
+        "UPDATE closing SET released = x'00'",
+        "UPDATE account SET epsilon = 100",
+        "UPDATE head SET position = 0",
+        "INSERT INTO account SELECT 2, dataset, 100, delta, composition, filter_order, created_at FROM account",
+        "INSERT OR REPLACE INTO account SELECT 1, dataset, 100, delta, composition, NULL, created_at FROM account",
+        "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
+        "INSERT OR REPLACE INTO reservation"
+        " SELECT id, position, request, purpose, events, 1e-9, 0, reserved_at, chain FROM reservation",
+        "INSERT OR REPLACE INTO reservation"
+        " SELECT 9, 6, request, purpose, events, 1e-9, 0, reserved_at, chain FROM reservation WHERE id = 1",
+        "INSERT OR REPLACE INTO closing"
+        " SELECT 1, 6, 'forfeited', NULL, NULL, 'x', closed_at, chain FROM closing WHERE reservation = 1",
+    ],
+)
+def test_file_itself_is_append_only(path: Path, statement: str) -> None:
+    before = Ledger.open_existing(path).history()
+    with pytest.raises(sqlite3.IntegrityError):
+        run_sql(path, statement)
+    assert Ledger.open_existing(path).history() == before
+
+
+@contextmanager
+def without_triggers(path: Path) -> Iterator[sqlite3.Connection]:
+    """Take the triggers away for an edit and put the same ones back, as a careful forger would."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("BEGIN")
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        yield connection
+        for _, sql in triggers:
+            connection.execute(sql)
+        connection.execute("COMMIT")
+
+
+def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
+    with without_triggers(path):
+        pass
+    assert len(Ledger.open_existing(path).history()) == 3
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE account SET epsilon = 100",
+        "UPDATE account SET delta = 0.5",
+        "UPDATE account SET dataset = x'00'",
+        "UPDATE account SET composition = 'free'",
+        "UPDATE account SET filter_order = 3",
+        "DELETE FROM account",
+        "UPDATE reservation SET epsilon = 0.01 WHERE id = 1",
+        "UPDATE reservation SET delta = 0 WHERE id = 3",
+        "UPDATE reservation SET epsilon = 'none' WHERE id = 1",
+        "UPDATE reservation SET epsilon = 9e999 WHERE id = 1",
+        "UPDATE reservation SET events = '[]' WHERE id = 2",
+        "UPDATE reservation SET request = 'fresh' WHERE id = 2",
+        "UPDATE reservation SET request = x'ff' WHERE id = 2",
+        "UPDATE reservation SET request = CAST(x'ff' AS TEXT) WHERE id = 2",
+        "UPDATE reservation SET purpose = 'other' WHERE id = 3",
+        "UPDATE reservation SET reserved_at = '2000-01-01T00:00:00+00:00' WHERE id = 3",
+        "UPDATE reservation SET chain = randomblob(32) WHERE id = 3",
+        "UPDATE reservation SET position = 'first' WHERE id = 1",
+        "UPDATE reservation SET position = 99 WHERE id = 1",
+        "UPDATE closing SET released = x'00' WHERE reservation = 1",
+        "UPDATE closing SET released = 7 WHERE reservation = 1",
+        "UPDATE closing SET released = NULL WHERE reservation = 1",
+        "UPDATE closing SET released = 'answer' WHERE reservation = 1",
+        "UPDATE closing SET released_sha256 = 'none' WHERE reservation = 1",
+        "UPDATE closing SET reservation = 3 WHERE reservation = 2",
+        "UPDATE closing SET reason = 'other' WHERE reservation = 2",
+        "DELETE FROM closing WHERE reservation = 2",
+        "DELETE FROM reservation WHERE id = 3",
+        "DELETE FROM reservation",
+        "DELETE FROM head",
+        "UPDATE head SET position = 4",
+        "UPDATE head SET chain = randomblob(32)",
+        "UPDATE head SET position = 'none'",
+        "INSERT INTO reservation SELECT 4, 6, 'fresh', purpose, events, epsilon, delta, reserved_at, chain"
+        " FROM reservation WHERE id = 3",
+    ],
+)
+def test_edit_by_hand_is_noticed(path: Path, edit: str) -> None:
+    with without_triggers(path) as connection:
+        connection.execute(edit)
+    assert "ledger.sqlite" in refusal(path)
+
+
+def test_lost_trigger_is_noticed(path: Path) -> None:
+    run_sql(path, "DROP TRIGGER reservation_no_DELETE")
+    assert "tables or triggers that were changed by hand" in refusal(path)
+
+
+def test_edit_of_an_answer_is_noticed_by_a_living_handle(path: Path) -> None:
+    living = Ledger(path, dataset="registry")
+    with without_triggers(path) as connection:
+        connection.execute("UPDATE closing SET released = x'00' WHERE reservation = 1")
+    with pytest.raises(LedgerError, match="answer changed by hand"):
+        living.released("answered")
+
+
+def test_reservation_that_this_version_cannot_read_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secretballot.privacy.accounting.events._KINDS", {})
+    assert "holds a reservation that this program cannot read" in refusal(path)
+
+
+# --- what happens under a living handle ---
+
+
+def test_older_copy_put_back_is_noticed_by_a_living_handle(path: Path) -> None:
+    copy = path.with_suffix(".copy")
+    shutil.copy(path, copy)
+    living = Ledger(path, dataset="registry")
+    buy(living, "new")
+    assert living.spent().epsilon == 0.4
+    shutil.copy(copy, path)
+    for use in (living.spent, living.history, lambda: buy(living, "newer")):
+        with pytest.raises(LedgerError, match="lost entries, or was replaced by an older copy"):
+            use()
+
+
+def test_file_taken_away_is_not_made_again(path: Path) -> None:
+    living = Ledger(path, dataset="registry")
+    path.unlink()
+    with pytest.raises(LedgerError, match="cannot be opened; check that the file is still there"):
+        buy(living, "new")
+    assert not path.exists()
+
+
+def test_other_ledger_put_in_place_is_noticed(path: Path) -> None:
+    living = Ledger(path, dataset="registry")
+    other = path.with_name("other.sqlite")
+    Ledger(other, dataset="registry", budget=BUDGET)
+    os.replace(other, path)
+    with pytest.raises(LedgerError, match="replaced"):
+        buy(living, "new")
+
+
+# --- locks, permissions, space ---
+
+
+@pytest.mark.parametrize("lock", ["IMMEDIATE", "EXCLUSIVE"])
+def test_locked_ledger_says_so_after_the_wait(path: Path, monkeypatch: pytest.MonkeyPatch, lock: str) -> None:
+    monkeypatch.setattr(file, "WAIT_S", 0.05)
+    ledger = Ledger(path, dataset="registry")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(f"BEGIN {lock}")
+        with pytest.raises(LedgerError, match="is locked by another program"):
+            buy(ledger, "new")
+        with pytest.raises(LedgerError, match="is locked by another program"):
+            ledger.commit(3, b"x")
+        if lock == "EXCLUSIVE":
+            assert "is locked" in refusal(path)
+        other.execute("ROLLBACK")
+    buy(ledger, "new")
+    assert ledger.history()[2].state == "reserved"
+
+
+def test_reader_does_not_stop_a_reservation_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # an open reader lets a writer insert but not commit: the worst moment to be refused
+    monkeypatch.setattr(file, "WAIT_S", 0.05)
+    ledger = Ledger(path, dataset="registry")
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM account").fetchall()
+        with pytest.raises(LedgerError, match="is locked by another program; nothing was changed"):
+            buy(ledger, "new")
+    assert len(ledger.history()) == 3
+    assert buy(ledger, "new") == 4
+
+
+def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, connect = Ledger(path, dataset="registry"), file.connect
+
+    def connect_to_full_disk(place: Path | None) -> sqlite3.Connection:
+        connection = connect(place)
+        connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the present size for it
+        return connection
+
+    before = ledger.history()
+    with monkeypatch.context() as full:
+        full.setattr(file, "connect", connect_to_full_disk)
+        with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
+            ledger.commit(3, bytes(100_000))
+        with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
+            ledger.reserve([PureEvent(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
+    assert ledger.history() == before
+    ledger.commit(3, bytes(100_000))
+    assert Ledger.open_existing(path).released("open") == bytes(100_000)
+
+
+def test_answer_larger_than_sqlite_takes_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, connect = Ledger(path, dataset="registry"), file.connect
+
+    def connect_with_small_limit(place: Path | None) -> sqlite3.Connection:
+        connection = connect(place)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
+        return connection
+
+    monkeypatch.setattr(file, "connect", connect_with_small_limit)
+    with pytest.raises(LedgerError, match="cannot hold a value this large"):
+        ledger.commit(3, bytes(20_000))
+    assert ledger.history()[2].state == "reserved"
+
+
+def test_journal_mode_left_by_another_program_is_taken_back(path: Path) -> None:
+    run_sql(path, "PRAGMA journal_mode = WAL")
+    ledger = Ledger(path, dataset="registry")
+    buy(ledger, "new")
+    assert not path.with_name("ledger.sqlite-wal").exists()
+
+
+def test_foreign_journal_mode_that_stays_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file, "WAIT_S", 0.05)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM account").fetchall()
+        assert "locked" in refusal(path)
+    assert len(Ledger.open_existing(path).history()) == 3
+
+
+def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
+    with closing(file.connect(path)) as connection:
+        settings = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "fullfsync", "foreign_keys", "busy_timeout")
+        }
+    expected = {"journal_mode": "truncate", "synchronous": 3, "fullfsync": 1, "foreign_keys": 1, "busy_timeout": 30_000}
+    assert settings == expected
