@@ -20,7 +20,7 @@ from secretballot.privacy.accounting import Event, Price, price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import ExactNoise, NoiseSource
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import build_certificate, describe_released
+from secretballot.report.certificate import build_certificate, check_declaration, describe_released
 
 __all__ = ["release"]
 
@@ -94,6 +94,7 @@ def release(
     named = rows if public_rows is None else _distinct("public_rows", np.asarray(public_rows))
     if len(named) != len(rows):
         raise DataError(f"public_rows names {len(named)} rows for {len(rows)} queries; name one row for each query.")
+    check_declaration(declaration)
     events = _checked_events(counts, aggregator)
     paid = _priced(events, aggregator)
     reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose)
@@ -156,8 +157,8 @@ def _priced(events: tuple[Event, ...], aggregator: Aggregator) -> Price:
     paid = price(events, epsilon=aggregator.budget.epsilon)
     if not paid.delta <= aggregator.budget.delta:
         raise BudgetError(
-            f"The aggregator's events cost delta {paid.delta:.6g} at epsilon {aggregator.budget.epsilon:.6g}, more than "
-            f"its budget's {aggregator.budget.delta:.6g}; calibrate it again. Nothing was spent."
+            f"The aggregator's events cost delta {paid.delta:.6g} at epsilon {aggregator.budget.epsilon:.6g}, "
+            f"more than its budget's {aggregator.budget.delta:.6g}; calibrate it again. Nothing was spent."
         )
     return paid
 

@@ -286,7 +286,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             n_teachers=self.n_teachers,
             n_classes=n_classes,
             n_jobs=self.n_jobs,
-            random_state=self.random_state,
+            random_state=0 if self.random_state is None else self.random_state,
             vault=vault,
             fingerprint=None if vault is None else fingerprint(teacher, X, index, shards, self.random_state),
             progress=self.progress,

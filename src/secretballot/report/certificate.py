@@ -29,6 +29,7 @@ __all__ = [
     "build_certificate",
     "canonical_json",
     "certificate_digest",
+    "check_declaration",
     "describe_released",
 ]
 
@@ -172,7 +173,7 @@ def build_certificate(
         "version": VERSION,
         "issued": datetime.now(UTC).isoformat(timespec="seconds"),
         "purpose": purpose,
-        **_declared(declaration),
+        **check_declaration(declaration),
         "epsilon": float(budget.epsilon),
         "delta": float(budget.delta),
         "mechanism": dict(mechanism),
@@ -188,8 +189,14 @@ def build_certificate(
     return dict(plain)
 
 
-def _declared(declaration: Mapping[str, object] | None) -> dict[str, object]:
-    """Return the declared unit and relation, with the standing assumptions in front of the declared ones."""
+def check_declaration(declaration: Mapping[str, object] | None) -> dict[str, object]:
+    """Return the declared unit and relation, with the standing assumptions in front of the declared ones.
+
+    Raises
+    ------
+    ParameterError
+        If the declaration has an unknown key or word in it.
+    """
     given = {"assumptions": [_UNSEEN_TEACHERS]} if declaration is None else dict(declaration)
     for key in given:
         check_choice("A key of declaration", key, _DECLARED)

@@ -1,0 +1,200 @@
+"""The door: what it refuses, the order in which it works, and what stays spent when something breaks."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot import door
+from secretballot.privacy.noise import ExactNoise
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+
+
+@pytest.fixture
+def counts() -> sb.VoteCounts:
+    ones = np.arange(0, 251, 10)
+    return sb.VoteCounts.from_counts(np.column_stack([250 - ones, ones]), classes=["no", "yes"])
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> sb.Ledger:
+    return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+
+
+@pytest.fixture(scope="module")
+def aggregator() -> sb.GaussianAggregator:
+    return sb.GaussianAggregator.calibrate(BUDGET, 26, n_teachers=250)
+
+
+class _SpyNoise:
+    """Exact noise that looks at the ledger whenever something is drawn."""
+
+    def __init__(self, ledger: sb.Ledger, fail: bool = False) -> None:
+        self.source, self.ledger, self.fail = ExactNoise(), ledger, fail
+        self.states: list[str] = []
+
+    exact = True
+    description = "spy"
+
+    def _look(self) -> None:
+        self.states.append(self.ledger.history()[-1].state)
+        if self.fail:
+            raise KeyboardInterrupt
+
+    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+        self._look()
+        return self.source.discrete_gaussian(sigma, size)
+
+    def discrete_laplace(self, scale: float, size: int) -> Any:
+        self._look()
+        return self.source.discrete_laplace(scale, size)
+
+
+def test_a_release_is_certified_committed_and_accounted(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+) -> None:
+    released = sb.release(counts, aggregator, ledger, purpose="a test")
+    assert released.queries.tolist() == list(range(26))
+    assert set(released.labels.tolist()) <= {0, 1}
+    assert released.noisy_counts is None
+    assert sb.verify_certificate(released.certificate).ok
+    assert (ledger.spent().epsilon, ledger.spent().delta) == (1.0, 1e-6)
+    (entry,) = ledger.history()
+    assert (entry.state, entry.purpose) == ("committed", "a test")
+
+
+def test_noise_is_drawn_only_after_the_price_is_reserved(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spy = _SpyNoise(ledger)
+    monkeypatch.setattr(door, "_noise_source", lambda: spy)
+    sb.release(counts, aggregator, ledger)
+    assert spy.states == ["reserved"]
+
+
+def test_an_interrupted_draw_stays_spent(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "_noise_source", lambda: _SpyNoise(ledger, fail=True))
+    with pytest.raises(KeyboardInterrupt):
+        sb.release(counts, aggregator, ledger, request="mine")
+    assert ledger.history()[0].state == "forfeited"
+    assert ledger.spent().epsilon == 1.0
+    monkeypatch.undo()
+    with pytest.raises(sb.LedgerError):
+        sb.release(counts, aggregator, ledger, request="mine")
+    with pytest.raises(sb.BudgetError):
+        sb.release(counts, aggregator, ledger)
+
+
+def test_the_same_request_gets_the_stored_answer_for_nothing(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+) -> None:
+    first = sb.release(counts, aggregator, ledger, request="monday")
+    again = sb.release(counts, aggregator, ledger, request="monday")
+    assert first == again
+    assert len(ledger.history()) == 1
+
+
+def test_a_second_release_composes_and_is_refused_over_budget(counts: sb.VoteCounts, tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=BUDGET)
+    half = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 5e-7), 26)
+    first, second = sb.release(counts, half, ledger), sb.release(counts, half, ledger)
+    assert first.certificate["composition"]["spent_after"]["epsilon"] == 0.5
+    assert second.certificate["composition"]["spent_after"]["epsilon"] == 1.0
+    with pytest.raises(sb.BudgetError, match="registry"):
+        sb.release(counts, half, ledger)
+    assert len(ledger.history()) == 2
+
+
+def test_noise_too_small_for_its_budget_is_refused(counts: sb.VoteCounts, ledger: sb.Ledger) -> None:
+    cheat = sb.GaussianAggregator(10.0, 26, budget=BUDGET)
+    with pytest.raises(sb.BudgetError, match="Nothing was spent"):
+        sb.release(counts, cheat, ledger)
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"queries": [0, 0]}, "twice"),
+        ({"queries": [26]}, "rows go from 0 to 25"),
+        ({"queries": [-1]}, "from 0"),
+        ({"queries": []}, "one or more"),
+        ({"queries": [0.5]}, "whole numbers"),
+        ({"queries": [[0, 1]]}, "one or more"),
+        ({"queries": [0, 1], "public_rows": [5]}, "one row for each"),
+        ({"queries": [0, 1], "public_rows": [5, 5]}, "twice"),
+        ({"declaration": {"unit": "household"}}, "unit"),
+        ({"declaration": {"colour": "red"}}, "declaration"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_spent(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, arguments: dict[str, Any], word: str
+) -> None:
+    with pytest.raises(sb.SecretBallotError, match=word):
+        sb.release(counts, aggregator, ledger, **arguments)
+    assert ledger.history() == []
+
+
+def test_an_aggregator_for_other_votes_is_refused(ledger: sb.Ledger, aggregator: sb.GaussianAggregator) -> None:
+    three = sb.VoteCounts.from_counts(np.full((4, 3), 10), classes=list("abc"))
+    with pytest.raises(sb.ParameterError, match="n_classes=3"):
+        sb.release(three, aggregator, ledger)
+    few = sb.VoteCounts.from_counts(np.full((4, 2), 10), classes=["a", "b"])
+    with pytest.raises(sb.ParameterError, match="priced for 250"):
+        sb.release(few, aggregator, ledger)
+    many = sb.VoteCounts.from_counts(np.full((27, 2), 125), classes=["a", "b"])
+    with pytest.raises(sb.ParameterError, match="n_queries=27"):
+        sb.release(many, aggregator, ledger)
+    assert ledger.history() == []
+
+
+def test_an_aggregator_that_answers_nothing_is_refused_with_what_would_work(
+    counts: sb.VoteCounts, ledger: sb.Ledger
+) -> None:
+    drowned = sb.SparseVectorAggregator.calibrate(BUDGET, 26, max_unstable=50)
+    with pytest.raises(sb.ParameterError, match="teachers"):
+        sb.release(counts, drowned, ledger)
+    assert ledger.history() == []
+
+
+def test_labels_follow_the_votes(counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator) -> None:
+    released = sb.release(counts, aggregator, ledger)
+    sure = np.abs(np.arange(0, 251, 10) - 125) > 5 * aggregator.sigma
+    assert sure.sum() >= 4
+    assert np.array_equal(released.labels[sure], (np.arange(0, 251, 10) > 125)[sure])
+
+
+def test_counts_are_released_with_their_noise(counts: sb.VoteCounts, ledger: sb.Ledger) -> None:
+    aggregator = sb.GaussianAggregator.calibrate(BUDGET, 26, release="counts")
+    released = sb.release(counts, aggregator, ledger, public_rows=np.arange(100, 126))
+    assert released.sigma == aggregator.sigma
+    assert released.noisy_counts is not None
+    error = released.noisy_counts - np.arange(0, 251, 10)
+    assert np.abs(error).max() < 8 * aggregator.sigma
+    assert np.array_equal(released.labels, (2 * released.noisy_counts >= 250).astype(int))
+    assert released.queries[0] == 100
+
+
+def test_the_sparse_vector_gives_exact_labels_and_stops(ledger: sb.Ledger) -> None:
+    ones = np.array([250, 0] * 20 + [125] + [250] * 20)
+    counts = sb.VoteCounts.from_counts(np.column_stack([250 - ones, ones]), classes=[0, 1])
+    aggregator = sb.SparseVectorAggregator.calibrate(BUDGET, 61, max_unstable=1)
+    released = sb.release(counts, aggregator, ledger)
+    assert released.labels[:40].tolist() == [1, 0] * 20
+    assert (released.labels[40:] == -1).all()
+
+
+def test_nothing_of_the_votes_shows_in_errors(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "_noise_source", lambda: _SpyNoise(ledger, fail=True))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        sb.release(counts, aggregator, ledger)
+    assert "private" in repr(counts)
+    assert "240" not in str(caught.value)
+    assert "240" not in str(ledger.history())
