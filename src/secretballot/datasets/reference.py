@@ -1,0 +1,139 @@
+"""Reference data, read where it lies: a9a, MNIST and the vote counts that the PATE papers published."""
+
+import gzip
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from secretballot.exceptions import DataError
+
+__all__ = ["Split", "a9a", "adult_votes", "data_folder", "mnist", "mnist_votes", "reference_file"]
+
+_VARIABLE = "SECRETBALLOT_DATA"
+_DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+_A9A_FEATURES = 123
+_IMAGE_SIDE = 28
+
+Folder = str | os.PathLike[str] | None
+
+
+class Split(NamedTuple):
+    """A dataset with its customary split.
+
+    Attributes
+    ----------
+    X_train, X_test : table of shape (n_rows, n_features)
+    y_train, y_test : ndarray of shape (n_rows,), int64
+        Class indices.
+    """
+
+    X_train: Any
+    y_train: npt.NDArray[np.int64]
+    X_test: Any
+    y_test: npt.NDArray[np.int64]
+
+
+def data_folder(folder: Folder = None) -> Path:
+    """Return the folder of the reference data: the one given, else $SECRETBALLOT_DATA, else ../shared/data.
+
+    Raises
+    ------
+    DataError
+        If there is no such folder.
+    """
+    chosen = Path(folder or os.environ.get(_VARIABLE) or _DEFAULT)
+    if not chosen.is_dir():
+        raise DataError(f"there is no folder of reference data at {str(chosen)!r}; name one in {_VARIABLE}.")
+    return chosen
+
+
+def reference_file(folder: Folder, *parts: str) -> Path:
+    """Return the path of one file of the reference data.
+
+    Raises
+    ------
+    DataError
+        If the folder or the file is absent.
+    """
+    path = data_folder(folder).joinpath(*parts)
+    if not path.is_file():
+        raise DataError(
+            f"the reference data lack {'/'.join(parts)}; put it there or name another folder in {_VARIABLE}."
+        )
+    return path
+
+
+def a9a(folder: Folder = None) -> Split:
+    """Read LIBSVM's a9a: Adult as 123 binary features, rows in the order of UCI's files.
+
+    Returns
+    -------
+    Split
+        CSR matrices of float64, shapes (32561, 123) and (16281, 123); class 1 is an income above 50K.
+
+    Raises
+    ------
+    DataError
+        If a file is absent or damaged.
+    """
+    from sklearn.datasets import load_svmlight_files
+
+    paths = [reference_file(folder, "a9a", name) for name in ("a9a", "a9a.t")]
+    try:
+        X_train, y_train, X_test, y_test = load_svmlight_files([str(path) for path in paths], n_features=_A9A_FEATURES)
+    except ValueError:
+        raise DataError("the a9a files are damaged; fetch them again.") from None
+    return Split(X_train, (y_train > 0).astype(np.int64), X_test, (y_test > 0).astype(np.int64))
+
+
+def mnist(folder: Folder = None) -> Split:
+    """Read MNIST: 28 x 28 grey images of ten digits.
+
+    Returns
+    -------
+    Split
+        Arrays of uint8 from 0 to 255, shapes (60000, 784) and (10000, 784).
+
+    Raises
+    ------
+    DataError
+        If a file is absent or damaged.
+    """
+    parts: list[Any] = []
+    for name in ("train", "t10k"):
+        parts.append(_idx(reference_file(folder, "mnist", f"{name}-images-idx3-ubyte.gz")).reshape(-1, _IMAGE_SIDE**2))
+        parts.append(_idx(reference_file(folder, "mnist", f"{name}-labels-idx1-ubyte.gz")).astype(np.int64))
+    return Split(*parts)
+
+
+def mnist_votes(folder: Folder = None) -> npt.NDArray[np.int64]:
+    """Read the counts of 250 teachers on the first 9000 MNIST test images, shape (9000, 10)."""
+    return _votes(folder, "mnist_250_teachers.npy")
+
+
+def adult_votes(folder: Folder = None) -> npt.NDArray[np.int64]:
+    """Read the counts of 250 teachers on the rows of adult.test, shape (16281, 2)."""
+    return _votes(folder, "adult_250_teachers.npy")
+
+
+def _votes(folder: Folder, name: str) -> npt.NDArray[np.int64]:
+    path = reference_file(folder, "votes", name)
+    try:
+        counts = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError):
+        raise DataError(f"the reference file {name} is damaged; fetch it again.") from None
+    return np.asarray(counts, dtype=np.int64)  # the files hold whole numbers as floats
+
+
+def _idx(path: Path) -> npt.NDArray[np.uint8]:
+    """Read an IDX file of bytes: two zero bytes, the type, the number of dimensions, the dimensions, the values."""
+    try:
+        data = gzip.decompress(path.read_bytes())
+        n_dimensions = data[3]
+        shape = np.frombuffer(data, dtype=">u4", count=n_dimensions, offset=4)
+        return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * n_dimensions).reshape(shape.tolist())
+    except (OSError, EOFError, ValueError, IndexError):
+        raise DataError(f"the reference file {path.name} is damaged; fetch it again.") from None

@@ -1,0 +1,70 @@
+"""Made-up data whose best possible error is known."""
+
+import math
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from secretballot._validation import check_count, check_positive
+from secretballot.exceptions import ParameterError
+
+__all__ = ["TwoClassSample", "synthetic_two_class"]
+
+
+class TwoClassSample(NamedTuple):
+    """A sample from two classes with everything known about them.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, n_features)
+    y : ndarray of shape (n,), int64
+        0 or 1.
+    probability : ndarray of shape (n,)
+        The true probability of class 1 at each point.
+    bayes_error : float
+        Error of the best possible classifier, which says 1 where `probability` exceeds one half.
+    """
+
+    X: npt.NDArray[np.float64]
+    y: npt.NDArray[np.int64]
+    probability: npt.NDArray[np.float64]
+    bayes_error: float
+
+
+def synthetic_two_class(n: int, *, n_features: int = 5, bayes_error: float = 0.1, seed: int) -> TwoClassSample:
+    """Draw from two equally likely normal classes with a chosen Bayes error.
+
+    Class 1 is N(m u, I) and class 0 is N(-m u, I) for the unit vector u with equal entries, so the Bayes error is
+    Phi(-m), and `m` is chosen to make it `bayes_error`.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    n_features : int
+        Number of features.
+    bayes_error : float
+        Above 0, below 0.5.
+    seed : int
+        Fixes the sample; points are public or made-up, so this is no secret.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+    """
+    check_count("n", n)
+    check_count("n_features", n_features)
+    check_count("seed", seed, minimum=0)
+    if not check_positive("bayes_error", bayes_error) < 0.5:
+        raise ParameterError(f"bayes_error is {bayes_error!r}; it must lie strictly between 0 and 0.5.")
+    m = -NormalDist().inv_cdf(bayes_error)
+    direction = np.full(n_features, 1 / math.sqrt(n_features))
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, size=n)
+    X = rng.normal(size=(n, n_features)) + np.outer((2 * y - 1) * m, direction)
+    # The logistic function of 2 m <u, x>, in the form that cannot overflow.
+    probability = 0.5 * (1 + np.tanh(m * (X @ direction)))
+    return TwoClassSample(X, y, probability, bayes_error)

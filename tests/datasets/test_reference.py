@@ -1,0 +1,139 @@
+import gzip
+import hashlib
+
+import numpy as np
+import pytest
+
+from secretballot.datasets import (
+    ADULT_CLASSES,
+    ADULT_SCHEMA,
+    ADULT_TARGET,
+    a9a,
+    adult,
+    adult_votes,
+    data_folder,
+    mnist,
+    mnist_votes,
+    synthetic_two_class,
+)
+from secretballot.datasets.schema import Schema
+from secretballot.exceptions import DataError, ParameterError
+
+
+@pytest.fixture(scope="module")
+def reference():
+    try:
+        return data_folder()
+    except DataError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def adult_frames(reference):
+    return adult(reference)
+
+
+def test_adult_has_the_known_shape_and_classes(adult_frames):
+    assert adult_frames.train.shape == (32561, 15)
+    assert adult_frames.test.shape == (16281, 15)
+    assert (adult_frames.train[ADULT_TARGET] == ">50K").sum() == 7841
+    assert (adult_frames.test[ADULT_TARGET] == ">50K").sum() == 3846
+    for frame in adult_frames:
+        assert set(frame[ADULT_TARGET]) == set(ADULT_CLASSES)
+
+
+def test_adult_schema_covers_every_cell_but_the_unknown_ones(adult_frames):
+    for frame in adult_frames:
+        for name, spec in ADULT_SCHEMA["columns"].items():
+            if spec == "numeric":
+                assert frame[name].dtype == np.int64
+            else:
+                assert set(frame[name]) <= {*spec, "?"}
+
+
+def test_adult_schema_encodes_by_public_rows(adult_frames):
+    schema = Schema.from_json(ADULT_SCHEMA, public=adult_frames.test.drop(columns=ADULT_TARGET))
+    assert schema.classes == ADULT_CLASSES
+    encoding = schema.encoding(adult_frames.train.head(100))
+    assert encoding.matrix.shape[0] == 100
+    assert not encoding.unreadable
+
+
+def test_a9a_has_the_rows_of_adult_in_its_order(reference, adult_frames):
+    split = a9a(reference)
+    assert split.X_train.shape == (32561, 123)
+    assert split.X_test.shape == (16281, 123)
+    np.testing.assert_array_equal(split.y_train, adult_frames.train[ADULT_TARGET] == ">50K")
+    np.testing.assert_array_equal(split.y_test, adult_frames.test[ADULT_TARGET] == ">50K")
+
+
+def test_mnist_images_are_the_published_ones(reference):
+    split = mnist(reference)
+    assert split.X_train.shape == (60000, 784)
+    assert split.X_test.shape == (10000, 784)
+    assert split.y_test[:3].tolist() == [7, 2, 1]
+    header = np.array([2051, 60000, 28, 28], dtype=">u4").tobytes()
+    digest = hashlib.md5(header + split.X_train.tobytes(), usedforsecurity=False).hexdigest()
+    assert digest == "6bbc9ace898e44ae57da46a324031adb"
+
+
+def test_vote_files_agree_with_the_labels_as_published(reference):
+    digits = mnist_votes(reference)
+    assert digits.shape == (9000, 10)
+    assert (digits.sum(axis=1) == 250).all()
+    assert np.mean(digits.argmax(axis=1) == mnist(reference).y_test[:9000]) == pytest.approx(0.9437, abs=5e-5)
+    incomes = adult_votes(reference)
+    assert incomes.shape == (16281, 2)
+    assert np.mean(incomes.argmax(axis=1) == a9a(reference).y_test) == pytest.approx(0.8440, abs=5e-5)
+
+
+def test_folder_is_taken_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRETBALLOT_DATA", str(tmp_path))
+    assert data_folder() == tmp_path
+    with pytest.raises(DataError, match=r"lack adult/adult\.data"):
+        adult()
+
+
+def test_absent_folder_is_named(tmp_path):
+    with pytest.raises(DataError, match="SECRETBALLOT_DATA"):
+        data_folder(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("load", "name", "content"),
+    [
+        (a9a, "a9a/a9a", b"not:a:number\n"),
+        (adult, "adult/adult.data", b"words, where, numbers\n"),
+        (mnist, "mnist/train-images-idx3-ubyte.gz", b"\x00\x01"),
+        (mnist, "mnist/train-images-idx3-ubyte.gz", gzip.compress(b"\x00\x00\x08\x03\x00")),
+        (mnist_votes, "votes/mnist_250_teachers.npy", b"\x93NUMPY"),
+    ],
+)
+def test_damaged_file_is_one_sentence(tmp_path, load, name, content):
+    path = tmp_path / name
+    path.parent.mkdir()
+    path.write_bytes(content)
+    for other in ("a9a.t", "adult.test"):
+        (path.parent / other).write_bytes(content)
+    with pytest.raises(DataError, match="damaged"):
+        load(tmp_path)
+
+
+def test_synthetic_sample_has_its_bayes_error():
+    sample = synthetic_two_class(200_000, bayes_error=0.1, seed=1)
+    best = (sample.probability > 0.5).astype(int)
+    assert np.mean(best != sample.y) == pytest.approx(0.1, abs=0.003)
+    assert np.mean(np.minimum(sample.probability, 1 - sample.probability)) == pytest.approx(0.1, abs=0.003)
+    assert sample.bayes_error == 0.1
+
+
+def test_synthetic_sample_is_fixed_by_its_seed():
+    one, two = (synthetic_two_class(50, seed=7) for _ in range(2))
+    np.testing.assert_array_equal(one.X, two.X)
+    assert not np.array_equal(one.X, synthetic_two_class(50, seed=8).X)
+
+
+@pytest.mark.parametrize("error", [0.0, 0.5, float("nan"), -1])
+def test_synthetic_sample_refuses_an_impossible_bayes_error(error):
+    with pytest.raises(ParameterError, match="bayes_error"):
+        synthetic_two_class(10, bayes_error=error, seed=0)
