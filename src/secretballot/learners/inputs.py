@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import check_array, get_tags
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import type_of_target
 
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = [
     "as_matrix",
-    "check_missing",
     "check_same_columns",
     "class_indices",
     "declared_classes",
     "n_columns",
     "n_rows",
     "take_rows",
+    "unfit_rows",
 ]
 
 ROWS_NAMED = 5
@@ -40,12 +41,18 @@ def as_matrix(name: str, X: Any) -> Any:
         if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
             raise DataError(f"{name} has shape {X.shape}; give a frame with rows and columns.")
         return X
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise DataError(f"{name} has complex values. Complex data not supported: give real numbers.")
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) == 2 and 0 in shape:
+        what = "feature" if shape[1] == 0 else "sample"
+        raise DataError(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some.")
     try:
         return check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=name)
-    except (ValueError, TypeError) as error:
-        if sparse.issparse(X) or getattr(X, "ndim", 2) != 2 or not np.size(X):
-            raise DataError(f"{name} cannot be read as a matrix; scikit-learn says: {error}") from None
-        raise DataError(f"{name} cannot be read as a matrix of numbers; give an array or a frame.") from None
+    except (ValueError, TypeError):
+        # scikit-learn's own sentence may quote values
+        found = f"has shape {shape}" if shape is not None else f"is a {type(X).__name__}"
+        raise DataError(f"{name} {found}; expected a 2D array or frame. Reshape your data.") from None
 
 
 def n_rows(X: Any) -> int:
@@ -83,23 +90,13 @@ def check_same_columns(X: Any, X_public: Any) -> None:
         raise DataError(f"X has {n_columns(X)} columns and X_public {n_columns(X_public)}; they must have the same.")
 
 
-def check_missing(teacher: Any, X: Any, X_public: Any) -> None:
-    """Refuse nan and infinity unless the teacher says that it copes; otherwise every shard would fail in silence.
-
-    Raises
-    ------
-    DataError
-        Naming the number of rows and the first of them.
-    """
-    if get_tags(teacher).input_tags.allow_nan:
-        return
-    for name, matrix in (("X", X), ("X_public", X_public)):
+def unfit_rows(name: str, X: Any, X_public: Any) -> str | None:
+    """Return a sentence on missing or infinite values in private or public data, None if there are none."""
+    for matrix_name, matrix in ((name, X), (f"{name}_public", X_public)):
         bad = _unfit_rows(matrix)
         if len(bad):
-            raise DataError(
-                f"{name} has {len(bad)} rows with missing or infinite values (the first: {_first(bad)}), which the "
-                "teacher does not take; fill them, or put an imputer in front of the teacher."
-            )
+            return f"{matrix_name} has {len(bad)} rows with missing or infinite values (the first: {_first(bad)})"
+    return None
 
 
 def _unfit_rows(X: Any) -> NDArray[np.int64]:
@@ -109,7 +106,8 @@ def _unfit_rows(X: Any) -> NDArray[np.int64]:
     if values.dtype.kind != "f" or np.isfinite(np.sum(values)):
         return np.empty(0, dtype=np.int64)
     if sparse.issparse(X):
-        return np.unique(X.tocoo().row[~np.isfinite(values)]).astype(np.int64)
+        rows = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(X.indptr))
+        return np.unique(rows[~np.isfinite(values)])
     return np.flatnonzero(~np.isfinite(values).all(axis=1))
 
 
@@ -132,11 +130,13 @@ def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
         )
     names = [value.item() if isinstance(value, np.generic) else value for value in classes]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise ParameterError(f"classes is {names!r}; name two or more distinct classes.")
+        raise ParameterError(
+            f"classes is {names!r}; name two or more distinct classes, not one class or a class twice."
+        )
     return names
 
 
-def class_indices(y: ArrayLike, classes: Sequence[Any], rows: int) -> NDArray[np.int64]:
+def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> NDArray[np.int64]:
     """Return the index into `classes` of every private label.
 
     Raises
@@ -144,11 +144,15 @@ def class_indices(y: ArrayLike, classes: Sequence[Any], rows: int) -> NDArray[np
     DataError
         If the length does not fit, or a label is not one of the classes: the message says how many and where.
     """
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    if y is None:
+        raise DataError("The learner requires y to be passed, but the target y is None; give the private labels.")
+    labels = column_or_1d(y, warn=True)
     if labels.shape != (rows,):
-        raise DataError(f"y has shape {labels.shape}; it must have one label for each of the {rows} rows of X.")
+        raise DataError(f"y has {len(labels)} labels; it must have one label for each of the {rows} rows of X.")
+    if type_of_target(labels) == "continuous":
+        raise DataError(
+            "Unknown label type: continuous. The learner needs classes; turn the numbers in y into classes."
+        )
     index = np.full(rows, -1, dtype=np.int64)
     for number, value in enumerate(classes):
         index[labels == value] = number

@@ -8,32 +8,32 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from secretballot.ensemble.teachers import TeacherEnsemble
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation import Aggregator
-from secretballot.exceptions import ParameterError
+from secretballot.door import release
+from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.inputs import (
     as_matrix,
-    check_missing,
     check_same_columns,
     class_indices,
     declared_classes,
     n_columns,
     n_rows,
     take_rows,
+    unfit_rows,
 )
 from secretballot.learners.plan import choose_aggregator, choose_release
-from secretballot.learners.rehearsal import rehearse
+from secretballot.learners.rehearsal import rehearse, rehearse_with_holes
 from secretballot.learners.shards import assign_shards, fingerprint
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.door import release
 from secretballot.released import ReleasedLabels
 from secretballot.students import default_student, fit_student
 from secretballot.vault import make_vault
@@ -114,7 +114,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     Relation : add or remove one unit; or replace one record in place.
     Sensitivity : one unit touches one shard, hence one teacher, hence one vote per query.
     Price : `budget`, composed in `ledger` with everything else released from the same data.
-    Source : Liu et al. 2021, Algorithm 3 over Algorithm 1 or 2; Bassily et al. 2018, Algorithm 3, over the sparse vector.
+    Source : Liu et al. 2021, Algorithm 3 over Algorithms 1 and 2; Bassily et al. 2018, Algorithm 3.
     Rounding : upward.
     """
 
@@ -218,8 +218,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         check_choice("abstentions", self.abstentions, ABSTENTIONS)
         if self.neighbours == "add-remove" and self.budget.delta * n_records >= 1:
             warnings.warn(
-                f"delta is {self.budget.delta:g}; with a delta of 1/n or more, publishing whole records at random would "
-                "pass. Choose a delta well below 1 over the number of records.",
+                f"delta is {self.budget.delta:g}; with 1/n or more, publishing whole records at random would pass. "
+                "Choose a delta well below 1 over the number of records.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -243,8 +243,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Everything left of the door, and the door."""
         assert self.budget is not None
         teacher = LogisticRegression() if self.teacher is None else self.teacher
-        check_missing(teacher, X, X_public)
         rehearse(teacher, X_public, len(names))
+        bad = unfit_rows("X", X, X_public)
+        if bad is not None and not rehearse_with_holes(teacher, X_public, len(names)):
+            raise DataError(f"{bad}, which the teacher does not take; fill them, or put an imputer before the teacher.")
         aggregator = choose_aggregator(
             self.aggregator,
             self.budget,
@@ -305,19 +307,25 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             "neighbours": self.neighbours,
         }
 
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self, "student_")
+        matrix = as_matrix("X", X)
+        validate_data(self, matrix, reset=False, skip_check_array=True)
+        return matrix
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
-        check_is_fitted(self, "student_")
-        return np.asarray(self.student_.predict(X))
+        matrix = self._checked(X)
+        return np.asarray(self.student_.predict(matrix))
 
-    @available_if(_student_has("predict_proba"))
+    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]  # scikit-learn ships no types
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the order of `classes_`.
 
         Classes that the student never saw get probability 0.
         """
-        check_is_fitted(self, "student_")
-        shares = np.asarray(self.student_.predict_proba(X), dtype=np.float64)
+        matrix = self._checked(X)
+        shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
         whole = np.zeros((len(shares), len(self.classes_)))
         whole[:, [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]] = shares
         return whole

@@ -8,12 +8,13 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 
 from secretballot.exceptions import ParameterError
 from secretballot.learners.inputs import n_rows, take_rows
 
-__all__ = ["rehearse"]
+__all__ = ["rehearse", "rehearse_with_holes"]
 
 ROWS = 60
 
@@ -28,21 +29,39 @@ def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
     """
     if not (hasattr(teacher, "fit") and hasattr(teacher, "predict")):
         raise ParameterError(f"teacher is {teacher!r}; it must be a classifier with fit and predict.")
-    # enough rows for every class, repeated if the public pool is that small
-    rows = np.resize(np.arange(min(ROWS, n_rows(X_public))), max(ROWS, 4 * n_classes))
-    points = take_rows(X_public, rows)
-    labels = np.arange(len(rows)) % n_classes
+    problem = _attempt(teacher, _points(X_public, n_classes), n_classes)
+    if problem is not None:
+        raise ParameterError(
+            f"The teacher cannot be trained on the public points with made-up labels ({problem}); it would fail on "
+            "every shard. Mend the teacher or its preprocessing."
+        )
+
+
+def rehearse_with_holes(teacher: Any, X_public: Any, n_classes: int) -> bool:
+    """Return whether the teacher also takes points in which values are missing: every seventh, in every column."""
+    points = _points(X_public, n_classes)
+    if sparse.issparse(points):
+        return False
+    holes = np.arange(n_rows(points)) % 7 == 0
+    if hasattr(points, "iloc"):
+        return _attempt(teacher, points.mask(holes), n_classes) is None
+    return _attempt(teacher, np.where(holes[:, None], np.nan, points.astype(float)), n_classes) is None
+
+
+def _points(X_public: Any, n_classes: int) -> Any:
+    """Return the first public points, repeated where they are too few for every class."""
+    return take_rows(X_public, np.resize(np.arange(min(ROWS, n_rows(X_public))), max(ROWS, 4 * n_classes)))
+
+
+def _attempt(teacher: Any, points: Any, n_classes: int) -> str | None:
+    """Return what went wrong, None if nothing did."""
+    labels = np.arange(n_rows(points)) % n_classes
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             predicted = np.asarray(clone(teacher).fit(points, labels).predict(points))
-    except Exception as error:  # any learner may raise anything; the points are public and the labels made up
-        raise ParameterError(
-            f"The teacher cannot be trained on the public points with made-up labels ({type(error).__name__}: {error}); "
-            "it would fail on every shard. Mend the teacher or its preprocessing."
-        ) from error
-    if predicted.shape != (len(rows),) or not np.isin(predicted, np.arange(n_classes)).all():
-        raise ParameterError(
-            f"The teacher predicts shape {predicted.shape} for {len(rows)} points, or values that are no labels; "
-            "it must be a classifier that predicts one label per point."
-        )
+    except Exception as error:  # any learner may raise anything; the points are public, the labels made up
+        return f"{type(error).__name__}: {error}"
+    if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
+        return f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no labels"
+    return None

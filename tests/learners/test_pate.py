@@ -1,0 +1,292 @@
+"""PATEClassifier: learns, keeps its promises, refuses nonsense in one sentence, follows scikit-learn's conventions."""
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import secretballot as sb
+from secretballot.aggregation import WeakSignalWarning
+from secretballot.learners import pate
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+
+
+def _task(n: int, seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 3 * np.cos(2 * np.pi * y / classes)
+    X[:, 1] += 3 * np.sin(2 * np.pi * y / classes)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    X, y = _task(4000, 0)
+    X_public, _ = _task(600, 1)
+    X_test, y_test = _task(1000, 2)
+    return {"X": X, "y": y, "X_public": X_public, "X_test": X_test, "y_test": y_test}
+
+
+def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
+    setting = {"n_teachers": 100, "budget": BUDGET, "random_state": 0, **settings}
+    return sb.PATEClassifier(**setting).fit(data["X"], data["y"], X_public=data["X_public"], classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"release": "labels"},
+        {"student": DecisionTreeClassifier(max_depth=3)},
+        {"aggregator": "sparse-vector", "student": LogisticRegression(), "max_unstable": 1, "n_teachers": 300},
+        {"neighbours": "replace-one"},
+        {"teacher": make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2)), "n_teachers": 80},
+    ],
+)
+def test_learns_what_the_private_labels_know(data: dict[str, Any], settings: dict[str, Any]) -> None:
+    model = _fit(data, **settings)
+    # the Bayes error is 0.1 %; what is lost beyond it is the price of privacy
+    assert model.score(data["X_test"], data["y_test"]) > 0.9
+    assert sb.verify_certificate(model.certificate_).ok
+    assert (model.certificate_["epsilon"], model.certificate_["delta"]) == (1.0, 1e-6)
+
+
+def test_learns_three_classes(data: dict[str, Any]) -> None:
+    X, y = _task(6000, 3, 3)
+    names = np.array(["red", "green", "blue"])
+    model = sb.PATEClassifier(n_teachers=150, budget=sb.PrivacyBudget(2.0, 1e-6), random_state=0)
+    model.fit(X, names[y], X_public=_task(800, 4, 3)[0], classes=names)
+    X_test, y_test = _task(1000, 5, 3)
+    assert model.score(X_test, names[y_test]) > 0.9
+    shares = model.predict_proba(X_test)
+    assert shares.shape == (1000, 3)
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert np.mean(names[shares.argmax(axis=1)] == names[y_test]) > 0.9
+
+
+def test_more_budget_learns_more(data: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # so little budget drowns the votes, as is said
+        scores = [
+            np.mean([_fit(data, budget=sb.PrivacyBudget(e, 1e-6)).score(data["X_test"], data["y_test"]) for _ in "abc"])
+            for e in (0.01, 2.0)
+        ]
+    assert scores[1] > 0.95
+    assert scores[0] < scores[1]
+
+
+def test_units_are_kept_together_and_named(data: dict[str, Any]) -> None:
+    patients = np.repeat(np.arange(800), 5)
+    model = sb.PATEClassifier(n_teachers=50, budget=BUDGET, random_state=0)
+    model.fit(data["X"], data["y"], X_public=data["X_public"], classes=[0, 1], units=patients, unit_name="patient")
+    assert model.certificate_["unit"] == "user"
+    assert model.certificate_["unit_column"] == "patient"
+
+
+def test_a_ledger_composes_fits_and_refuses(data: dict[str, Any], tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    half = sb.PrivacyBudget(0.5, 5e-7)
+    _fit(data, budget=half, ledger=ledger)
+    second = _fit(data, budget=half, ledger=ledger)
+    assert second.certificate_["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
+    with pytest.raises(sb.BudgetError):
+        _fit(data, budget=half, ledger=ledger)
+
+
+def test_the_same_request_learns_again_for_nothing(data: dict[str, Any], tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    first = _fit(data, ledger=ledger, request="run")
+    again = _fit(data, ledger=ledger, request="run")
+    assert first.released_labels_ == again.released_labels_
+    assert len(ledger.history()) == 1
+
+
+def test_an_interrupted_fit_resumes_its_teachers(
+    data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pate, "release", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _fit(data, vault=tmp_path / "vault")
+    monkeypatch.undo()
+    assert (tmp_path / "vault").stat().st_mode & 0o777 == 0o700
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a finished teacher was trained again")
+
+    monkeypatch.setattr(LogisticRegression, "fit", refuse)
+    monkeypatch.setattr(pate, "rehearse", lambda *_: None)
+    assert len(_fit(data, vault=tmp_path / "vault").released_labels_.queries) == 600
+
+
+def test_a_private_sample_of_one_class_is_no_error(data: dict[str, Any]) -> None:
+    ones = np.ones(len(data["X"]), dtype=int)
+    model = sb.PATEClassifier(n_teachers=100, budget=BUDGET, random_state=0)
+    model.fit(data["X"], ones, X_public=data["X_public"], classes=[0, 1])
+    assert set(np.unique(model.predict(data["X_test"]))) <= {0, 1}
+
+
+def test_frames_are_taken_with_their_columns(data: dict[str, Any]) -> None:
+    frame = pd.DataFrame(data["X"], columns=list("abcd"))
+    public = pd.DataFrame(data["X_public"], columns=list("abcd"))
+    model = sb.PATEClassifier(n_teachers=50, budget=BUDGET, random_state=0)
+    model.fit(frame, data["y"], X_public=public, classes=[0, 1])
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert model.score(pd.DataFrame(data["X_test"], columns=list("abcd")), data["y_test"]) > 0.85
+
+
+def test_missing_values_go_to_teachers_that_take_them(data: dict[str, Any]) -> None:
+    holes = data["X"].copy()
+    holes[::50, 3] = np.nan
+    teacher = make_pipeline(SimpleImputer(), LogisticRegression())
+    model = sb.PATEClassifier(teacher, n_teachers=50, budget=BUDGET, random_state=0)
+    model.fit(holes, data["y"], X_public=data["X_public"], classes=[0, 1])
+    assert model.score(data["X_test"], data["y_test"]) > 0.85
+
+
+class _NeverFits(LogisticRegression):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        raise RuntimeError("expected other columns")
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "word"),
+    [
+        ({"classes": None}, {}, "never inferred"),
+        ({"classes": [0]}, {}, "two or more"),
+        ({"classes": [0, 0]}, {}, "distinct"),
+        ({"classes": [0, 2]}, {}, "declared classes"),
+        ({"X_public": None}, {}, "X_public is missing"),
+        ({"X_public": np.zeros((5, 3))}, {}, "columns"),
+        ({"X_public": np.zeros((0, 4))}, {}, "X_public"),
+        ({"y": np.zeros(3)}, {}, "one label for each"),
+        ({"units": np.arange(3)}, {}, "one id for each"),
+        ({"units": np.arange(4000)}, {"neighbours": "replace-one"}, "replace-one"),
+        ({}, {"budget": None}, "budget"),
+        ({}, {"n_teachers": 0}, "n_teachers"),
+        ({}, {"n_queries": 601}, "600 public rows"),
+        ({}, {"n_queries": float("nan")}, "n_queries"),
+        ({}, {"aggregator": "laplace"}, "aggregator"),
+        ({}, {"aggregator": "sparse-vector", "release": "counts"}, "counts"),
+        ({}, {"aggregator": "sparse-vector", "max_unstable": 500}, "teachers"),
+        ({}, {"neighbours": "both"}, "neighbours"),
+        ({}, {"abstentions": "guess"}, "abstentions"),
+        ({}, {"release": "votes"}, "release"),
+        ({}, {"teacher": object()}, "teacher"),
+        ({}, {"teacher": _NeverFits()}, "made-up labels"),
+        ({}, {"neighbours": "replace-one", "n_teachers": 5000}, "teacher"),
+    ],
+)
+def test_nonsense_is_refused_before_anything_is_spent(
+    data: dict[str, Any], tmp_path: Path, change: dict[str, Any], settings: dict[str, Any], word: str
+) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    model = sb.PATEClassifier(**{"n_teachers": 100, "budget": BUDGET, "ledger": ledger, "random_state": 0, **settings})
+    given = {"X": data["X"], "y": data["y"], "X_public": data["X_public"], "classes": [0, 1], **change}
+    X, y = given.pop("X"), given.pop("y")
+    with pytest.raises(sb.SecretBallotError, match=word):
+        model.fit(X, y, **given)
+    assert ledger.history() == []
+
+
+def test_bad_private_values_are_counted_and_placed_but_never_shown(data: dict[str, Any]) -> None:
+    y = data["y"].astype(object)
+    y[7], y[9] = "secret-diagnosis", None
+    with pytest.raises(sb.DataError) as caught:
+        _fit({**data, "y": y})
+    assert "2 labels" in str(caught.value)
+    assert "7, 9" in str(caught.value)
+    assert "secret" not in str(caught.value)
+    holes = data["X"].copy()
+    holes[11, 0] = np.inf
+    with pytest.raises(sb.DataError, match=r"1 rows .* 11"):
+        _fit({**data, "X": holes})
+
+
+def test_a_delta_as_large_as_one_record_is_warned_about(data: dict[str, Any]) -> None:
+    with pytest.warns(UserWarning, match="1/n"):
+        _fit(data, budget=sb.PrivacyBudget(1.0, 1e-3))
+
+
+def test_noise_that_drowns_the_votes_is_warned_about(data: dict[str, Any]) -> None:
+    with pytest.warns(UserWarning, match="more teachers"):
+        _fit(data, n_teachers=3, release="labels", n_queries=300)
+
+
+def test_cloned_and_pickled_models_carry_no_private_byte(data: dict[str, Any], tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    model = _fit(data, ledger=ledger)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(data["X_test"]), model.predict(data["X_test"]))
+    assert again.ledger.spent() == ledger.spent()
+    assert clone(model).ledger.path == ledger.path
+    stored = pickle.dumps(model) + pickle.dumps(model.student_)
+    for row in data["X"][:200]:
+        assert row.tobytes() not in stored
+        for value in row:
+            assert value.tobytes() not in stored
+
+
+def test_labels_are_chosen_to_come_out_right(data: dict[str, Any]) -> None:
+    model = _fit(data, release="labels")
+    plan = model.certificate_["mechanism"]
+    assert plan["sigma"] <= 0.3 * 100 / 1.6
+    assert plan["n_queries"] < 600
+
+
+def test_a_constant_teacher_teaches_a_constant(data: dict[str, Any]) -> None:
+    model = _fit(data, teacher=DummyClassifier(strategy="constant", constant=1))
+    assert (model.predict(data["X_test"]) == 1).all()
+
+
+def test_noise_is_never_seeded(data: dict[str, Any]) -> None:
+    first, second = _fit(data), _fit(data)
+    assert np.array_equal(first.released_labels_.queries, second.released_labels_.queries)
+    assert first.released_labels_ != second.released_labels_
+
+
+class _OwnPublic(sb.PATEClassifier):
+    """The checks' face: fit(X, y), with the points themselves as public pool and the classes as declared."""
+
+    def __init__(self, n_teachers: int = 3, random_state: int | None = 0) -> None:
+        super().__init__(n_teachers=n_teachers, budget=sb.PrivacyBudget(200.0, 0.01), random_state=random_state)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"n_teachers": self.n_teachers, "random_state": self.random_state}
+
+    def fit(self, X: Any, y: Any) -> "_OwnPublic":  # type: ignore[override]
+        classes = [0, 1] if y is None else list(np.unique(np.asarray(y)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WeakSignalWarning)
+            warnings.filterwarnings("ignore", message="delta is")
+            return super().fit(X, y, X_public=X, classes=classes)
+
+
+NO_VALUES = "an error must not quote private values, so scikit-learn's own sentence is not passed on"
+NOISE = "noise is never seeded, so two fits differ"
+EXPECTED_FAILURES = {
+    "check_dtype_object": NO_VALUES,
+    "check_fit_idempotent": NOISE,
+    "check_classifier_data_not_an_array": NOISE,
+}
+
+
+@parametrize_with_checks([_OwnPublic()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
