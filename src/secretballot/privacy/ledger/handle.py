@@ -65,9 +65,9 @@ class Ledger:
     Privacy
     -------
     Unit, relation : those of the events; every release on the dataset must use the same ones.
-    Price : the releases of all reservations together, chosen adaptively, satisfy the budget, by the filter that is
-        asked inside the transaction that reserves. A reservation is admitted only if `delta_upper` certifies its events
-        at its price, whatever the caller says.
+    Price : the releases of all reservations together, chosen adaptively and even overlapping in time (Haney et al.
+        2023, arXiv:2309.05901), satisfy the budget, by the filter that is asked inside the transaction that reserves.
+        A reservation is admitted only if `delta_upper` certifies its events at its price, whatever the caller says.
     Contents : public parameters, times and released bytes; nothing that was computed from private data otherwise.
     Limits : the rows form a hash chain, so that an edit by hand, or an older copy put in place under a living handle,
         is noticed. The chain is no signature: who can write the file can forge it whole, delete it, restore an old

@@ -1,0 +1,93 @@
+"""Durable ledger transactions per second, beside a bare SQLite append under the same settings in the same run.
+
+The bare append is the floor: one open connection, one table, one row per transaction, as durable. A ledger transaction
+opens a connection, checks the chain, asks the filter and appends. Rounds take turns, so that both meet the same disk. On a
+slow disk the ratio is near one; TMPDIR=/dev/shm takes the disk away and shows the ledger's own work. `rows` is how many
+reservations the ledger holds already.
+"""
+
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from secretballot.privacy.accounting import GaussianEvent, Grant, PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.ledger.chain import add_reservation, catch_up, encode_events
+
+BUDGET = PrivacyBudget(10.0, 1e-5)
+EVENTS = (GaussianEvent(50_000.0, 1),)
+PRICE = PrivacyBudget(5e-4, 1e-10)
+ANSWER = bytes(300)
+ROUNDS, PER_ROUND = 9, 10
+
+
+def bare_append(path: Path) -> Callable[[str], None]:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = TRUNCATE")
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, request TEXT UNIQUE, body BLOB)")
+
+    def append(request: str) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO rows (request, body) VALUES (?, ?)", (request, ANSWER))
+        connection.execute("COMMIT")
+
+    return append
+
+
+def filled(path: Path, rows: int, composition: str) -> Ledger:
+    """Return a ledger that holds `rows` reservations already, written in one transaction."""
+    ledger = Ledger(path, dataset="benchmark", budget=BUDGET, composition=composition)
+    grant, text = Grant(EVENTS, PRICE.epsilon, PRICE.delta), encode_events(EVENTS)
+    with ledger._book.transaction("IMMEDIATE") as (connection, seen):
+        for number in range(rows):
+            add_reservation(connection, seen, f"old{number}", "", text, grant=grant, at="")
+            seen = catch_up(connection, seen, "benchmark")
+    return ledger
+
+
+def rate(work: Callable[[str], object], name: str) -> float:
+    start = time.perf_counter()
+    for number in range(PER_ROUND):
+        work(f"{name}-{number}")
+    return PER_ROUND / (time.perf_counter() - start)
+
+
+def compare(folder: Path, rows: int, composition: str) -> None:
+    ledger = filled(folder / f"{composition}{rows}.sqlite", rows, composition)
+    append = bare_append(folder / f"bare-{composition}{rows}.sqlite")
+    numbers: list[int] = []
+    rates: dict[str, list[float]] = {"append": [], "reserve": [], "commit": []}
+    for turn in range(ROUNDS):
+        rates["append"].append(rate(append, str(turn)))
+        rates["reserve"].append(
+            rate(lambda r: numbers.append(ledger.reserve(EVENTS, PRICE, request=r, purpose="")), str(turn))
+        )
+        rates["commit"].append(rate(lambda _: ledger.commit(numbers.pop(), ANSWER), str(turn)))
+    append_rate, reserve, commit = (median(rates[name]) for name in ("append", "reserve", "commit"))
+    start = time.perf_counter()
+    Ledger.open_existing(folder / f"{composition}{rows}.sqlite")
+    opening = time.perf_counter() - start
+    print(
+        f"{composition:>11} {rows:>7} {append_rate:>12.0f} {reserve:>10.0f} {commit:>9.0f}"
+        f" {reserve / append_rate:>13.2f} {commit / append_rate:>12.2f} {opening * 1000:>11.0f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    print(
+        f"{'composition':>11} {'rows':>7} {'append/s':>12} {'reserve/s':>10} {'commit/s':>9}"
+        f" {'reserve ratio':>13} {'commit ratio':>12} {'opening ms':>11}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for composition in ("basic", "renyi"):
+            for rows in (0, 1000, 10_000):
+                compare(Path(folder), rows, composition)
+
+
+if __name__ == "__main__":
+    main()
