@@ -26,6 +26,7 @@ from secretballot.report.labels_file import class_value, labels_digest
 __all__ = [
     "ASSUMPTIONS",
     "NOT_PROTECTED",
+    "UNSEEN_TEACHERS",
     "build_certificate",
     "canonical_json",
     "certificate_digest",
@@ -40,7 +41,7 @@ ASSUMPTIONS = (
     "fixed without looking at private data.",
     "The queried points and every other file of the release come from public data and released labels only.",
 )
-_UNSEEN_TEACHERS = (
+UNSEEN_TEACHERS = (
     "The votes came from outside; that one unit touches one teacher is the word of whoever made the release, "
     "and was not checked by the program."
 )
@@ -197,7 +198,7 @@ def check_declaration(declaration: Mapping[str, object] | None) -> dict[str, obj
     ParameterError
         If the declaration has an unknown key or word in it.
     """
-    given = {"assumptions": [_UNSEEN_TEACHERS]} if declaration is None else dict(declaration)
+    given = {"assumptions": [UNSEEN_TEACHERS]} if declaration is None else dict(declaration)
     for key in given:
         check_choice("A key of declaration", key, _DECLARED)
     column = given.get("unit_column")

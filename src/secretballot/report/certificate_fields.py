@@ -175,9 +175,7 @@ _RULES: dict[str, Rule] = {
     "released.answered": _count(0),
     "released.classes": (
         lambda value: (
-            isinstance(value, list)
-            and len(value) >= 2
-            and all(isinstance(item, str | int | float) for item in value)
+            isinstance(value, list) and len(value) >= 2 and all(isinstance(item, str | int | float) for item in value)
         ),
         "a list of two or more class values",
     ),

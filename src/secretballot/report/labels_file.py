@@ -104,9 +104,7 @@ def labels_blocks(
     endings = [f",{_quoted(class_text(value))},false" for value in classes] + [",,true"]
     for start in range(0, len(queries), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        lines = [
-            f"{q}{endings[y]}" for q, y in zip(queries[rows].tolist(), labels[rows].tolist(), strict=True)
-        ]
+        lines = [f"{q}{endings[y]}" for q, y in zip(queries[rows].tolist(), labels[rows].tolist(), strict=True)]
         if noisy_counts is not None:
             counts = noisy_counts[rows].reshape(len(lines), -1).tolist()
             lines = [f"{line},{','.join(map(str, row))}" for line, row in zip(lines, counts, strict=True)]
@@ -169,7 +167,5 @@ def summarise_labels_file(path: Path) -> LabelsFile:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
     except (csv.Error, ValueError, IndexError):
-        raise DataError(
-            f"{path} is not a file of released labels; give the labels.csv of the release."
-        ) from None
+        raise DataError(f"{path} is not a file of released labels; give the labels.csv of the release.") from None
     return LabelsFile(len(abstained), abstained.count(False), digest)

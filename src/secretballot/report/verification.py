@@ -5,6 +5,7 @@ is smaller than they cost. What it cannot know is whether the events are what re
 is not a signature, so take certificates from those you trust, over a channel you trust.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,10 @@ __all__ = ["Check", "Verification", "verify_certificate"]
 
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
 _SLACK = 1 + 1e-9
-_MAX_EVENTS = 10_000
+_MAX_EVENTS = 1000
+# Beyond any release the door could have made, and more than pricing could do in minutes: a trap for the verifier.
+_MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
+_MAX_LABEL_SIGMA = 1e4  # votes
 # Parameters that a mechanism and its events both state, and must state alike.
 _SHARED = ("sigma", "threshold_scale", "query_scale", "threshold", "max_unstable", "refresh", "scale")
 
@@ -78,9 +82,7 @@ class Verification:
         return {"ok": self.ok, "checks": [vars(check) for check in self.checks]}
 
 
-def verify_certificate(
-    certificate: Mapping[str, Any] | str | Path, folder: str | Path | None = None
-) -> Verification:
+def verify_certificate(certificate: Mapping[str, Any] | str | Path, folder: str | Path | None = None) -> Verification:
     """Check a certificate and price its events again; whatever it holds, the answer is a `Verification`.
 
     Parameters
@@ -130,7 +132,19 @@ def _look(name: str, look: Callable[[Mapping[str, Any]], str], document: Mapping
 def _events(document: Mapping[str, Any]) -> list[Event]:
     if len(document["events"]) > _MAX_EVENTS:
         raise CertificateError(f"The certificate lists more than {_MAX_EVENTS} events.")
-    return [event_from_json(event) for event in document["events"]]
+    events = [event_from_json(event) for event in document["events"]]
+    if any(_is_beyond(event) for event in events):
+        raise CertificateError("An event has more noise or more queries than this program computes with.")
+    return events
+
+
+def _is_beyond(event: Event) -> bool:
+    match event:
+        case LabelGaussianEvent(sigma=sigma):
+            return not sigma <= _MAX_LABEL_SIGMA
+        case GaussianEvent(sigma=sigma, shifts=shifts):
+            return not sigma * math.sqrt(shifts) <= _MAX_DEVIATION
+    return False
 
 
 def _check_digest(document: Mapping[str, Any]) -> str:
@@ -154,12 +168,9 @@ def _check_price(document: Mapping[str, Any]) -> str:
         )
     if not recomputed <= price["delta_recomputed"] * _SLACK:
         raise CertificateError(
-            f"For its events the certificate states delta {price['delta_recomputed']:.6g}; "
-            f"they cost {recomputed:.6g}."
+            f"For its events the certificate states delta {price['delta_recomputed']:.6g}; they cost {recomputed:.6g}."
         )
-    return (
-        f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}, within the promised {delta:.6g}."
-    )
+    return f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}, within the promised {delta:.6g}."
 
 
 def _check_mechanism(document: Mapping[str, Any]) -> str:
@@ -168,8 +179,16 @@ def _check_mechanism(document: Mapping[str, Any]) -> str:
         for key in _SHARED:
             if key in event and (key not in mechanism or mechanism[key] != event[key]):
                 raise CertificateError(f"The mechanism and its event {event.get('event')!r} differ in {key}.")
-        if event.get("n_teachers", None) not in (None, released["n_teachers"]):
+        if event.get("n_teachers") not in (None, released["n_teachers"]):
             raise CertificateError("The event was priced for another number of teachers than voted.")
+    stated = {
+        "n_classes": len(released["classes"]),
+        "n_teachers": released["n_teachers"],
+        "budget": {"epsilon": document["epsilon"], "delta": document["delta"]},
+    }
+    for key, value in stated.items():
+        if mechanism.get(key) not in (None, value):
+            raise CertificateError(f"The mechanism states another {key} than the certificate.")
     return "The parameters of the mechanism are those of its events."
 
 
@@ -206,17 +225,13 @@ def _check_budget(document: Mapping[str, Any]) -> str:
     budget, spent = composition["budget"], composition["spent_after"]
     for key in ("epsilon", "delta"):
         if not spent[key] <= budget[key] * _SLACK:
-            raise CertificateError(
-                f"The {key} spent on the dataset, {spent[key]:.6g}, exceeds {budget[key]:.6g}."
-            )
+            raise CertificateError(f"The {key} spent on the dataset, {spent[key]:.6g}, exceeds {budget[key]:.6g}.")
         # Only plain sums must show this release in full; a Renyi filter may find the whole cheaper.
         floor = document[key] if composition["kind"] == "basic" else 0
         if not floor <= spent[key] * _SLACK:
             raise CertificateError(f"The {key} spent on the dataset is less than this release cost.")
     kept = "a durable ledger" if composition["durable"] else "memory only, so earlier runs are not counted"
-    return (
-        f"Spent on the dataset so far: epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g}, by {kept}."
-    )
+    return f"Spent on the dataset so far: epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g}, by {kept}."
 
 
 def _check_noise(document: Mapping[str, Any]) -> str:

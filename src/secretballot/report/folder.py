@@ -1,0 +1,221 @@
+"""The release folder: written beside its place, complete or not at all, then moved into it."""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.released import ReleasedLabels
+from secretballot.report.export import MissingExtraError, dump_onnx, dump_student
+from secretballot.report.labels_file import class_text, labels_blocks, labels_digest
+from secretballot.report.page import render_page
+from secretballot.report.readme import release_readme
+
+__all__ = ["ReleaseFolder", "write_release"]
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True)
+class ReleaseFolder:
+    """A release on disk.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    files : dict
+        Name of each file, with what it is.
+    left_out : dict
+        Name of each file that could not be made, with the reason.
+    """
+
+    path: Path
+    files: dict[str, str]
+    left_out: dict[str, str]
+
+
+def write_release(
+    folder: str | Path,
+    released: ReleasedLabels,
+    *,
+    student: Any = None,
+    X_public: Any = None,
+    schema: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> ReleaseFolder:
+    """Write all that may be published of a release into one folder.
+
+    The folder appears complete or not at all. What needs an optional package that is missing, or a conversion that
+    fails, is left out; `README.txt` and the result say why.
+
+    Parameters
+    ----------
+    folder : path
+        Folder to make.
+    released : ReleasedLabels
+        What left the door, with its certificate; it is the only way in for anything that was private.
+    student : fitted classifier, optional
+        Trained on released labels and public points.
+    X_public : array or frame of shape (n, n_features), optional
+        Public points: for the picture of the student's confidence, and to check the ONNX student.
+    schema : mapping, optional
+        Public description of the columns, as JSON values; written as ``schema.json``.
+    overwrite : bool
+        Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
+
+    Returns
+    -------
+    ReleaseFolder
+
+    Raises
+    ------
+    ParameterError
+        If something else than released labels is given.
+    CertificateError
+        If the certificate is not the one of these labels.
+    DataError
+        If the folder exists, or cannot be written; nothing half-written is left.
+    """
+    if not isinstance(released, ReleasedLabels):
+        raise ParameterError(f"released is a {type(released).__name__}; a release is made from ReleasedLabels only.")
+    _check_bound(released)
+    target = Path(os.path.abspath(folder))
+    _check_place(target, overwrite)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.mkdir()
+        written = _Writer(part)
+        _write_all(written, released, student, X_public, schema)
+        _move(part, target)
+    except OSError as error:
+        raise DataError(
+            f"The release cannot be written to {str(target)!r}: {error.strerror or error}; nothing was left there."
+        ) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return ReleaseFolder(target, written.files, written.left_out)
+
+
+def _check_bound(released: ReleasedLabels) -> None:
+    """Refuse a certificate that speaks of other labels than these."""
+    bound = released.certificate.get("released")
+    digest = labels_digest(released.queries, released.labels, released.classes, released.noisy_counts)
+    if not isinstance(bound, Mapping) or bound.get("labels_sha256") != digest:
+        raise CertificateError("The certificate is not the one of these released labels; take both from one release.")
+
+
+def _check_place(target: Path, overwrite: bool) -> None:
+    if not os.path.lexists(target):
+        return
+    if not overwrite:
+        raise DataError(f"{str(target)!r} exists; name another folder, or allow it to be overwritten.")
+    if target.is_symlink() or not target.is_dir():
+        raise DataError(f"{str(target)!r} is no folder; name another one.")
+    if any(target.iterdir()) and not (target / "certificate.json").is_file():
+        raise DataError(f"{str(target)!r} holds something else than a release; name another folder.")
+
+
+def _move(part: Path, target: Path) -> None:
+    """Put the finished folder in its place; an earlier release steps aside first, and comes back on failure."""
+    if not target.exists():
+        part.rename(target)
+        return
+    old = part.with_suffix(".old")
+    target.rename(old)
+    try:
+        part.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+class _Writer:
+    """Writes files into one folder and keeps the list of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
+
+    def write(self, name: str, words: str, content: bytes) -> None:
+        (self.folder / name).write_bytes(content)
+        self.files[name] = words
+
+    def attempt(self, name: str, words: str, make: Callable[[Path], object]) -> None:
+        """Make a file that may be left out for a stated reason; trouble with the disk is no such reason."""
+        try:
+            make(self.folder / name)
+        except (MissingExtraError, DataError) as error:
+            (self.folder / name).unlink(missing_ok=True)
+            self.left_out[name] = str(error)
+        else:
+            self.files[name] = words
+
+
+def _write_all(
+    written: _Writer, released: ReleasedLabels, student: Any, X_public: Any, schema: Mapping[str, Any] | None
+) -> None:
+    with (written.folder / "labels.csv").open("wb") as file:
+        file.writelines(labels_blocks(released.queries, released.labels, released.classes, released.noisy_counts))
+    written.files["labels.csv"] = "the released labels, one line for each query"
+    written.write(
+        "certificate.json", "what was promised and done; `secretballot verify .` checks it", _json(released.certificate)
+    )
+    if schema is not None:
+        written.write("schema.json", "the public columns and categories that the student reads", _json(schema))
+    untrusted: list[str] = []
+    if student is not None:
+        written.attempt(
+            "student.skops", "the student model, for Python", lambda path: untrusted.extend(dump_student(student, path))
+        )
+        written.attempt(
+            "student.onnx", "the student model, for any language", lambda path: _onnx(student, path, X_public)
+        )
+    readme = {"README.txt": "what may be done with these files, and how"}
+    listed = {**written.files, **readme}
+    written.attempt(
+        "report.html",
+        "the report, for people",
+        lambda path: path.write_text(
+            render_page(released, student=student, X_public=X_public, files_written=listed), encoding="utf-8"
+        ),
+    )
+    text = release_readme(
+        released.certificate, {**written.files, **readme}, written.left_out, untrusted, _formula_like(released)
+    )
+    written.write("README.txt", readme["README.txt"], text.encode())
+
+
+def _onnx(student: Any, path: Path, X_public: Any) -> None:
+    if X_public is None:
+        raise DataError("ONNX needs public points, to check that the file predicts as the student does.")
+    dump_onnx(student, path, X_public)
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    try:
+        return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
+    except (TypeError, ValueError):
+        raise DataError("schema holds a value that JSON cannot carry; use text, numbers and lists.") from None
+
+
+def _formula_like(released: ReleasedLabels) -> list[str]:
+    """Return the classes that a spreadsheet might take for a formula."""
+    texts = [class_text(value) for value in released.classes]
+    return [text for text in texts if text.startswith(_FORMULA_STARTS) and not _is_number(text)]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

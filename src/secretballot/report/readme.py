@@ -1,0 +1,95 @@
+"""The README.txt of a release folder: what may be done with it, and how."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from secretballot.report.wording import number_text, one_in, shown
+
+__all__ = ["release_readme"]
+
+
+def release_readme(
+    certificate: Mapping[str, Any],
+    files: Mapping[str, str],
+    left_out: Mapping[str, str],
+    untrusted: Sequence[str],
+    formula_like: Sequence[str],
+) -> str:
+    """Return the text of README.txt.
+
+    Parameters
+    ----------
+    certificate : mapping
+        Certificate of the release.
+    files : mapping
+        Name of each file, with what it is.
+    left_out : mapping
+        Name of each file that could not be made, with the reason.
+    untrusted : sequence of str
+        Types in the student's file that a reader must trust by name.
+    formula_like : sequence of str
+        Classes that a spreadsheet might take for a formula.
+    """
+    unit = "person" if certificate["unit"] == "user" else "record"
+    width = max(map(len, files))
+    parts = [
+        f"A private release, made by secretballot from {shown(certificate['composition']['dataset'])}",
+        _wrapped(
+            f"Everything in this folder may be published. It is ({number_text(certificate['epsilon'])}, "
+            f"{number_text(certificate['delta'])})-differentially private: with or without any one {unit} of the "
+            f"private data, what you see here would have come out nearly alike (delta: "
+            f"{one_in(certificate['delta'])}). The files may be copied, combined and used for training; "
+            "the guarantee stays. Releases from the same data add up."
+        ),
+        "Files\n" + "\n".join(f"  {name:<{width}}  {words}" for name, words in files.items()),
+    ]
+    if left_out:
+        parts.append("Left out\n" + "\n".join(_wrapped(f"{n}: {why}", "  ") for n, why in left_out.items()))
+    if "student.skops" in files:
+        parts.append(_loading(untrusted, "schema.json" in files))
+    if "student.onnx" in files:
+        parts.append("Load the student in another language: student.onnx, input float32, first output the label.")
+    parts += [_labels_words(formula_like), _verifying()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 96, initial_indent=indent, subsequent_indent=indent)
+
+
+def _loading(untrusted: Sequence[str], has_schema: bool) -> str:
+    extra = f", trusted={list(untrusted)!r}" if untrusted else ""
+    lines = [
+        "Load the student (a skops file runs no code of its own; types that are not trusted are refused)",
+        "  pip install 'secretballot[export]'",
+        "  from secretballot.report.export import load_student",
+        f"  student = load_student('student.skops'{extra})",
+    ]
+    if untrusted:
+        lines.append(
+            _wrapped("It holds the types named above; trust them only if you know where they come from.", "  ")
+        )
+    if has_schema:
+        lines.append("  The columns it expects, and their order, are in schema.json.")
+    return "\n".join(lines)
+
+
+def _labels_words(formula_like: Sequence[str]) -> str:
+    text = (
+        "labels.csv: `query` is the row (from 0) of the public file or of the vote file, `label` the released class, "
+        "empty where `abstained` is true; `noisy_count[...]` are the released noisy counts, in votes. Values are "
+        "written as they are."
+    )
+    if formula_like:
+        names = ", ".join(shown(name) for name in formula_like)
+        text += f" Careful: a spreadsheet may take some classes for formulas ({names}); import the column as text."
+    return _wrapped(text)
+
+
+def _verifying() -> str:
+    return "Verify\n  secretballot verify .\n" + _wrapped(
+        "It prices the events of certificate.json again, and compares labels.csv with the certificate. The digest in "
+        "the certificate shows damage; it is not a signature, so get the folder from someone you trust.",
+        "  ",
+    )

@@ -1,0 +1,52 @@
+"""Numbers and names as a reader without mathematics reads them."""
+
+import math
+import unicodedata
+
+__all__ = ["count_text", "number_text", "one_in", "power_bound", "shown"]
+
+
+def shown(text: object) -> str:
+    """Return text with invisible and control characters written out, so that nothing hides in a name."""
+    return "".join(
+        char if not unicodedata.category(char).startswith("C") else char.encode("unicode_escape").decode()
+        for char in str(text)
+    )
+
+
+def number_text(value: float) -> str:
+    """Return a number with up to six digits; whole ones with thousands apart."""
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:.6g}".replace("e-0", "e-").replace("e+0", "e+")
+
+
+def count_text(count: int, noun: str) -> str:
+    """Return a count with its noun, in the plural where it must be."""
+    plural = {"query": "queries", "class": "classes"}.get(noun, noun + "s")
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def one_in(probability: float) -> str:
+    """Return a small probability as "one in so many"; 0 as "never"."""
+    return f"one in {round(1 / probability):,}" if probability > 0 else "never"
+
+
+def power_bound(epsilon: float, delta: float, false_alarm: float) -> float:
+    """Return how often, at most, a test can be right about a unit that is in the data.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The promise.
+    false_alarm : float
+        How often the test accuses a unit that is not in the data.
+
+    Notes
+    -----
+    Wasserman and Zhou 2010, Theorem 2.4, and the same inequality for the opposite verdict: both are exact
+    consequences of (epsilon, delta)-differential privacy.
+    """
+    rest = 1 - delta - false_alarm
+    lower = 1 - math.exp(-epsilon) * rest if rest > 0 else 1.0
+    return min(1.0, lower, math.exp(min(epsilon, 700.0)) * false_alarm + delta)
