@@ -1,9 +1,9 @@
 """Durable ledger transactions per second, beside a bare SQLite append under the same settings in the same run.
 
 The bare append is the floor: one open connection, one table, one row per transaction, as durable. A ledger transaction
-opens a connection, checks the chain, asks the filter and appends. Rounds take turns, so that both meet the same disk. On a
-slow disk the ratio is near one; TMPDIR=/dev/shm takes the disk away and shows the ledger's own work. `rows` is how many
-reservations the ledger holds already.
+opens a connection, checks the chain, asks the filter and appends. Rounds take turns, so that both meet the same disk.
+On a slow disk the ratio is near one; TMPDIR=/dev/shm takes the disk away and shows the ledger's own work. `rows` is how
+many reservations the ledger holds already.
 """
 
 import sqlite3
