@@ -284,6 +284,7 @@ EXPECTED_FAILURES = {
     "check_dtype_object": NO_VALUES,
     "check_fit_idempotent": NOISE,
     "check_classifier_data_not_an_array": NOISE,
+    "check_supervised_y_2d": NOISE,
 }
 
 

@@ -102,10 +102,11 @@ def unfit_rows(name: str, X: Any, X_public: Any) -> str | None:
 def _unfit_rows(X: Any) -> NDArray[np.int64]:
     if hasattr(X, "iloc"):
         return np.flatnonzero(X.isna().to_numpy().any(axis=1))
-    values = X.data if sparse.issparse(X) else X
+    is_sparse: bool = sparse.issparse(X)
+    values: NDArray[Any] = X.data if is_sparse else X
     if values.dtype.kind != "f" or np.isfinite(np.sum(values)):
         return np.empty(0, dtype=np.int64)
-    if sparse.issparse(X):
+    if is_sparse:
         rows = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(X.indptr))
         return np.unique(rows[~np.isfinite(values)])
     return np.flatnonzero(~np.isfinite(values).all(axis=1))

@@ -1,4 +1,4 @@
-"""Choose what the user left open, from public numbers alone: what to release, how many queries, how many abstentions."""
+"""Choose what the user left open, from public numbers alone: what is released, how many queries and abstentions."""
 
 import math
 from typing import Any
