@@ -16,7 +16,8 @@ from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
 
 __all__ = ["SparseVector", "SparseVectorRun"]
 
-_BLOCK = 1 << 14  # query noises drawn at a time
+_BLOCK = 1 << 12  # query noises drawn first; what lies beyond the stop is thrown away unseen
+_MAX_BLOCK = 1 << 18  # doubled up to here, where drawing in threads pays
 _FIRST_LOOK = 64  # queries examined first after new threshold noise; doubled while none is below
 
 
@@ -149,11 +150,12 @@ class SparseVectorRun:
         """
         checked = check_values(values)
         outcomes = []
-        for start in range(0, len(checked), _BLOCK):
-            if self.stopped:
-                break
-            block = checked[start : start + _BLOCK]
-            outcomes.append(self._walk(block + self._noise.discrete_laplace(self._mechanism.query_scale, len(block))))
+        start, size = 0, _BLOCK
+        while start < len(checked) and not self.stopped:
+            block = checked[start : start + size]
+            noise = self._noise.discrete_laplace(self._mechanism.query_scale, len(block))
+            outcomes.append(self._walk(block + noise))
+            start, size = start + size, min(2 * size, _MAX_BLOCK)
         return np.concatenate(outcomes) if outcomes else np.zeros(0, dtype=np.bool_)
 
     def _walk(self, noisy: IntArray) -> NDArray[np.bool_]:

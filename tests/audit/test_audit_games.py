@@ -1,0 +1,157 @@
+"""The exact games against plain enumeration of every strategy, and against closed forms."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secretballot.audit import (
+    ScriptedNoise,
+    adaptive_delta,
+    all_counts,
+    discrete_gaussian_law,
+    discrete_laplace_law,
+    hockey_stick,
+    neighbouring_counts,
+    output_law,
+    shifted_delta,
+)
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.mechanisms import GaussianNoisyMajority, LaplaceNoisyMajority
+
+
+def plain_value(p, q, steps, left, epsilon):
+    """Every strategy, by recursion on the two probabilities of the answers so far."""
+    if left == 0:
+        return max(0.0, p - math.exp(epsilon) * q)
+    return max(
+        sum(plain_value(p * a, q * b, steps, left - 1, epsilon) for a, b in zip(*step, strict=True)) for step in steps
+    )
+
+
+def label_steps(sigma, n_teachers):
+    law, mechanism = discrete_gaussian_law(sigma), GaussianNoisyMajority(sigma, n_teachers)
+    counts, neighbours = neighbouring_counts(n_teachers, 2)
+    return [
+        tuple(output_law(mechanism.release, row, law, n_outcomes=2) for row in pair)
+        for pair in zip(counts, neighbours, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", [-0.5, 0.0, 0.4, 1.2])
+def test_the_game_is_the_maximum_over_all_adaptive_strategies(length, epsilon):
+    steps = label_steps(1.5, 3)
+    expected = plain_value(1.0, 1.0, steps, length, epsilon)
+    assert adaptive_delta(steps, length, epsilon) == pytest.approx(expected, rel=1e-8, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.integers(0, 5), min_size=3, max_size=3), st.lists(st.integers(0, 5), min_size=3, max_size=3)
+        ).filter(lambda pair: sum(pair[0]) > 0 and sum(pair[1]) > 0),
+        min_size=1,
+        max_size=3,
+    ),
+    st.integers(1, 3),
+    st.floats(-1, 3),
+)
+def test_the_game_is_right_for_any_outcome_laws_zeros_included(pairs, length, epsilon):
+    steps = [tuple(np.array(side) / sum(side) for side in pair) for pair in pairs]
+    found, expected = adaptive_delta(steps, length, epsilon), plain_value(1.0, 1.0, steps, length, epsilon)
+    assert found == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+def test_randomised_response_composes_as_known():
+    # Kairouz, Oh, Viswanath 2015: sum of C(n, i) (e^((n - i) e0) - e^(eps + i e0))_+ / (1 + e^e0)^n
+    e0, n = 0.7, 6
+    p = math.exp(e0) / (1 + math.exp(e0))
+    step = (np.array([p, 1 - p]), np.array([1 - p, p]))
+    for epsilon in (0.0, 0.5, 2.0):
+        terms = [math.comb(n, i) * max(0.0, math.exp((n - i) * e0) - math.exp(epsilon + i * e0)) for i in range(n + 1)]
+        expected = sum(terms) / (1 + math.exp(e0)) ** n
+        assert adaptive_delta([step], n, epsilon) == pytest.approx(expected, rel=1e-9)
+
+
+def test_what_only_one_side_can_say_is_lost():
+    step = (np.array([0.9, 0.1, 0.0]), np.array([0.9, 0.0, 0.1]))
+    assert adaptive_delta([step], 1, 10.0) == pytest.approx(0.1)
+    assert adaptive_delta([step], 3, 10.0) == pytest.approx(1 - 0.9**3)
+    apart = (np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    assert adaptive_delta([apart], 2, 5.0) == 1
+
+
+def test_unlisted_noise_is_charged():
+    step = (np.array([0.49, 0.5]), np.array([0.49, 0.5]))
+    assert adaptive_delta([step], 1, 1.0) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("law", "scale"), [(discrete_gaussian_law, 1.3), (discrete_laplace_law, 1.3)])
+@pytest.mark.parametrize("distance", [1, 2])
+def test_shifted_noise_is_the_product_law(law, scale, distance):
+    listed, shifts, epsilon = law(scale, 1e-9), 2, 0.8
+    wide = np.pad(listed.pmf, distance)
+    p, q = wide, np.roll(wide, distance)
+    expected = hockey_stick(np.multiply.outer(p, p), np.multiply.outer(q, q), epsilon)
+    found = shifted_delta(listed, shifts, epsilon, distance=distance)
+    # what the shifted side cannot say counts as lost: for Laplace exact, for the tails of both at most a little more
+    assert expected <= found + 1e-12
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_laplace_noise_keeps_its_epsilon_and_no_less():
+    listed = discrete_laplace_law(2.0)
+    assert shifted_delta(listed, 3, 1.5) < 1e-12
+    assert shifted_delta(listed, 3, 1.4) > 1e-3
+    assert shifted_delta(listed, 3, 1.5, distance=2) > 1e-2
+
+
+def test_too_long_runs_are_refused(monkeypatch):
+    monkeypatch.setattr("secretballot.audit.games._MAX_STATES", 10_000)
+    rng = np.random.default_rng(0)
+    steps = [(rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(5))) for _ in range(12)]
+    with pytest.raises(ParameterError, match="enumerate"):
+        adaptive_delta(steps, 6, 1.0)
+
+
+# -- worlds ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_teachers", "n_classes"), [(1, 2), (5, 2), (4, 3), (3, 4)])
+def test_all_counts_and_neighbours_are_listed_once(n_teachers, n_classes):
+    counts = all_counts(n_teachers, n_classes)
+    assert len(counts) == math.comb(n_teachers + n_classes - 1, n_classes - 1)
+    assert (counts.sum(axis=1) == n_teachers).all()
+    assert len({tuple(row) for row in counts.tolist()}) == len(counts)
+    here, there = neighbouring_counts(n_teachers, n_classes)
+    expected = {
+        (tuple(a), tuple(b))
+        for a, b in itertools.product(counts.tolist(), repeat=2)
+        if sum(abs(x - y) for x, y in zip(a, b, strict=True)) == 2
+    }
+    listed = [(tuple(a), tuple(b)) for a, b in zip(here.tolist(), there.tolist(), strict=True)]
+    assert len(listed) == len(expected)
+    assert set(listed) == expected
+
+
+def test_output_law_runs_the_code_on_every_noise():
+    law = discrete_laplace_law(2.0)
+    found = output_law(LaplaceNoisyMajority(2.0, 9).release, [6, 3], law, n_outcomes=2)
+    assert found[1] == pytest.approx(float(law.at_least(2)))
+    assert found.sum() == pytest.approx(1)
+    with pytest.raises(ParameterError, match="enumerate"):
+        output_law(LaplaceNoisyMajority(2.0, 9).release, [6, 3], law, draws=5, n_outcomes=2)
+
+
+def test_scripted_noise_runs_out_instead_of_repeating():
+    noise = ScriptedNoise([1, 2, 3])
+    assert not noise.exact
+    assert noise.discrete_laplace(1.0, 2).tolist() == [1, 2]
+    assert noise.discrete_gaussian(1.0, 1).tolist() == [3]
+    with pytest.raises(ParameterError, match="script"):
+        noise.discrete_laplace(1.0, 1)

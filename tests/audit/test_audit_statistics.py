@@ -1,0 +1,115 @@
+"""Statistical audits: valid p-values, power against wrong noise, and a black-box attack that finds what is broken."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from secretballot.audit import (
+    delta_lower,
+    discrete_gaussian_law,
+    discrete_laplace_law,
+    frequency_p_value,
+    outcomes_p_value,
+    sample_p_value,
+)
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.mechanisms import GaussianNoisyMajority, SparseVector
+from secretballot.privacy.noise import ExactNoise
+
+RNG = np.random.default_rng(20211013)
+
+
+def drawn(law, size):
+    """Draws of a listed law from a seeded generator."""
+    return law.low + np.searchsorted(np.cumsum(law.pmf), RNG.random(size))
+
+
+@pytest.mark.parametrize("law", [discrete_laplace_law, discrete_gaussian_law])
+def test_p_values_of_sound_samples_are_rarely_small(law):
+    values = np.array([sample_p_value(drawn(law(4.0), 500), law(4.0)) for _ in range(400)])
+    for level in (0.01, 0.1, 0.5):
+        # valid: at most the level, up to five standard errors
+        assert (values <= level).mean() <= level + 5 * np.sqrt(level * (1 - level) / 400)
+
+
+@pytest.mark.parametrize("law", [discrete_laplace_law, discrete_gaussian_law])
+@pytest.mark.parametrize("scale", [0.5, 4.0, 60.0])
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+def test_wrong_scales_are_caught(law, scale, factor):
+    assert sample_p_value(drawn(law(scale * factor), 40_000), law(scale)) < 1e-6
+
+
+def test_shifted_coarse_and_constant_samples_are_caught():
+    law = discrete_laplace_law(5.0)
+    sound = drawn(law, 40_000)
+    for broken in (sound + 1, 2 * (sound // 2), np.zeros_like(sound), np.abs(sound)):
+        assert sample_p_value(broken, law) < 1e-6
+
+
+def test_frequency_p_value_is_the_binomial_one():
+    assert frequency_p_value(50, 100, 0.5) == 1
+    assert frequency_p_value(0, 20, 0.5) == pytest.approx(2 * 0.5**20)
+    assert frequency_p_value(0, 20, 0.0) == 1
+    assert frequency_p_value(1, 20, 0.0) == 0
+    for wrong in ((5, 3, 0.5), (1, 3, 1.5), (1, 3, float("nan"))):
+        with pytest.raises(ParameterError):
+            frequency_p_value(*wrong)
+
+
+def test_outcomes_that_cannot_happen_reject_outright():
+    assert outcomes_p_value(["a", "b", "a"], {"a": 0.5, "b": 0.5}) == 1
+    assert outcomes_p_value(["a", "c"], {"a": 0.5, "b": 0.5}) == 0
+
+
+# -- the black box ---------------------------------------------------------------------------------------------------
+
+
+def test_the_attack_never_claims_more_than_the_truth():
+    # two unit normals one apart, read off to whole tenths: the true delta(1) is that of mu = 1 at most
+    truth = norm.cdf(-0.5) - np.e * norm.cdf(-1.5)
+    claims = [
+        delta_lower(np.round(RNG.normal(1, 1, 4000), 1), np.round(RNG.normal(0, 1, 4000), 1), 1.0, alpha=0.05)
+        for _ in range(60)
+    ]
+    assert np.mean(np.array(claims) > truth) <= 0.2
+    assert np.mean(claims) > 0.4 * truth
+
+
+def test_the_attack_passes_a_sound_mechanism_and_catches_one_with_too_little_noise():
+    runs, counts, neighbour = 20_000, [4, 5], [5, 4]
+    law = discrete_gaussian_law(1.5)
+    promised = float(law.at_least(0) - np.exp(0.2) * law.at_least(1))
+
+    def outputs(sigma, row):
+        return GaussianNoisyMajority(sigma, 9).release(np.tile(row, (runs, 1)), ExactNoise())
+
+    assert delta_lower(outputs(1.5, counts), outputs(1.5, neighbour), 0.2) <= promised
+    assert delta_lower(outputs(0.7 * 1.5, counts), outputs(0.7 * 1.5, neighbour), 0.2) > promised
+
+
+def test_the_attack_catches_a_stream_that_does_not_stop():
+    runs, here, there = 1000, np.tile([0, 3], 60), np.tile([1, 2], 60)
+    promise = SparseVector(2.0, 2.0, 1, 1, False)
+    endless = SparseVector(2.0, 2.0, 1, 120, False)
+    epsilon = promise.pattern_event().epsilon  # one "below": 1 / 2 + 2 / 2 nats, and delta 0
+
+    def outputs(mechanism, values):
+        sign = np.tile([-1, 1], 60)
+        answers = (mechanism.release(values, ExactNoise()) for _ in range(runs))
+        return np.array([sign[: len(above)] @ above > 25 for above in answers])
+
+    assert delta_lower(outputs(promise, here), outputs(promise, there), epsilon) == 0
+    assert delta_lower(outputs(endless, here), outputs(endless, there), epsilon) > 0.05
+
+
+def test_identical_sides_show_nothing_and_disjoint_ones_everything():
+    same = np.array(["yes", "no"] * 500)
+    assert delta_lower(same, same, 0.0) == 0
+    assert delta_lower(np.zeros(4000), np.ones(4000), 3.0) > 0.8
+
+
+def test_runs_that_do_not_fit_are_refused():
+    with pytest.raises(ParameterError, match="runs"):
+        delta_lower(np.zeros(3), np.zeros(4), 1.0)
+    with pytest.raises(ParameterError, match="alpha"):
+        delta_lower(np.zeros(4), np.zeros(4), 1.0, alpha=0.0)

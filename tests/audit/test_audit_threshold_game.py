@@ -1,0 +1,107 @@
+"""The sparse vector's game against plain enumeration of threshold noise, strategies and answers."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from secretballot.audit import (
+    StreamQuery,
+    ThresholdGame,
+    discrete_laplace_law,
+    hockey_stick,
+    point_law,
+    stream_law,
+    stream_queries,
+)
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.mechanisms import SparseVector
+
+
+def plain_value(mechanism, queries, weights, below, left, epsilon):
+    """Every strategy, by recursion on the joint weights of answers and threshold noise, label shown on "above"."""
+    if left == 0 or below == mechanism.max_below:
+        return max(0.0, weights[0].sum() - math.exp(epsilon) * weights[1].sum())
+    hidden, noise = discrete_laplace_law(mechanism.threshold_scale), discrete_laplace_law(mechanism.query_scale)
+    best = 0.0
+    for query in queries:
+        sides = []
+        for weight, distance in zip(weights, (query.distance, query.neighbour_distance), strict=True):
+            above = np.array([noise.at_least(mechanism.threshold + y + 1 - distance) for y in hidden.support])
+            sides.append((weight * above, weight * (1 - above)))
+        (above_p, below_p), (above_q, below_q) = sides
+        if query.label_differs:
+            value = above_p.sum()
+        else:
+            value = plain_value(mechanism, queries, (above_p, above_q), below, left - 1, epsilon)
+        after = (below_p, below_q)
+        if mechanism.refresh:
+            after = (below_p.sum() * hidden.pmf, below_q.sum() * hidden.pmf)
+        value += plain_value(mechanism, queries, after, below + 1, left - 1, epsilon)
+        best = max(best, float(value))
+    return best
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("max_below", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.2, 1.1])
+def test_the_game_is_the_maximum_over_all_adaptive_strategies(refresh, max_below, epsilon):
+    mechanism = SparseVector(0.8, 1.2, 1, max_below, refresh)
+    queries = [StreamQuery(0, 1, False), StreamQuery(2, 1, False), StreamQuery(0, 0, True)]
+    pmf = discrete_laplace_law(0.8).pmf
+    expected = plain_value(mechanism, queries, (pmf, pmf), 0, 3, epsilon)
+    assert ThresholdGame(mechanism, queries).delta(3, epsilon) == pytest.approx(expected, rel=1e-8, abs=1e-11)
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+def test_the_game_is_at_least_what_any_fixed_stream_shows(refresh):
+    mechanism, epsilon = SparseVector(1.0, 1.5, 1, 2, refresh), 0.4
+    queries = stream_queries(7)
+    game = ThresholdGame(mechanism, queries, labels=False)
+    quiet = [query for query in queries if not query.label_differs]
+    best = 0.0
+    for stream in itertools.product(quiet, repeat=3):
+        here = stream_law(mechanism, np.array([query.distance for query in stream]))
+        there = stream_law(mechanism, np.array([query.neighbour_distance for query in stream]))
+        assert here.keys() == there.keys()
+        best = max(best, hockey_stick(list(here.values()), [there[pattern] for pattern in here], epsilon))
+    found = game.delta(3, epsilon)
+    assert best <= found + 1e-12
+    # adaptivity gains next to nothing on three queries
+    assert found <= 1.2 * best
+
+
+def test_without_threshold_noise_answers_are_independent():
+    mechanism = SparseVector(1.0, 2.0, 1, 5, False)
+    query = StreamQuery(0, 1, False)
+    noise = discrete_laplace_law(2.0)
+    p, q = float(noise.at_least(2)), float(noise.at_least(1))
+    pairs = [np.array([p, 1 - p]), np.array([q, 1 - q])]
+    products = [np.multiply.outer(np.multiply.outer(side, side), side).ravel() for side in pairs]
+    game = ThresholdGame(mechanism, [query], threshold_law=point_law())
+    assert game.delta(3, 0.3) == pytest.approx(hockey_stick(*products, 0.3), rel=1e-9, abs=1e-12)
+
+
+def test_stream_queries_list_what_one_teacher_can_do():
+    found = stream_queries(9)
+    quiet = {(query.distance, query.neighbour_distance) for query in found if not query.label_differs}
+    assert quiet == {(d, d + 1) for d in range(4)} | {(d + 1, d) for d in range(4)}
+    assert [query for query in found if query.label_differs] == [StreamQuery(0, 0, True)]
+    three = stream_queries(6, 3)
+    assert all(abs(query.distance - query.neighbour_distance) <= 1 for query in three)
+    assert all(query.distance == query.neighbour_distance == 0 for query in three if query.label_differs)
+
+
+def test_stream_law_of_one_query_is_the_difference_of_two_laplace():
+    # errata, notation: equal scales s, P(X - Y > w) near e^(-w / s) (1 + w / (2 s)) / 2 for the continuous law
+    mechanism = SparseVector(20.0, 20.0, 60, 1, True)
+    law = stream_law(mechanism, np.array([0]))
+    assert law[(True,)] == pytest.approx(math.exp(-3.025) * (1 + 3.025 / 2) / 2, rel=0.01)
+    assert law[(True,)] + law[(False,)] == pytest.approx(1)
+
+
+def test_games_too_large_to_enumerate_are_refused(monkeypatch):
+    monkeypatch.setattr("secretballot.audit.threshold_game._MAX_STATES", 50)
+    with pytest.raises(ParameterError, match="enumerate"):
+        ThresholdGame(SparseVector(1.0, 1.0, 1, 2, True), stream_queries(9)).delta(5, 0.5)
