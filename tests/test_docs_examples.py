@@ -1,0 +1,170 @@
+"""The examples of README.md and docs/ run as they stand: Python blocks, and the commands of this program.
+
+A page is run from top to bottom in an empty folder with a few small files, all its Python blocks in one namespace. In a
+console block a line ``$ secretballot ...`` is run; lines after it, if there are any, are its output, in which ``...``
+stands for anything; ``$ echo $?`` asks for the exit code, which is 0 where nobody asks. A comment
+``<!-- not run: reason -->`` on the line before a block leaves it out.
+"""
+
+import doctest
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.is_file()]
+LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+FENCE = re.compile(r"^ {0,3}```\s*(\w*)\s*$")
+LEFT_OUT = re.compile(r"^<!-- not run: \S.* -->$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, the number of its first line, its lines, and whether it is to be run."""
+
+    language: str
+    line: int
+    lines: tuple[str, ...]
+    run: bool
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a console block, the output that the page shows, and the exit code that it states."""
+
+    line: int
+    words: tuple[str, ...]
+    shown: str
+    code: int
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """Yield the fenced blocks of a page."""
+    lines, opened, language, run = text.splitlines(), None, "", True
+    for number, line in enumerate(lines, start=1):
+        fence = FENCE.match(line)
+        if fence and opened is None:
+            before = next((above.strip() for above in reversed(lines[: number - 1]) if above.strip()), "")
+            opened, language, run = number, fence.group(1), LEFT_OUT.match(before) is None
+        elif fence and opened is not None:
+            yield Block(language, opened + 1, tuple(lines[opened : number - 1]), run)
+            opened = None
+    assert opened is None, f"the block that opens in line {opened} is never closed"
+
+
+def commands_of(block: Block) -> Iterator[Command]:
+    """Yield the commands of this program in a console block; those of others are for the reader."""
+    prompt: list[tuple[int, str, list[str]]] = []
+    for number, line in enumerate(block.lines, start=block.line):
+        if line.startswith("$ "):
+            prompt.append((number, line[2:], []))
+        elif prompt and prompt[-1][1].endswith("\\"):
+            number, start, shown = prompt[-1]
+            prompt[-1] = (number, start.removesuffix("\\") + line, shown)
+        elif prompt:
+            prompt[-1][2].append(line)
+    following = [*prompt[1:], (0, "", [])]
+    for (number, typed, shown), (_, after, answer) in zip(prompt, following, strict=True):
+        if typed.startswith("secretballot "):
+            code = int(answer[0]) if after == "echo $?" else 0
+            yield Command(number, tuple(shlex.split(typed)[1:]), "\n".join(shown), code)
+
+
+def write_files(folder: Path) -> None:
+    """Write what the pages name: records of patients, public records, a labelled test, a schema, and votes on cases."""
+    rng = np.random.default_rng(5)
+
+    def records(name: str, count: int, *, labelled: bool) -> None:
+        age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
+        ward = rng.choice(["north", "south"], count)
+        ill = age + 4 * dose + 10 * (ward == "north") + rng.normal(0, 6, count) > 80
+        columns = {"age": age, "ward": ward, "dose": dose}
+        if labelled:
+            columns = {"patient": rng.integers(10**6, size=count), **columns, "ill": np.where(ill, "yes", "no")}
+        rows = zip(*columns.values(), strict=True)
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+        (folder / name).write_text("\n".join(lines) + "\n")
+
+    records("patients.csv", 2000, labelled=True)
+    records("public.csv", 300, labelled=False)
+    records("test.csv", 200, labelled=True)
+    for_yes = rng.binomial(250, np.where(rng.random(400) < 0.5, 0.1, 0.9))
+    np.save(folder / "counts.npy", np.stack([250 - for_yes, for_yes], axis=1))
+
+
+def run_python(page: Path, block: Block, names: dict[str, Any]) -> None:
+    """Run a block; a traceback names the page and the line in it."""
+    source = "\n" * (block.line - 1) + "\n".join(block.lines) + "\n"
+    exec(compile(source, str(page), "exec"), names)
+
+
+def run_command(page: Path, command: Command) -> None:
+    """Run a command and compare exit code and output with what the page says."""
+    result = CliRunner().invoke(app, list(command.words), prog_name="secretballot")
+    place = f"{page.name}, line {command.line}"
+    assert result.exit_code == command.code, f"{place}: exit code {result.exit_code}\n{result.output}"
+    if command.shown.strip():
+        found = result.stdout if command.code == 0 else result.output
+        assert doctest.OutputChecker().check_output(command.shown + "\n", found, LOOSELY), f"{place}:\n{found}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_run_as_they_stand(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = [block for block in blocks_of(page.read_text(encoding="utf-8")) if block.run]
+    write_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks:
+        if block.language == "python":
+            run_python(page, block, names)
+        elif block.language == "console":
+            for command in commands_of(block):
+                run_command(page, command)
+
+
+def test_the_pages_that_teach_have_examples() -> None:
+    """The reader of the two pages that teach finds blocks there, so that the test above is no empty promise."""
+    for name, language in (("python.md", "python"), ("command-line.md", "console")):
+        blocks = [block for block in blocks_of((ROOT / "docs" / name).read_text()) if block.run]
+        assert sum(block.language == language for block in blocks) >= 5, name
+
+
+def test_blocks_and_commands_are_found() -> None:
+    text = "a\n<!-- not run: long -->\n```console\n$ secretballot demo\n```\n\n```console\n$ ls\n"
+    text += "$ secretballot a \\\n    b\nx ...\n$ echo $?\n3\n$ secretballot c\n```\n"
+    left_out, block = blocks_of(text)
+    assert (left_out.run, block.run, block.language, block.line) == (False, True, "console", 8)
+    first, second = commands_of(block)
+    assert (first.words, first.shown, first.code, first.line) == (("a", "b"), "x ...", 3, 9)
+    assert (second.words, second.shown, second.code) == (("c",), "", 0)
+
+
+def test_tests_and_files_that_pages_name_are_there() -> None:
+    tests = (ROOT / "tests").rglob("test_*.py")
+    known = {name for path in tests for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)}
+    files = {f"/{path.relative_to(ROOT)}" for top in ("src", "tests", "docs") for path in (ROOT / top).rglob("*.*")}
+    for page in PAGES:
+        for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
+            path, _, name = code.rpartition("::")
+            if name.startswith("test_") and not name.endswith(".py"):
+                assert name in known, f"{page.name} names {name}"
+                assert not path or f"def {name}" in (ROOT / path).read_text(), f"{page.name} names {code}"
+            elif re.fullmatch(r"[\w-]+/[\w/.-]+\.(py|md)", code):
+                assert any(path.endswith(f"/{code}") for path in files), f"{page.name} names {code}"
+
+
+def test_links_lead_to_files() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http:", "https:", "mailto:")):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
