@@ -104,7 +104,9 @@ def _unfit_rows(X: Any) -> NDArray[np.int64]:
         return np.flatnonzero(X.isna().to_numpy().any(axis=1))
     is_sparse: bool = sparse.issparse(X)
     values: NDArray[Any] = X.data if is_sparse else X
-    if values.dtype.kind != "f" or np.isfinite(np.sum(values)):
+    with np.errstate(over="ignore", invalid="ignore"):
+        sound = values.dtype.kind != "f" or bool(np.isfinite(np.sum(values)))
+    if sound:
         return np.empty(0, dtype=np.int64)
     if is_sparse:
         rows = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(X.indptr))

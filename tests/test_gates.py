@@ -1,0 +1,97 @@
+"""Gates: public names, docstring headings, help of every verb, and the walls between the rooms."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import secretballot as sb
+from secretballot import aggregation
+from secretballot.cli import app
+from secretballot.privacy import mechanisms
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(sb.__path__, "secretballot.")
+    if not module.name.endswith("__main__")
+)
+PRIVATE_THINGS = [
+    *(getattr(mechanisms, name) for name in mechanisms.__all__ if hasattr(getattr(mechanisms, name), "event")),
+    aggregation.GaussianAggregator,
+    aggregation.SparseVectorAggregator,
+    sb.release,
+    sb.PATEClassifier,
+    sb.Ledger,
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_names_exist_and_nothing_public_is_left_out(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__, f"{name} says nothing about itself"
+    declared = getattr(module, "__all__", None)
+    if declared is None:
+        return
+    assert len(set(declared)) == len(declared)
+    for public in declared:
+        assert hasattr(module, public), f"{name}.__all__ names {public}"
+
+
+def test_promised_names_are_there() -> None:
+    assert set(sb.__all__) <= set(dir(sb))
+    for name in sb.__all__:
+        assert getattr(sb, name) is not None
+    with pytest.raises(AttributeError):
+        _ = sb.nothing_of_the_kind
+
+
+def test_importing_the_package_is_cheap() -> None:
+    code = "import sys, secretballot; sys.exit('sklearn' in sys.modules or 'opendp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_function_wins_over_any_module_of_its_name() -> None:
+    code = "import secretballot.learners.pate, secretballot as sb; assert callable(sb.release)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("thing", PRIVATE_THINGS, ids=lambda thing: thing.__name__)
+def test_private_things_state_their_privacy(thing: object) -> None:
+    text = inspect.getdoc(thing) or ""
+    if inspect.isclass(thing) and inspect.isabstract(thing):
+        return
+    assert re.search(r"^Privacy$", text, re.MULTILINE), f"{thing} has no Privacy section"
+
+
+@pytest.mark.parametrize("verb", [[], ["learn"], ["label"], ["verify"], ["ledger"], ["ledger", "show"], ["demo"]])
+def test_every_verb_has_help_with_an_example(verb: list[str]) -> None:
+    result = CliRunner().invoke(app, [*verb, "--help"])
+    assert result.exit_code == 0
+    assert len(result.output) > 200
+
+
+def test_no_path_of_a_machine_is_tracked() -> None:
+    hits = subprocess.run(
+        ["git", "grep", "-nE", r"/(home|root|Users)/[a-z]", "--", ".", ":!tests/test_gates.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if hits.returncode == 128:
+        pytest.skip("not a git checkout")
+    assert hits.stdout == ""
+
+
+def test_only_the_noise_room_reads_entropy() -> None:
+    sources = {path: path.read_text() for path in (ROOT / "src").rglob("*.py")}
+    pattern = re.compile(r"os\.urandom|import secrets|from secrets|SystemRandom|getrandom|import opendp|from opendp")
+    readers = {path.name for path, text in sources.items() if pattern.search(text)}
+    assert readers == {"noise.py"}
