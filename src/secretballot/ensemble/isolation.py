@@ -4,6 +4,8 @@ import contextlib
 import io
 import logging
 import random
+import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -25,6 +27,11 @@ def seed_of(*entropy: int) -> int:
     return int(np.random.SeedSequence(list(entropy)).generate_state(1)[0])
 
 
+# Random states, warning filters and the output streams belong to the whole process: two learners in two threads would
+# share them, so they take turns. Workers that are processes do not meet here.
+_ALONE = threading.RLock()
+
+
 @contextlib.contextmanager
 def isolated(seed: int, settings: Mapping[str, Any]) -> Iterator[None]:
     """Silence a learner, give it global random states of its own, and restore them after.
@@ -37,35 +44,50 @@ def isolated(seed: int, settings: Mapping[str, Any]) -> Iterator[None]:
     settings : mapping
         scikit-learn's configuration inside.
     """
-    # The learner's draws go through numpy's global state; ours never do.
+    sink = io.StringIO()
+    with (
+        _ALONE,
+        _own_global_states(seed),
+        _no_logging(),
+        warnings.catch_warnings(),
+        np.errstate(all="ignore"),
+        contextlib.redirect_stdout(sink),
+        contextlib.redirect_stderr(sink),
+        sklearn.config_context(**settings),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def _own_global_states(seed: int) -> Iterator[None]:
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
-    disabled = logging.root.manager.disable
     np.random.seed(seed)  # noqa: NPY002
     random.seed(seed)
-    logging.disable(logging.CRITICAL)
-    sink = io.StringIO()
     try:
-        with (
-            warnings.catch_warnings(),
-            np.errstate(all="ignore"),
-            contextlib.redirect_stdout(sink),
-            contextlib.redirect_stderr(sink),
-            sklearn.config_context(**settings),
-        ):
-            warnings.simplefilter("ignore")
-            yield
+        yield
     finally:
-        logging.disable(disabled)
         np.random.set_state(numpy_state)  # noqa: NPY002
         random.setstate(python_state)
 
 
+@contextlib.contextmanager
+def _no_logging() -> Iterator[None]:
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
 def one_thread() -> Any:
     """Return a context in which BLAS and OpenMP use one thread: small fits lose more than they gain by more."""
-    return _controller().limit(limits=1)
+    return _controller(len(sys.modules)).limit(limits=1)
 
 
 @lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    # Finding the loaded libraries takes 15 ms, as long as several small fits, so it is done once per process.
+def _controller(n_modules: int) -> ThreadpoolController:
+    # Finding the loaded libraries takes 15 ms, as long as several small fits, so it is done again only when more
+    # modules, and libraries with them, have been imported.
     return ThreadpoolController()

@@ -2,7 +2,8 @@
 
 A stacked product sums in another order than a teacher does, so a decision value near zero may come out with the other
 sign. Both orders are within a rounding bound of the true value; where a value lies within that bound, the teacher is
-asked itself, on the same block, and its answer is taken.
+asked itself, on the same block, and its answer is taken. This is no nicety: the order of a stacked sum depends on which
+other teachers are in the stack, and no shard may decide a rounding of another's vote.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,7 +82,11 @@ class LinearStack:
             return []
         groups: dict[tuple[int, ...], dict[int, LinearForm]] = {}
         for number, model in models.items():
-            form = _linear_form(model, X.shape[1], names, is_sparse(X))
+            try:
+                with np.errstate(all="ignore"):
+                    form = _linear_form(model, X.shape[1], names, is_sparse(X))
+            except Exception:
+                form = None  # whatever the teacher's attributes hold, its own predict can say
             if form is not None and min(form.classes) >= 0 and max(form.classes) < n_classes:
                 groups.setdefault(form.classes, {})[number] = form
         return [cls({number: models[number] for number in forms}, list(forms.values())) for forms in groups.values()]

@@ -30,7 +30,9 @@ def as_table(X: Any, name: str = "X") -> Any:
         return X
     if is_sparse(X):
         return X.tocsr()
-    table = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if isinstance(X, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array; fill or drop what is masked.")
+    table = np.asarray(X)
     if table.ndim == 0:
         raise DataError(f"{name} has the type {type(X).__name__}; give a table with one row per record.")
     # The width of a text array is the longest text of all rows, which no single shard may know.
@@ -46,8 +48,7 @@ def take_rows(table: Any, rows: npt.NDArray[np.intp]) -> Any:
     """Return a copy of some rows, in a form that depends on these rows alone."""
     if hasattr(table, "iloc"):
         return table.iloc[rows].reset_index(drop=True)
-    part = table[rows]
-    return _own_form(part) if is_sparse(part) else part
+    return _own_form(table[rows]) if is_sparse(table) else np.asarray(table[rows])
 
 
 def row_block(table: Any, start: int, stop: int) -> Any:

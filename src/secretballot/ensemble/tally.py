@@ -138,14 +138,16 @@ def check_counts(
         sums = counts.sum(axis=1, dtype=np.int64)
         if n_teachers is None and not broken[0]:
             n_teachers = int(sums[0])
+        faults.note("a sum above 2**31 - 1", (sums > _MOST_TEACHERS) & ~broken, first_row)
         rule = "a sum that is not n_teachers" if n_teachers is not None else "no sum to compare with"
         faults.note(rule, (sums != n_teachers) & ~broken, first_row)
         parts.append(counts)
         first_row += len(block)
     faults.refuse_any()
+    joined = _joined(parts, "counts")
     if not n_teachers:
         raise DataError("counts sum to 0 in every row; there must be at least one teacher.")
-    return _joined(parts, "counts"), n_teachers
+    return joined, n_teachers
 
 
 def _note_broken_cells(block: npt.NDArray[Any], faults: _Faults, first_row: int) -> npt.NDArray[np.bool_]:

@@ -73,8 +73,12 @@ def _boosting() -> Any:
 
 def _naive_bayes() -> Any:
     from sklearn.naive_bayes import GaussianNB
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    return GaussianNB(var_smoothing=1e-2)
+    # Smoothing is a share of the largest variance, so columns must have one scale; it keeps rare categories from
+    # having no variance at all.
+    return make_pipeline(StandardScaler(), GaussianNB(var_smoothing=1e-2))
 
 
 def _knn() -> Any:

@@ -18,7 +18,7 @@ from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, seed
 from secretballot.ensemble.linear import LinearStack
 from secretballot.ensemble.rows import all_finite, as_table, block_bounds, n_rows, row_block
 from secretballot.ensemble.teacher_store import TeacherStore
-from secretballot.ensemble.training import Recipe, Shards, return_form, trained
+from secretballot.ensemble.training import Recipe, Shards, check_workers, return_form, trained
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
 
@@ -111,6 +111,7 @@ class TeacherEnsemble:
         check_count("n_teachers", n_teachers)
         check_count("n_classes", n_classes, minimum=2)
         check_count("random_state", random_state, minimum=0)
+        check_workers(n_jobs)
         recipe = Recipe.of(teacher, random_state)
         table = as_table(X)
         labels = _indices(y_index, "y_index", n_rows(table), n_classes)
@@ -119,6 +120,8 @@ class TeacherEnsemble:
         finished = {} if store is None else store.load()
         finished = {number: finished[number] for number in range(n_teachers) if number in finished}
         waiting = [number for number in range(n_teachers) if number not in finished]
+        if progress is not None and finished:
+            progress(len(finished), n_teachers)
         try:
             with one_thread():
                 for number, model in trained(recipe, parts, waiting, n_jobs):
@@ -163,6 +166,7 @@ class TeacherEnsemble:
         DataError
             If `X_public` has no rows.
         """
+        check_workers(n_jobs)
         table = as_table(X_public, "X_public")
         if n_rows(table) == 0:
             raise DataError("X_public has no rows; give at least one public point to vote on.")

@@ -129,27 +129,31 @@ def _open_npy(path: Path) -> _Table:
 
 
 def _open_csv(path: Path, classes: list[Any] | None) -> _Table:
-    import pandas as pd
-
     with path.open(newline="", encoding="utf-8-sig") as file:
         first = next(csv.reader(file))
-    has_header = not _is_data(first, classes)
-    if has_header and not first[0].strip():
+    if not first[0].strip():
         raise DataError(f"the file {str(path)!r} has a first column without a name; write it without the row index.")
-    rows = max(1, _BLOCK_CELLS // len(first))
-    frames = pd.read_csv(
-        path,
-        header=0 if has_header else None,
-        chunksize=rows,
-        low_memory=False,
-        index_col=False,
-        skipinitialspace=True,
-        encoding="utf-8-sig",
+    has_header = not _is_data(first, classes)
+    options: dict[str, Any] = {
+        "header": 0 if has_header else None,
+        "chunksize": max(1, _BLOCK_CELLS // len(first)),
+        "low_memory": False,
+        "index_col": False,
+        "skipinitialspace": True,
+        "encoding": "utf-8-sig",
         # With classes that are words, "NA" may be one of them; with numbers, it is a missing vote.
-        keep_default_na=not _is_text(classes),
-        na_values=[""],
-    )
-    return _Table(len(first), (frame.to_numpy() for frame in frames))
+        "keep_default_na": not _is_text(classes),
+        "na_values": [""],
+    }
+    return _Table(len(first), _csv_blocks(path, options))
+
+
+def _csv_blocks(path: Path, options: dict[str, Any]) -> Iterator[npt.NDArray[Any]]:
+    import pandas as pd
+
+    with pd.read_csv(path, **options) as frames:
+        for frame in frames:
+            yield frame.to_numpy()
 
 
 def _is_data(cells: list[str], classes: list[Any] | None) -> bool:
@@ -176,10 +180,15 @@ def _open_parquet(path: Path) -> _Table:
         import pyarrow.parquet as pq
     except ImportError:
         raise DataError("reading .parquet needs pyarrow; install secretballot[parquet].") from None
-    file = pq.ParquetFile(path)
-    names = file.schema_arrow.names
+    names = pq.read_schema(path).names
     if any(name.startswith("__index_level_") for name in names):
         raise DataError(f"the file {str(path)!r} holds a row index; write it without the row index.")
-    rows = max(1, _BLOCK_CELLS // max(1, len(names)))
-    batches = file.iter_batches(batch_size=rows)
-    return _Table(len(names), (batch.to_pandas().to_numpy() for batch in batches))
+    return _Table(len(names), _parquet_blocks(path, max(1, _BLOCK_CELLS // max(1, len(names)))))
+
+
+def _parquet_blocks(path: Path, rows: int) -> Iterator[npt.NDArray[Any]]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=rows):
+            yield batch.to_pandas().to_numpy()

@@ -1,0 +1,313 @@
+"""One unit touches one shard: the same checker passes the safe rules and fails the unsafe ones."""
+
+import io
+from collections.abc import Callable
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
+from secretballot.ensemble.unit_ids import canonical_id
+from secretballot.exceptions import DataError, ParameterError
+
+KEY = b"a key of 16 byte"
+K = 5
+
+
+class Record(NamedTuple):
+    unit: object
+    label: int
+    value: float
+
+
+Rule = Callable[[list[Record]], np.ndarray]
+
+
+def shards_touched(rule: Rule, before: list[Record], after: list[Record]) -> int:
+    """Number of shards whose records, in their order, differ between two tables."""
+
+    def contents(records: list[Record]) -> list[list[Record]]:
+        shards = rule(records)
+        return [[record for record, shard in zip(records, shards, strict=True) if shard == k] for k in range(K)]
+
+    return sum(one != other for one, other in zip(contents(before), contents(after), strict=True))
+
+
+def without(records: list[Record], unit: object) -> list[Record]:
+    gone = canonical_id(unit)
+    return [record for record in records if canonical_id(record.unit) != gone]
+
+
+def keyed_hash(records):
+    return KeyedHashPartition(K, KEY).assign([record.unit for record in records])
+
+
+def keyed_hash_of_column(records):
+    """The column as pandas types it, which depends on all rows."""
+    return KeyedHashPartition(K, KEY).assign(pd.Series([record.unit for record in records]))
+
+
+def keyed_hash_of_csv(records):
+    text = pd.DataFrame({"id": [str(record.unit) for record in records]}).to_csv(index=False)
+    return KeyedHashPartition(K, KEY).assign(pd.read_csv(io.StringIO(text))["id"])
+
+
+def by_position(records):
+    return PositionPartition(K, len(records)).assign()
+
+
+def seeded_shuffle(records):
+    shards = np.empty(len(records), dtype=int)
+    order = np.random.default_rng(0).permutation(len(records))
+    for number, rows in enumerate(np.array_split(order, K)):
+        shards[rows] = number
+    return shards
+
+
+def sorted_chunks(records):
+    shards = np.empty(len(records), dtype=int)
+    order = sorted(range(len(records)), key=lambda row: records[row].value)
+    for number, rows in enumerate(np.array_split(order, K)):
+        shards[rows] = number
+    return shards
+
+
+def contiguous_chunks(records):
+    return np.arange(len(records)) * K // max(1, len(records))
+
+
+def round_robin(records):
+    return np.arange(len(records)) % K
+
+
+def stratified(records):
+    """Round robin inside every class."""
+    seen = {0: 0, 1: 0}
+    shards = []
+    for record in records:
+        shards.append(seen[record.label] % K)
+        seen[record.label] += 1
+    return np.array(shards)
+
+
+def content_hash(records):
+    return KeyedHashPartition(K, KEY).assign([f"{record.label}/{record.value}" for record in records])
+
+
+whole = st.integers(min_value=-(2**63), max_value=2**63 - 1)
+spellings = st.one_of(
+    whole,
+    st.integers(0, 30),
+    st.integers(0, 30).map(str),
+    st.integers(0, 30).map(float),
+    st.integers(0, 30).map(np.int32),
+    st.text(alphabet="0129.eE+-A x", min_size=1, max_size=6).filter(lambda text: text.strip()),
+)
+
+
+def tables(units):
+    return st.lists(st.builds(Record, units, st.integers(0, 1), st.floats(0, 1)), min_size=1, max_size=30)
+
+
+@pytest.mark.parametrize("rule", [keyed_hash, keyed_hash_of_column, keyed_hash_of_csv])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_adding_or_removing_a_unit_touches_at_most_one_shard(rule, data):
+    before = data.draw(tables(spellings))
+    unit = data.draw(st.sampled_from(before)).unit
+    after = without(before, unit)
+    assume(after)
+    try:
+        touched = shards_touched(rule, before, after)
+    except DataError:
+        assume(False)  # one of the two tables is refused, so nothing of it is released
+    assert touched <= 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_replacing_a_record_by_position_touches_at_most_one_shard(data):
+    before = data.draw(tables(st.integers()).filter(lambda records: len(records) >= K))
+    row = data.draw(st.integers(0, len(before) - 1))
+    after = [*before[:row], Record(-1, 1 - before[row].label, before[row].value + 1), *before[row + 1 :]]
+    assert shards_touched(by_position, before, after) == 1
+
+
+def _sample(n: int = 40) -> list[Record]:
+    rng = np.random.default_rng(3)
+    return [Record(unit, int(rng.integers(0, 2)), float(rng.random())) for unit in range(n)]
+
+
+def _most_touched_by_removal(rule: Rule) -> int:
+    records = _sample()
+    return max(shards_touched(rule, records, without(records, record.unit)) for record in records)
+
+
+def _most_touched_by_replacement(rule: Rule) -> int:
+    records = _sample()
+    changed = [Record(record.unit, 1 - record.label, 1 - record.value) for record in records]
+    return max(
+        shards_touched(rule, records, [*records[:row], changed[row], *records[row + 1 :]])
+        for row in range(len(records))
+    )
+
+
+@pytest.mark.parametrize("rule", [seeded_shuffle, sorted_chunks, contiguous_chunks, round_robin, stratified])
+def test_unsafe_rules_touch_many_shards_when_a_unit_is_removed(rule):
+    assert _most_touched_by_removal(rule) == K
+
+
+@pytest.mark.parametrize(("rule", "touched"), [(sorted_chunks, K), (stratified, K), (content_hash, 2)])
+def test_unsafe_rules_touch_more_than_one_shard_when_a_record_is_replaced(rule, touched):
+    assert _most_touched_by_replacement(rule) == touched
+
+
+def test_the_checker_passes_the_safe_rules_on_the_sample_that_fails_the_others():
+    assert _most_touched_by_removal(keyed_hash) == 1
+    assert _most_touched_by_replacement(by_position) == 1
+    assert _most_touched_by_replacement(keyed_hash) == 1
+
+
+def test_all_records_of_a_unit_share_a_shard_whatever_else_is_there():
+    ids = np.arange(1000).repeat(3)
+    shards = KeyedHashPartition(50, KEY).assign(ids)
+    assert (shards.reshape(-1, 3) == shards[::3, None]).all()
+    np.testing.assert_array_equal(KeyedHashPartition(50, KEY).assign(ids[::-1]), shards[::-1])
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        7, 7.0, "7", " 7 ", "007", "+7", "7.0", "7.", "70e-1", b"7", np.int8(7), np.uint64(7), np.float32(7),
+        np.float16(7), np.longdouble(7), np.str_("7"), Decimal(7), Decimal("7.00"),
+    ],
+)  # fmt: skip
+def test_a_whole_number_is_one_id_however_it_is_written(spelling):
+    assert canonical_id(spelling) == canonical_id(7) == b"i7"
+
+
+def test_text_is_stripped_and_normalised():
+    assert canonical_id(" Zo\u00e9 ") == canonical_id("Zoe\u0301")
+    assert canonical_id("12e4567") == b"s12e4567"
+    assert canonical_id("1.5") == b"s1.5"
+
+
+def test_large_whole_numbers_stay_apart():
+    assert len({canonical_id(2**62 + step) for step in range(5)}) == 5
+    assert canonical_id(2**62 + 1) == canonical_id(str(2**62 + 1))
+
+
+@pytest.mark.parametrize(
+    "missing", [None, float("nan"), np.float32("nan"), "", "  ", "nan", "<NA>", pd.NA, pd.NaT, Decimal("nan")]
+)
+def test_missing_ids_are_told_by_row_number_only(missing):
+    with pytest.raises(DataError, match=r"missing in 1 rows \(rows 1, counted from 0\)") as caught:
+        KeyedHashPartition(K, KEY).assign(["secret", missing, "secret"])
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [True, np.True_, 1.5, float("inf"), 2.0**53, np.float32(2**24), Decimal("1.5"), [1], {"a": 1}, pd.Timestamp(0)],
+)
+def test_unfit_ids_are_told_by_row_number_only(unfit):
+    with pytest.raises(DataError, match=r"1 rows \(rows 2, counted from 0\) are neither") as caught:
+        KeyedHashPartition(K, KEY).assign(["secret", 3, unfit])
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([[1, 2]]),
+        np.array(["2020-01-01"], dtype="datetime64[D]"),
+        np.array([True]),
+        pd.Series(pd.to_datetime(["2020-01-01"])),
+        "abc",
+        5,
+        np.array(1),
+        [[1], [2]],
+    ],
+)
+def test_what_is_no_column_of_ids_is_refused(column):
+    with pytest.raises(DataError):
+        KeyedHashPartition(K, KEY).assign(column)
+
+
+def test_masked_ids_are_missing():
+    with pytest.raises(DataError, match="missing in 1 rows"):
+        KeyedHashPartition(K, KEY).assign(np.ma.array([1, 2], mask=[False, True]))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([1, 2, 3], dtype="Int64"),
+        pd.Series(["1", "2", "3"], dtype="string"),
+        pd.Series([1.0, 2.0, 3.0]),
+        pd.Series(["1", "2", "3"], dtype="category"),
+        np.array([1, 2, 3], dtype=np.uint8),
+        np.array(["1", "2", "3"]),
+        (1, 2, 3),
+        iter([1, 2, 3]),
+    ],
+)
+def test_column_types_do_not_move_a_unit(column):
+    np.testing.assert_array_equal(
+        KeyedHashPartition(250, KEY).assign(column), KeyedHashPartition(250, KEY).assign([1, 2, 3])
+    )
+
+
+def test_csv_and_parquet_agree(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"id": np.arange(100)})
+    frame.to_csv(tmp_path / "ids.csv", index=False)
+    frame.to_parquet(tmp_path / "ids.parquet")
+    partition = KeyedHashPartition(250, KEY)
+    np.testing.assert_array_equal(
+        partition.assign(pd.read_csv(tmp_path / "ids.csv")["id"]),
+        partition.assign(pd.read_parquet(tmp_path / "ids.parquet")["id"]),
+    )
+
+
+def test_shards_are_even_on_average_and_move_with_the_key():
+    ids = np.arange(100_000)
+    shards = KeyedHashPartition(100, KEY).assign(ids)
+    sizes = np.bincount(shards, minlength=100)
+    # 100 cells of mean 1000: chi-square with 99 degrees of freedom, mean 99, standard deviation 14.
+    assert np.sum((sizes - 1000) ** 2 / 1000) < 99 + 5 * 14
+    assert np.mean(shards == KeyedHashPartition(100, KEY[::-1]).assign(ids)) < 0.02
+
+
+def test_empty_table_has_no_shards():
+    assert KeyedHashPartition(K, KEY).assign([]).shape == (0,)
+
+
+@pytest.mark.parametrize("key", [b"", b"short", b"x" * 65, "a key of 16 byte", None])
+def test_unfit_key_is_refused_without_being_shown(key):
+    with pytest.raises(ParameterError, match="16 to 64 bytes") as caught:
+        KeyedHashPartition(K, key)
+    assert "short" not in str(caught.value)
+
+
+def test_key_is_not_shown():
+    assert "key of" not in repr(KeyedHashPartition(K, KEY))
+
+
+@pytest.mark.parametrize("n_teachers", [0, -1, 2.5, True, None])
+def test_number_of_teachers_must_be_whole_and_positive(n_teachers):
+    with pytest.raises(ParameterError, match="n_teachers"):
+        KeyedHashPartition(n_teachers, KEY)
+    with pytest.raises(ParameterError, match="n_teachers"):
+        PositionPartition(n_teachers, 10)
+
+
+def test_position_rule_is_even_and_needs_a_record_per_teacher():
+    assert np.bincount(PositionPartition(4, 10).assign()).tolist() == [3, 3, 2, 2]
+    with pytest.raises(ParameterError, match="fewer teachers"):
+        PositionPartition(11, 10)
