@@ -6,6 +6,7 @@ __all__ = ["draw_data_flow"]
 
 _WIDTH, _HEIGHT = 1000, 304
 _INK, _SOFT, _WASH, _LINE = "#1b1f24", "#515963", "#f5f7f9", "#8a8f98"
+_FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 _BLUE, _ORANGE = "#0072b2", "#d55e00"
 _ROWS = (118, 166, 214)
 _SHARES = ((0.9, 0.2), (0.75, 0.35), (0.3, 0.8))
@@ -40,8 +41,7 @@ def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
 def _lines(x: float, y: float, width: float, count: int) -> str:
     """Draw rows of a table."""
     return "".join(
-        f'<line x1="{x:g}" y1="{y + 12 * i:g}" x2="{x + width:g}" y2="{y + 12 * i:g}" stroke="{_LINE}" stroke-width="3"/>'
-        for i in range(count)
+        f'<path d="M{x:g} {y + 12 * i:g} h{width:g}" stroke="{_LINE}" stroke-width="3"/>' for i in range(count)
     )
 
 
@@ -106,9 +106,8 @@ def _public_side() -> list[str]:
 def draw_data_flow() -> str:
     """Return the drawing as one SVG document without anything from outside."""
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 26 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
-        'role="img" aria-labelledby="title" font-family="system-ui, -apple-system, \'Segoe UI\', Roboto, '
-        'Helvetica, Arial, sans-serif">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 26 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
+        f'height="{_HEIGHT}" role="img" aria-labelledby="title" font-family="{_FONTS}">'
     )
     tip = (
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'

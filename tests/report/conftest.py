@@ -1,0 +1,94 @@
+"""Releases to report on, priced for real and small enough to be quick."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secretballot.privacy.accounting import Event, GaussianEvent, PrivacyBudget, SparseVectorEvent, price
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import build_certificate, describe_released
+
+EXACT = {"exact": True, "description": "discrete Gaussian, operating system entropy"}
+DECLARED = {"unit": "user", "unit_column": "patient_id", "neighbours": "add-remove"}
+
+
+def certified(
+    classes: Sequence[Any],
+    labels: np.ndarray,
+    *,
+    events: Sequence[Event],
+    mechanism: dict[str, Any],
+    counts: np.ndarray | None = None,
+    sigma: float | None = None,
+    kind: str = "basic",
+    **changes: Any,
+) -> ReleasedLabels:
+    """Return a release of these labels, bought at (1, 1e-5) of (4, 4e-5)."""
+    budget, queries = PrivacyBudget(1.0, 1e-5), 3 * np.arange(len(labels))
+    given = {
+        "budget": budget,
+        "events": events,
+        "price": price(events, epsilon=budget.epsilon),
+        "mechanism": mechanism,
+        "composition": {
+            "kind": kind,
+            "dataset": "registry-2026",
+            "budget": {"epsilon": 4.0, "delta": 4e-5},
+            "spent_after": {"epsilon": 1.5, "delta": 2e-5},
+            "durable": True,
+            "reservation": 7,
+        },
+        "noise": EXACT,
+        "released": describe_released(queries, labels, classes, 250, counts),
+        "declaration": DECLARED,
+        "purpose": "triage",
+    }
+    return ReleasedLabels(queries, labels, classes, 250, sigma, counts, build_certificate(**(given | changes)))
+
+
+def binary(classes: Sequence[Any] = ("no", "yes"), n: int = 60, **changes: Any) -> ReleasedLabels:
+    """Return released binary counts."""
+    rng = np.random.default_rng(5)
+    counts = np.clip(rng.normal(130, 90, n), -100, 350).astype(int)
+    mechanism = {"name": "gaussian", "sigma": 32.0, "n_queries": n, "n_classes": 2, "release": "counts"}
+    labels = (2 * counts >= 250).astype(int)
+    given = {"events": [GaussianEvent(32.0, n)], "mechanism": mechanism} | changes
+    return certified(classes, labels, counts=counts, sigma=32.0, **given)
+
+
+def multi(classes: Sequence[Any] = (0, 1, 2), n: int = 40, **changes: Any) -> ReleasedLabels:
+    """Return released counts of several classes."""
+    counts = np.random.default_rng(6).integers(-50, 250, (n, len(classes)))
+    mechanism = {"name": "gaussian", "sigma": 60.0, "n_classes": len(classes)}
+    given = {"events": [GaussianEvent(60.0, 2 * n)], "mechanism": mechanism} | changes
+    return certified(classes, counts.argmax(axis=1), counts=counts, sigma=60.0, **given)
+
+
+def withheld(classes: Sequence[Any] = ("a", "b", "c"), n: int = 50, **changes: Any) -> ReleasedLabels:
+    """Return labels from a sparse vector, some of them withheld."""
+    labels = np.random.default_rng(7).integers(-1, len(classes), n)
+    scales = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_unstable": 4, "refresh": True}
+    given = {"events": [SparseVectorEvent(**scales)], "mechanism": {"name": "sparse-vector", **scales}} | changes
+    return certified(classes, labels, **given)
+
+
+@pytest.fixture(params=[binary, multi, withheld], ids=lambda make: make.__name__)
+def released(request: pytest.FixtureRequest) -> ReleasedLabels:
+    return request.param()
+
+
+@pytest.fixture
+def make_binary() -> Callable[..., ReleasedLabels]:
+    return binary
+
+
+@pytest.fixture
+def make_multi() -> Callable[..., ReleasedLabels]:
+    return multi
+
+
+@pytest.fixture
+def make_withheld() -> Callable[..., ReleasedLabels]:
+    return withheld

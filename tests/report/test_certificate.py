@@ -1,0 +1,90 @@
+"""What a certificate says, and that it can be written one way only."""
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from secretballot.exceptions import CertificateError, ParameterError
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import (
+    ASSUMPTIONS,
+    NOT_PROTECTED,
+    UNSEEN_TEACHERS,
+    canonical_json,
+    certificate_digest,
+)
+
+Make = Callable[..., ReleasedLabels]
+
+
+def test_a_certificate_says_what_was_declared_and_paid(make_binary: Make) -> None:
+    certificate = make_binary().certificate
+    assert (certificate["format"], certificate["version"]) == ("secretballot/certificate", 1)
+    assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient_id")
+    assert (certificate["epsilon"], certificate["delta"]) == (1.0, 1e-5)
+    assert certificate["events"] == [{"event": "gaussian", "version": 1, "sigma": 32.0, "shifts": 60}]
+    assert 0 < certificate["price"]["delta_recomputed"] <= 1e-5
+    assert certificate["released"]["classes"] == ["no", "yes"]
+    assert certificate["digest"] == certificate_digest(certificate)
+
+
+def test_the_digest_survives_a_way_through_a_file(released: ReleasedLabels) -> None:
+    certificate = json.loads(json.dumps(released.certificate, indent=3))
+    assert certificate_digest(certificate) == certificate["digest"]
+
+
+def test_canonical_text_ignores_the_order_of_fields_and_nothing_else() -> None:
+    assert canonical_json({"b": 1, "a": [0.1, "é"]}) == canonical_json({"a": [0.1, "é"], "b": 1})
+    assert canonical_json({"b": 1, "a": [0.1, "é"]}) == '{"a":[0.1,"\\u00e9"],"b":1}'
+    assert canonical_json({"a": 1}) != canonical_json({"a": 1.0})
+
+
+def test_without_a_declaration_nobody_vouches_for_the_teachers(make_binary: Make) -> None:
+    certificate = make_binary(declaration=None).certificate
+    assert (certificate["unit"], certificate["neighbours"]) == ("record", "add-remove")
+    assert UNSEEN_TEACHERS in certificate["assumptions"]
+
+
+def test_declared_sentences_stand_after_the_standing_ones(make_binary: Make) -> None:
+    declaration = {"assumptions": ["Ids are stable."], "not_protected": ["The weather."]}
+    certificate = make_binary(declaration=declaration).certificate
+    assert certificate["assumptions"] == [*ASSUMPTIONS, "Ids are stable."]
+    assert certificate["not_protected"] == [*NOT_PROTECTED, "The weather."]
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        {"unit": "family"},
+        {"neighbours": "swap"},
+        {"unit_column": 3},
+        {"assumptions": "one sentence"},
+        {"not_protected": [1]},
+        {"unti": "record"},
+    ],
+)
+def test_a_declaration_with_unknown_words_is_refused(make_binary: Make, declaration: dict[str, object]) -> None:
+    with pytest.raises(ParameterError):
+        make_binary(declaration=declaration)
+
+
+def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None:
+    with pytest.raises(CertificateError, match="more than the promised"):
+        make_binary(events=[GaussianEvent(5.0, 60)])
+    with pytest.raises(CertificateError, match="more than the promised"):
+        make_binary(budget=PrivacyBudget(0.1, 1e-5))
+
+
+def test_numpy_values_become_plain_ones(make_binary: Make) -> None:
+    mechanism = {"name": "gaussian", "sigma": np.float64(32), "shape": (np.int64(1), np.bool_(True))}
+    certificate = make_binary(mechanism=mechanism).certificate
+    assert certificate["mechanism"] == {"name": "gaussian", "sigma": 32.0, "shape": [1, True]}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
+def test_values_that_json_lacks_are_refused(make_binary: Make, value: object) -> None:
+    with pytest.raises(CertificateError):
+        make_binary(mechanism={"name": "gaussian", "sigma": value})
