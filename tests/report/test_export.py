@@ -1,0 +1,139 @@
+"""Students go out and come back alike, and no file makes a reader run what it does not trust."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from secretballot.exceptions import DataError
+from secretballot.report import export
+from secretballot.report.export import MissingExtraError, dump_onnx, dump_student, load_student
+
+STUDENTS = [
+    LogisticRegression(),
+    RidgeClassifier(),
+    GaussianNB(),
+    make_pipeline(StandardScaler(), LogisticRegression()),
+    DecisionTreeClassifier(max_depth=4),
+    RandomForestClassifier(4, max_depth=4),
+    GradientBoostingClassifier(n_estimators=4),
+    AdaBoostClassifier(n_estimators=4),
+    KNeighborsClassifier(),
+    HistGradientBoostingClassifier(max_iter=4),
+]
+CONVERTS = STUDENTS[:-1]
+
+
+class OwnStudent(ClassifierMixin, BaseEstimator):
+    """A student that nobody else knows."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "OwnStudent":
+        self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.fixture(params=["text", "numbers"])
+def data(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(1).normal(size=(150, 4))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    return X, np.array(["no", "yes"])[y] if request.param == "text" else y
+
+
+@pytest.mark.parametrize("student", STUDENTS, ids=lambda student: type(student).__name__)
+def test_students_come_back_alike(tmp_path: Path, data: tuple[np.ndarray, np.ndarray], student: Any) -> None:
+    X, y = data
+    student.fit(X, y)
+    assert dump_student(student, tmp_path / "student.skops") == ()
+    loaded = load_student(tmp_path / "student.skops")
+    assert type(loaded) is type(student)
+    assert np.array_equal(loaded.predict(X), student.predict(X))
+    if hasattr(student, "predict_proba"):
+        assert np.array_equal(loaded.predict_proba(X), student.predict_proba(X))
+
+
+def test_our_own_student_needs_no_list(tmp_path: Path) -> None:
+    from secretballot.released import ReleasedLabels
+    from secretballot.students import NoisyCountsClassifier, fit_student
+
+    X = np.random.default_rng(2).normal(size=(90, 3))
+    counts = np.round(25 + 15 * np.tanh(2 * X[:, 0])).astype(int)
+    released = ReleasedLabels(np.arange(90), (2 * counts >= 50).astype(int), ("no", "yes"), 50, 4.0, counts)
+    student = fit_student(NoisyCountsClassifier(), X, released)
+    assert dump_student(student, tmp_path / "student.skops") == ()
+    loaded = load_student(tmp_path / "student.skops")
+    assert np.array_equal(loaded.predict_proba(X), student.predict_proba(X))
+
+
+def test_a_stranger_is_refused_by_name_and_loads_once_trusted(
+    tmp_path: Path, data: tuple[np.ndarray, np.ndarray]
+) -> None:
+    path = tmp_path / "student.skops"
+    needs = dump_student(OwnStudent().fit(*data), path)
+    assert needs == (f"{__name__}.OwnStudent",)
+    with pytest.raises(DataError, match=r"not trusted: .*OwnStudent.*trusted=\["):
+        load_student(path)
+    assert np.array_equal(load_student(path, trusted=needs).classes_, np.unique(data[1]))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"x" * 1000, pickle.dumps(3)])
+def test_other_files_are_no_students(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "student.skops"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="not a readable skops file"):
+        load_student(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none\.skops cannot be read"):
+        load_student(tmp_path / "none.skops")
+
+
+def test_what_skops_cannot_write_is_said(tmp_path: Path) -> None:
+    student = LogisticRegression()
+    student.secret_ = (n for n in range(3))
+    with pytest.raises(DataError, match="cannot be written by skops"):
+        dump_student(student, tmp_path / "student.skops")
+
+
+@pytest.mark.parametrize("student", CONVERTS, ids=lambda student: type(student).__name__)
+def test_onnx_predicts_as_the_student(tmp_path: Path, data: tuple[np.ndarray, np.ndarray], student: Any) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = data
+    path = tmp_path / "student.onnx"
+    dump_onnx(student.fit(X.astype(np.float32), y), path, X)
+    session = runtime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    labels = session.run(None, {session.get_inputs()[0].name: X.astype(np.float32)})[0]
+    assert np.array_equal(labels, student.predict(X.astype(np.float32)))
+
+
+def test_what_does_not_convert_says_so(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
+    pytest.importorskip("skl2onnx")
+    path = tmp_path / "student.onnx"
+    with pytest.raises(DataError, match="OwnStudent does not convert"):
+        dump_onnx(OwnStudent().fit(*data), path, data[0])
+    with pytest.raises(DataError, match="one numeric array"):
+        dump_onnx(LogisticRegression().fit(*data), path, data[0].astype(str))
+    assert not path.exists()
+
+
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    with pytest.raises(MissingExtraError, match=r"pip install 'secretballot\[export\]'"):
+        export.require_extra("no_such_package_here.io", "export")

@@ -1,0 +1,199 @@
+"""The page: whole in itself, escaped, right in its numbers, with pictures that say what they show."""
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import PureEvent, SparseVectorEvent
+from secretballot.released import ReleasedLabels
+from secretballot.report.flow import draw_data_flow
+from secretballot.report.page import render_page, student_confidence
+from secretballot.report.wording import number_text, one_in, power_bound, shown
+
+Make = Callable[..., ReleasedLabels]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "a&b;&lt;",
+    "$x^2$ \\frac",
+    "\u202eback\x00",
+    "",
+]
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Reads a page strictly: tags close in order, and everything seen is kept."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.said = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+
+@pytest.fixture(name="X_public")
+def public_points() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(180, 3))
+
+
+def test_the_page_is_well_formed_and_loads_nothing(released: ReleasedLabels, X_public: np.ndarray) -> None:
+    answered = released.answered
+    student = LogisticRegression().fit(X_public[released.queries[answered]], released.label_values)
+    text = render_page(released, student=student, X_public=X_public)
+    page = Page(text)
+    assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & {tag for tag, _ in page.tags}
+    for _, attributes in page.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("href", "src", "xlink:href", "action", "data", "srcset"):
+                assert value is not None
+                assert value.startswith("#")
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
+
+
+def test_ids_are_told_apart_and_references_lead_somewhere(make_binary: Make, X_public: np.ndarray) -> None:
+    released = make_binary()
+    student = LogisticRegression().fit(X_public[released.queries], released.label_values)
+    text = render_page(released, student=student, X_public=X_public)
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', text)
+    assert used
+    assert {one or two for one, two in used} <= set(ids)
+
+
+def test_the_page_says_what_matters(make_binary: Make) -> None:
+    page = Page(render_page(make_binary()))
+    said = " ".join(page.said.split())
+    for words in (
+        "ε = 1 and δ = 1e-5", "one in 100,000", "73.1 % sure", "2.72", "registry-2026", "patient_id",
+        "adding or removing one person", "60 of 60", "sigma 32, shifts 60", "secretballot verify", "not a signature",
+        "What was not protected", "The vault", "What was assumed", "one standard deviation of the noise, 32 votes",
+        "earlier releases 0.5", "this release 1", "left 2.5", "No student was trained",
+    ):  # fmt: skip
+        assert words in said, words
+
+
+def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withheld: Make) -> None:
+    hostile = HOSTILE[0]
+    composition = {
+        "kind": "basic", "dataset": hostile, "budget": {"epsilon": 4.0, "delta": 4e-5},
+        "spent_after": {"epsilon": 1.0, "delta": 1e-5}, "durable": False, "reservation": 0,
+    }  # fmt: skip
+    declaration = {"unit": "user", "unit_column": HOSTILE[1], "assumptions": [HOSTILE[0]]}
+    changes = {"composition": composition, "declaration": declaration, "purpose": HOSTILE[1]}
+    for released in (
+        make_binary(classes=HOSTILE[:2], **changes), make_multi(classes=HOSTILE, **changes),
+        make_withheld(classes=HOSTILE, **changes),
+    ):  # fmt: skip
+        text = render_page(released)
+        page = Page(text)
+        assert not {"script", "img"} & {tag for tag, _ in page.tags}
+        assert "<script>alert(1)</script>" in page.said
+        assert "\x00" not in text
+        assert "\u202e" not in text
+        text.encode("utf-8")
+
+
+def test_the_account_under_a_renyi_filter_is_not_split(make_binary: Make) -> None:
+    assert "all releases so far, this one included, 1.5" in render_page(make_binary(kind="renyi"))
+
+
+def test_several_events_are_priced_one_by_one(make_withheld: Make) -> None:
+    vector = SparseVectorEvent(30.0, 60.0, 1200, 4, True)
+    said = Page(render_page(make_withheld(events=[vector, PureEvent(0.05, 2)]))).said
+    assert "each with its cost if it were alone" in said
+    assert "epsilon 0.05, count 2" in " ".join(said.split())
+
+
+def test_many_classes_and_no_answers_are_drawn(make_withheld: Make) -> None:
+    text = render_page(make_withheld(classes=[f"class {n} with a very long name" for n in range(40)]))
+    assert "28 other classes" in text
+    assert "no answer" in text
+
+
+def test_one_query_and_extreme_counts_are_drawn(make_binary: Make) -> None:
+    for n in (1, 2):
+        Page(render_page(make_binary(n=n)))
+
+
+def test_only_released_labels_become_a_page(make_binary: Make) -> None:
+    with pytest.raises(ParameterError, match="ReleasedLabels only"):
+        render_page(make_binary().to_json())  # type: ignore[arg-type]
+
+
+def test_confidence_is_taken_from_arrays_and_frames(X_public: np.ndarray) -> None:
+    student = LogisticRegression().fit(X_public, X_public[:, 0] > 0)
+    many = np.tile(X_public, (200, 1))
+    assert len(student_confidence(student, many)) <= 10_000
+    frame = pd.DataFrame(X_public, columns=list("abc"))
+    named = LogisticRegression().fit(frame, X_public[:, 0] > 0)
+    assert np.all((student_confidence(named, frame) >= 0.5) & (student_confidence(named, frame) <= 1))
+
+
+def test_students_without_probabilities_have_no_picture(make_binary: Make, X_public: np.ndarray) -> None:
+    released = make_binary()
+    student = RidgeClassifier().fit(X_public[released.queries], released.label_values)
+    assert "without probabilities" in render_page(released, student=student, X_public=X_public)
+
+    class Broken:
+        def predict_proba(self, X: Any) -> Any:
+            raise RuntimeError("secret")
+
+    with pytest.raises(DataError, match="gave no probabilities"):
+        student_confidence(Broken(), X_public)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 1e-5), (3.0, 0.01), (50.0, 1e-9), (2000.0, 0.0)])
+def test_the_limit_on_tests_is_the_tighter_of_two(epsilon: float, delta: float) -> None:
+    alarms = np.linspace(0, 1, 101)
+    limits = np.array([power_bound(epsilon, delta, alarm) for alarm in alarms])
+    assert np.all((limits >= alarms - 1e-12) & (limits <= 1))
+    assert np.all(np.diff(limits) >= -1e-12)
+    assert limits[0] == pytest.approx(delta)
+
+
+def test_randomised_response_meets_the_limit() -> None:
+    epsilon = 1.3
+    lie = 1 / (1 + np.exp(epsilon))
+    assert power_bound(epsilon, 0.0, lie) == pytest.approx(1 - lie)
+
+
+def test_numbers_read_well() -> None:
+    assert [number_text(x) for x in (0, 1.0, 12345, 1e-5, 0.30000000000000004, 1e20)] == [
+        "0", "1", "12,345", "1e-5", "0.3", "1e+20"
+    ]  # fmt: skip
+    assert (one_in(1e-6), one_in(0.0)) == ("one in 1,000,000", "never")
+    assert shown("a\nb\u202e") == "a\\nb\\u202e"
+
+
+def test_the_picture_in_the_documents_is_the_one_that_is_drawn() -> None:
+    path = Path(__file__).parents[2] / "docs" / "picture.svg"
+    assert path.read_text(encoding="utf-8") == draw_data_flow()
+    Page(draw_data_flow())
