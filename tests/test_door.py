@@ -96,6 +96,10 @@ def test_the_same_request_gets_the_stored_answer_for_nothing(
     first = sb.release(counts, aggregator, ledger, request="monday")
     again = sb.release(counts, aggregator, ledger, request="monday")
     assert first == again
+    with pytest.raises(sb.ParameterError, match="answered before"):
+        sb.release(counts, aggregator, ledger, request="monday", queries=[3, 4])
+    with pytest.raises(sb.ParameterError, match="answered before"):
+        sb.release(counts, sb.GaussianAggregator(50.0, 26, delta=1e-6), ledger, request="monday")
     assert len(ledger.history()) == 1
 
 

@@ -85,15 +85,15 @@ def release(
     Price : `aggregator.events`, priced by `privacy.accounting` at `aggregator.budget`.
     Rounding : upward.
     """
-    key = uuid.uuid4().hex if request is None else request
-    answered = ledger.released(key)
-    if answered is not None:
-        return ReleasedLabels.from_json(json.loads(answered))
-
     rows = _rows(counts, aggregator, queries)
     named = rows if public_rows is None else _distinct("public_rows", np.asarray(public_rows))
     if len(named) != len(rows):
         raise DataError(f"public_rows names {len(named)} rows for {len(rows)} queries; name one row for each query.")
+    key = uuid.uuid4().hex if request is None else request
+    answered = ledger.released(key)
+    if answered is not None:
+        return _same_question(ReleasedLabels.from_json(json.loads(answered)), aggregator, named, key)
+
     check_declaration(declaration)
     events = _checked_events(counts, aggregator)
     paid = _priced(events, aggregator)
@@ -110,6 +110,17 @@ def release(
             ledger.forfeit(reservation, "The release ended before it was committed.")
         raise
     return released
+
+
+def _same_question(stored: ReleasedLabels, aggregator: Aggregator, named: IntArray, request: str) -> ReleasedLabels:
+    """Return the stored answer if it answers this very question."""
+    same = stored.certificate["mechanism"] == json.loads(json.dumps(aggregator.describe()))
+    if not (same and np.array_equal(stored.queries, named)):
+        raise ParameterError(
+            f"The request {request!r} was answered before, with other queries or another aggregator; "
+            "ask the same again, or use a new request."
+        )
+    return stored
 
 
 def _noise_source() -> NoiseSource:

@@ -10,6 +10,7 @@ plain price does not.
   The choice for many releases.
 """
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -87,6 +88,7 @@ class BasicFilter(Filter):
         )
 
 
+@functools.lru_cache(maxsize=4096)
 def _decimal(value: float) -> Fraction:
     # a promise is written in decimals: 0.1 means one tenth, not the float nearest to it
     return Fraction(repr(value))
