@@ -187,7 +187,7 @@ def test_the_earlier_release_comes_back_when_the_last_move_fails(
     move = Path.rename
 
     def rename(path: Path, to: Path) -> Path:
-        if path.suffix == ".part":
+        if path.name == "new":
             raise OSError(errno.EIO, "Input/output error")
         return move(path, to)
 

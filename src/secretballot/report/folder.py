@@ -2,8 +2,7 @@
 
 import json
 import os
-import secrets
-import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,19 +86,16 @@ def write_release(
     _check_bound(released)
     target = Path(os.path.abspath(folder))
     _check_place(target, overwrite)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.mkdir()
-        written = _Writer(part)
-        _write_all(written, released, student, X_public, schema)
-        _move(part, target)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as workshop:
+            written = _Writer(Path(workshop) / "new")
+            _write_all(written, released, student, X_public, schema)
+            _move(written.folder, target, Path(workshop) / "old")
     except OSError as error:
         raise DataError(
             f"The release cannot be written to {str(target)!r}: {error.strerror or error}; nothing was left there."
         ) from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return ReleaseFolder(target, written.files, written.left_out)
 
 
@@ -122,25 +118,24 @@ def _check_place(target: Path, overwrite: bool) -> None:
         raise DataError(f"{str(target)!r} holds something else than a release; name another folder.")
 
 
-def _move(part: Path, target: Path) -> None:
+def _move(new: Path, target: Path, old: Path) -> None:
     """Put the finished folder in its place; an earlier release steps aside first, and comes back on failure."""
     if not target.exists():
-        part.rename(target)
+        new.rename(target)
         return
-    old = part.with_suffix(".old")
     target.rename(old)
     try:
-        part.rename(target)
+        new.rename(target)
     except OSError:
         old.rename(target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 class _Writer:
-    """Writes files into one folder and keeps the list of them."""
+    """Makes a folder, writes files into it and keeps the list of them."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir()
         self.folder = folder
         self.files: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
