@@ -61,8 +61,7 @@ def _wrapped(text: str, indent: str = "") -> str:
 def _loading(untrusted: Sequence[str], has_schema: bool) -> str:
     extra = f", trusted={list(untrusted)!r}" if untrusted else ""
     lines = [
-        "Load the student (a skops file runs no code of its own; types that are not trusted are refused)",
-        "  pip install 'secretballot[export]'",
+        "Load the student (types that are not trusted are refused; needs secretballot with its extra `export`)",
         "  from secretballot.report.export import load_student",
         f"  student = load_student('student.skops'{extra})",
     ]

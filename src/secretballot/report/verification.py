@@ -22,6 +22,7 @@ from secretballot.privacy.accounting import (
 from secretballot.report.certificate import certificate_digest
 from secretballot.report.certificate_fields import check_fields, check_format, read_certificate
 from secretballot.report.labels_file import summarise_labels_file
+from secretballot.report.wording import count_text
 
 __all__ = ["Check", "Verification", "verify_certificate"]
 
@@ -154,7 +155,7 @@ def _check_digest(document: Mapping[str, Any]) -> str:
 
 
 def _check_events(document: Mapping[str, Any]) -> str:
-    return f"{len(_events(document))} event(s), all of a known kind."
+    return f"{count_text(len(_events(document)), 'event')}, of known kinds."
 
 
 def _check_price(document: Mapping[str, Any]) -> str:
