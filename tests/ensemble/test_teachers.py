@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info
 
-from secretballot.ensemble import KeyedHashPartition, PositionPartition, TeacherEnsemble, rehearse_teacher, training
+from secretballot.ensemble import KeyedHashPartition, PositionPartition, TeacherEnsemble, training
 from secretballot.exceptions import DataError, ParameterError
 
 K, C = 7, 3
@@ -441,14 +441,3 @@ def test_empty_public_points_are_refused():
         fitted(BlackBox(), *sample()).vote_counts(np.zeros((0, 4)))
     with pytest.raises(ParameterError, match="block_rows"):
         fitted(BlackBox(), *sample()).vote_counts(X_PUBLIC, block_rows=0)
-
-
-def test_rehearsal_on_public_points_tells_a_wrong_setting():
-    rehearse_teacher(LogisticRegression(), X_PUBLIC, C)
-    with pytest.raises(ParameterError, match=r"LogisticRegression fails on public points \(InvalidParameterError"):
-        rehearse_teacher(LogisticRegression(C=-1), X_PUBLIC, C)
-    with pytest.raises(ParameterError, match="fails on public points"):
-        rehearse_teacher(Fails("predict", "nan"), X_PUBLIC, C)
-    with pytest.raises(ParameterError, match="fit, predict and get_params"):
-        rehearse_teacher(StandardScaler(), X_PUBLIC, C)
-    rehearse_teacher(LogisticRegression(), X_PUBLIC[:1], C)

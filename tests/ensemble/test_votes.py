@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from secretballot import vault
 from secretballot.ensemble import VoteCounts, tally
 from secretballot.exceptions import DataError, ParameterError
 
@@ -243,11 +244,11 @@ def test_write_refuses_an_open_folder(counts, tmp_path):
 
 
 def test_write_leaves_nothing_half_done(counts, tmp_path, monkeypatch):
-    def full(*args, **kwargs):
+    def full(*args):
         raise OSError(28, "No space left on device")
 
     tmp_path.chmod(0o700)
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(vault.os, "fsync", full)
     with pytest.raises(DataError, match="No space left on device"):
         counts.write(tmp_path / "counts.npy")
     assert not list(tmp_path.iterdir())

@@ -3,7 +3,6 @@
 from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
 from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import Progress, TeacherEnsemble
-from secretballot.ensemble.training import rehearse_teacher
 from secretballot.ensemble.votes import VoteCounts
 
 __all__ = [
@@ -12,6 +11,5 @@ __all__ = [
     "Progress",
     "TeacherEnsemble",
     "VoteCounts",
-    "rehearse_teacher",
     "teacher_by_name",
 ]

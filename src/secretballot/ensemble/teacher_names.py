@@ -1,4 +1,7 @@
-"""Learners by name, with settings that suit shards of some hundred records."""
+"""Learners by name, with settings that suit shards of some hundred records whose columns have one scale.
+
+The settings were chosen on training rows of UCI Adult alone: 164 shards of 146 rows, voting on other training rows.
+"""
 
 import importlib
 from collections.abc import Callable
@@ -55,13 +58,14 @@ def _logistic() -> Any:
 def _tree() -> Any:
     from sklearn.tree import DecisionTreeClassifier
 
-    return DecisionTreeClassifier(max_depth=8, min_samples_leaf=5)
+    # Fully grown: the vote averages out what a single tree overfits.
+    return DecisionTreeClassifier()
 
 
 def _forest() -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
-    return RandomForestClassifier(n_estimators=50, min_samples_leaf=2)
+    return RandomForestClassifier(n_estimators=30, min_samples_leaf=2, max_features=0.3)
 
 
 def _boosting() -> Any:
@@ -73,12 +77,9 @@ def _boosting() -> Any:
 
 def _naive_bayes() -> Any:
     from sklearn.naive_bayes import GaussianNB
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
-    # Smoothing is a share of the largest variance, so columns must have one scale; it keeps rare categories from
-    # having no variance at all.
-    return make_pipeline(StandardScaler(), GaussianNB(var_smoothing=1e-2))
+    # Rare categories have next to no variance in a small shard; without this much they would outvote all others.
+    return GaussianNB(var_smoothing=0.3)
 
 
 def _knn() -> Any:
@@ -86,6 +87,7 @@ def _knn() -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    # Not centred, which distances do not feel, so that sparse tables stay sparse.
     return make_pipeline(StandardScaler(with_mean=False), KNeighborsClassifier(n_neighbors=5))
 
 

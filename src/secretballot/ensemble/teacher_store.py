@@ -5,18 +5,16 @@ read back only when it belongs to the current user and to the very same run: unp
 other data would break the account of what was released.
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import pickle
 import stat
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from secretballot.exceptions import DataError
+from secretballot.vault import make_vault, write_secret
 
 __all__ = ["TeacherStore"]
 
@@ -39,7 +37,7 @@ class TeacherStore:
     Raises
     ------
     DataError
-        If the folder cannot be made, belongs to another user, or cannot be written.
+        If the folder cannot be made or closed to others, or cannot be written.
     """
 
     def __init__(self, vault: Path, binding: str) -> None:
@@ -48,7 +46,7 @@ class TeacherStore:
         self._waiting: dict[int, Any] = {}
         self._flushed = time.monotonic()
         for folder in (vault, self._folder):
-            _make_private(folder)
+            make_vault(folder)
 
     def load(self) -> dict[int, Any]:
         """Return the teachers found, by number; a file that is damaged, foreign or of another run counts as absent."""
@@ -75,20 +73,8 @@ class TeacherStore:
         payload = pickle.dumps(pickled)
         header = {"format": _FORMAT, "version": _VERSION, "binding": self._binding}
         header["sha256"] = hashlib.sha256(payload).hexdigest()
-        target = self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers"
-        try:
-            # mkstemp creates with mode 0600; the rename makes the file appear whole.
-            handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=".new-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(json.dumps(header).encode() + b"\n" + payload)
-                os.replace(temporary, target)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
-                raise
-        except OSError as error:
-            raise DataError(f"teachers cannot be kept in {str(self._folder)!r}: {error.strerror}.") from None
+        content = json.dumps(header).encode() + b"\n" + payload
+        write_secret(self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers", content)
 
     def _read(self, path: Path) -> dict[int, Any]:
         try:
@@ -104,18 +90,6 @@ class TeacherStore:
         except Exception:
             # Whatever is wrong with the file, the teachers can be trained again.
             return {}
-
-
-def _make_private(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
-        if found.st_uid != os.geteuid():
-            raise DataError(f"the vault {str(folder)!r} belongs to another user; choose a folder of your own.")
-        if found.st_mode & 0o077:
-            folder.chmod(0o700)
-    except OSError as error:
-        raise DataError(f"the vault {str(folder)!r} cannot be used: {error.strerror}.") from None
 
 
 def _is_ours(found: os.stat_result) -> bool:

@@ -10,19 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import sklearn
 
-from secretballot.ensemble.ballots import predicted
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, seed_of
-from secretballot.ensemble.rows import as_table, n_rows, take_rows
+from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import ParameterError
 
-__all__ = ["Recipe", "Shards", "check_workers", "rehearse_teacher", "return_form", "train_shard", "trained"]
+__all__ = ["Recipe", "Shards", "check_workers", "return_form", "train_shard", "trained"]
 
 IntArray = npt.NDArray[np.int64]
 
 # Below this many seconds of work left, starting worker processes costs more than it saves.
 _WORTH_WORKERS = 3.0
 _PILOT_SECONDS = 0.5
-_REHEARSAL_ROWS = 200
 
 
 @dataclass(frozen=True)
@@ -139,40 +137,6 @@ def check_workers(n_jobs: int | None) -> None:
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
         raise ParameterError(f"n_jobs is {n_jobs!r}; it must be None or a whole number other than 0.")
-
-
-def rehearse_teacher(teacher: Any, X_public: Any, n_classes: int) -> None:
-    """Fit the learner on some public points with made-up labels, so that a wrong setting is told before the real run.
-
-    A learner that fails on a shard votes a fixed class and nothing is raised; one that always fails would make a
-    worthless release without a word. This asks the same of public points, where an error may speak.
-
-    Parameters
-    ----------
-    teacher : classifier or pipeline
-    X_public : table of shape (n_queries, n_features)
-    n_classes : int
-        Labels 0 to `n_classes` - 1 are dealt out in turn.
-
-    Raises
-    ------
-    ParameterError
-        If the learner has no scikit-learn face, or fails to fit or to predict.
-    """
-    recipe = Recipe.of(teacher, 0)
-    table = as_table(X_public, "X_public")
-    rows = np.arange(min(n_rows(table), max(_REHEARSAL_ROWS, 2 * n_classes)))
-    if len(rows) < 2:
-        return
-    points = take_rows(table, rows)
-    try:
-        with one_thread(), isolated(0, recipe.settings):
-            predicted(recipe.fresh(0).fit(points, rows % n_classes), points, n_classes)
-    except FAILURES as error:
-        raise ParameterError(
-            f"teacher {type(teacher).__name__} fails on public points ({type(error).__name__}: {error}); "
-            "mend its settings or the points."
-        ) from None
 
 
 def _train_in_worker(recipe: Recipe, X: Any, y: IntArray, number: int) -> tuple[int, Any]:

@@ -1,8 +1,8 @@
 """Hold the teachers' votes as counts that nothing outside the private rooms can read by accident."""
 
+import io
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.vault import write_secret
 
 __all__ = ["VoteCounts"]
 
@@ -187,18 +188,9 @@ class VoteCounts:
         if target.suffix != ".npy":
             raise ParameterError(f"path is {str(target)!r}; it must end in .npy.")
         _refuse_open_folder(target.parent)
-        try:
-            # mkstemp creates with mode 0600; the rename replaces only after every byte is down.
-            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".votes-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    np.save(file, self.__counts, allow_pickle=False)
-                os.replace(temporary, target)
-            except BaseException:
-                os.unlink(temporary)
-                raise
-        except OSError as error:
-            raise DataError(f"votes cannot be written to {str(target)!r}: {error.strerror}.") from None
+        content = io.BytesIO()
+        np.save(content, self.__counts, allow_pickle=False)
+        write_secret(target, content.getvalue())
 
     def __repr__(self) -> str:
         return (
