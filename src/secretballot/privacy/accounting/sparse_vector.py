@@ -16,8 +16,6 @@ The number of queries does not enter. Both proofs: `docs/prices.md`.
 
 import math
 
-import numpy as np
-
 from secretballot.privacy.accounting.events import SparseVectorEvent, StabilityEvent
 from secretballot.privacy.accounting.parts import Part, compose_parts, one_of_many
 from secretballot.privacy.accounting.renyi import renyi_delta, response_renyi
@@ -34,8 +32,7 @@ __all__ = [
     "stability_parts",
 ]
 
-NEARLY_EQUAL = 1e-3  # below this the difference of two tails would lose its digits; they are summed up instead
-REACH = 80.0  # scales of discrete Laplace noise summed over; the tail beyond weighs e^-80
+NEARLY_EQUAL = 1e-6  # below this the difference of two tails would lose too many digits
 
 
 def laplace_above(value: float, scale: float) -> float:
@@ -66,7 +63,7 @@ def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
     small, large = sorted((first_scale, second_scale))
     gap = 1 / small - 1 / large  # b / a = e^(-gap)
     if gap * (n + small) < NEARLY_EQUAL:
-        return _enumerated_tail(n, first_scale, second_scale)
+        return _equal_tail(n, large)
     a, b = math.exp(-1 / large), math.exp(-1 / small)
     if not a > 0:
         return 0.0  # scales below 1/745: the noise is 0 but for a chance under any float
@@ -75,16 +72,10 @@ def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
     return rest_a**2 * rest_b**2 * (f_a - f_b) / (a * -math.expm1(-gap) * -math.expm1(-1 / small - 1 / large))
 
 
-def _enumerated_tail(n: int, first_scale: float, second_scale: float) -> float:
-    """The same where a and b meet: a sum over the second noise, its far tails charged in full."""
-    reach = math.ceil(REACH * second_scale)
-    y = np.arange(-reach, reach + 1, dtype=np.float64)
-    mass = np.exp(-np.abs(y) / second_scale) * math.tanh(0.5 / second_scale)
-    need = n - 1 - y
-    a = math.exp(-1 / first_scale)
-    high = np.exp(-(np.maximum(need, 0) + 1) / first_scale) / (1 + a)
-    low = 1 - np.exp(np.minimum(need, 0) / first_scale) / (1 + a)
-    return min(1.0, float(np.sum(mass * np.where(need >= 0, high, low))) + math.exp(-REACH))
+def _equal_tail(n: int, scale: float) -> float:
+    """The same for two noises of one scale: the limit a = b. It grows with the scale, so the larger one rounds up."""
+    a, rest = math.exp(-1 / scale), -math.expm1(-1 / scale)
+    return a**n / (1 + a) ** 2 * ((n + 1) * rest + 2 * a * a / (1 + a) + a)
 
 
 def epochs(event: SparseVectorEvent) -> Part:
