@@ -66,6 +66,8 @@ def test_the_digest_sees_every_value() -> None:
 
 def test_no_queries_give_a_header_alone() -> None:
     assert text(np.empty(0, int), np.empty(0, int), [0, 1]) == "query,label,abstained\n"
+    header = "query,label,abstained,noisy_count[1]\n"
+    assert text(np.empty(0, int), np.empty(0, int), [0, 1], np.empty(0, int)) == header
 
 
 @pytest.mark.parametrize(

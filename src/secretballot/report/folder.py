@@ -1,5 +1,6 @@
 """The release folder: written beside its place, complete or not at all, then moved into it."""
 
+import hashlib
 import json
 import os
 import tempfile
@@ -11,7 +12,7 @@ from typing import Any
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.report.export import MissingExtraError, dump_onnx, dump_student
-from secretballot.report.labels_file import class_text, labels_blocks, labels_digest
+from secretballot.report.labels_file import class_text, labels_blocks
 from secretballot.report.page import render_page
 from secretballot.report.readme import release_readme
 
@@ -83,7 +84,6 @@ def write_release(
     """
     if not isinstance(released, ReleasedLabels):
         raise ParameterError(f"released is a {type(released).__name__}; a release is made from ReleasedLabels only.")
-    _check_bound(released)
     target = Path(os.path.abspath(folder))
     _check_place(target, overwrite)
     try:
@@ -97,14 +97,6 @@ def write_release(
             f"The release cannot be written to {str(target)!r}: {error.strerror or error}; nothing was left there."
         ) from None
     return ReleaseFolder(target, written.files, written.left_out)
-
-
-def _check_bound(released: ReleasedLabels) -> None:
-    """Refuse a certificate that speaks of other labels than these."""
-    bound = released.certificate.get("released")
-    digest = labels_digest(released.queries, released.labels, released.classes, released.noisy_counts)
-    if not isinstance(bound, Mapping) or bound.get("labels_sha256") != digest:
-        raise CertificateError("The certificate is not the one of these released labels; take both from one release.")
 
 
 def _check_place(target: Path, overwrite: bool) -> None:
@@ -158,9 +150,7 @@ class _Writer:
 def _write_all(
     written: _Writer, released: ReleasedLabels, student: Any, X_public: Any, schema: Mapping[str, Any] | None
 ) -> None:
-    with (written.folder / "labels.csv").open("wb") as file:
-        file.writelines(labels_blocks(released.queries, released.labels, released.classes, released.noisy_counts))
-    written.files["labels.csv"] = "the released labels, one line for each query"
+    _write_labels(written, released)
     written.write(
         "certificate.json", "what was promised and done; `secretballot verify .` checks it", _json(released.certificate)
     )
@@ -187,6 +177,19 @@ def _write_all(
         released.certificate, {**written.files, **readme}, written.left_out, untrusted, _formula_like(released)
     )
     written.write("README.txt", readme["README.txt"], text.encode())
+
+
+def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
+    """Write labels.csv; refuse a certificate that speaks of other labels."""
+    digest = hashlib.sha256()
+    with (written.folder / "labels.csv").open("wb") as file:
+        for block in labels_blocks(released.queries, released.labels, released.classes, released.noisy_counts):
+            file.write(block)
+            digest.update(block)
+    bound = released.certificate.get("released")
+    if not isinstance(bound, Mapping) or bound.get("labels_sha256") != digest.hexdigest():
+        raise CertificateError("The certificate is not the one of these released labels; take both from one release.")
+    written.files["labels.csv"] = "the released labels, one line for each query"
 
 
 def _onnx(student: Any, path: Path, X_public: Any) -> None:

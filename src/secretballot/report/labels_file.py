@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,12 @@ def _check_shapes(
             raise DataError(f"noisy_counts has shape {noisy_counts.shape}; it must be {allowed[-1]}.")
 
 
+def _joined(counts: IntArray) -> list[Any]:
+    """Return the counts of each row as CSV writes them."""
+    rows = counts.tolist()
+    return rows if counts.ndim == 1 else [",".join(map(str, row)) for row in rows]
+
+
 def labels_blocks(
     queries: IntArray, labels: IntArray, classes: Sequence[object], noisy_counts: IntArray | None = None
 ) -> Iterator[bytes]:
@@ -106,8 +113,8 @@ def labels_blocks(
         rows = slice(start, start + _BLOCK_ROWS)
         lines = [f"{q}{endings[y]}" for q, y in zip(queries[rows].tolist(), labels[rows].tolist(), strict=True)]
         if noisy_counts is not None:
-            counts = noisy_counts[rows].reshape(len(lines), -1).tolist()
-            lines = [f"{line},{','.join(map(str, row))}" for line, row in zip(lines, counts, strict=True)]
+            counts = _joined(noisy_counts[rows])
+            lines = [f"{line},{count}" for line, count in zip(lines, counts, strict=True)]
         yield ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
 
 
