@@ -118,7 +118,7 @@ def run_command(page: Path, command: Command) -> None:
         assert doctest.OutputChecker().check_output(command.shown + "\n", found, LOOSELY), f"{place}:\n{found}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_run_as_they_stand(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = [block for block in blocks_of(page.read_text(encoding="utf-8")) if block.run]
     write_files(tmp_path)
