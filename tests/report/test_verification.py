@@ -15,6 +15,8 @@ from secretballot.privacy.accounting import (
     LabelGaussianEvent,
     PrivacyBudget,
     PureEvent,
+    SparseVectorEvent,
+    StabilityEvent,
     calibrate_gaussian,
 )
 from secretballot.released import ReleasedLabels
@@ -172,7 +174,13 @@ def test_under_a_renyi_filter_the_whole_may_cost_less_than_the_sum(make_binary: 
 
 def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None:
     certificate = make_binary().certificate
-    for event in (GaussianEvent(1e6, 10**12), LabelGaussianEvent(1e9, 10**12, None), PureEvent(1e300, 10**12)):
+    for event in (
+        GaussianEvent(1e6, 10**12),
+        LabelGaussianEvent(1e9, 10**12, None),
+        PureEvent(1e300, 10**12),
+        SparseVectorEvent(1e300, 1e300, 0, 10**12, True),
+        StabilityEvent(1e300, 0, 10**12),
+    ):
         document = forged(certificate, (("events",), [event.to_json()]))
         assert not verify_certificate(document).ok
     assert "events" in failed(forged(certificate, (("events",), [certificate["events"][0]] * 2000)))

@@ -16,6 +16,7 @@ from secretballot.privacy.accounting import (
     Event,
     GaussianEvent,
     LabelGaussianEvent,
+    SparseVectorEvent,
     delta_upper,
     event_from_json,
 )
@@ -32,6 +33,7 @@ _MAX_EVENTS = 1000
 # Beyond any release the door could have made, and more than pricing could do in minutes: a trap for the verifier.
 _MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
 _MAX_LABEL_SIGMA = 1e4  # votes
+_MAX_SCALE = 1e5  # votes
 # Parameters that a mechanism and its events both state, and must state alike.
 _SHARED = ("sigma", "threshold_scale", "query_scale", "threshold", "max_unstable", "refresh", "scale")
 
@@ -145,6 +147,8 @@ def _is_beyond(event: Event) -> bool:
             return not sigma <= _MAX_LABEL_SIGMA
         case GaussianEvent(sigma=sigma, shifts=shifts):
             return not sigma * math.sqrt(shifts) <= _MAX_DEVIATION
+        case SparseVectorEvent(threshold_scale=first, query_scale=second):
+            return not max(first, second) <= _MAX_SCALE
     return False
 
 
