@@ -161,6 +161,30 @@ def test_ties_and_cancellations_are_decided_by_the_teachers(data):
     np.testing.assert_array_equal(ensemble.vote_counts(points).open_at_the_door(), one_by_one(ensemble, points))
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_decisions_that_only_rounding_decides_are_left_to_the_teachers(classes, dtype):
+    rng = np.random.default_rng(4)
+    decisions, width = 1 if classes == 2 else classes, 105
+    points = rng.normal(size=(40, width)).astype(dtype)
+    weights = rng.normal(size=(40, decisions, width)).astype(dtype)
+    # Teacher k's decision on point k cancels to nothing but rounding error.
+    lead = weights[:, 0] - (0 if classes == 2 else weights[:, 1])
+    rest = np.einsum("kj,kj->k", lead[:, 1:].astype(float), points[:, 1:].astype(float))
+    weights[:, 0, 0] += (-rest / points[:, 0] - lead[:, 0]).astype(dtype)
+    ensemble = _planted(weights, np.zeros((40, decisions)), classes)
+    np.testing.assert_array_equal(ensemble.vote_counts(points).open_at_the_door(), one_by_one(ensemble, points))
+
+
+def test_overflow_inside_a_teacher_is_left_to_it():
+    scaler = StandardScaler().fit(np.array([[-1.0, -1.0], [1.0, 1.0]]))
+    scaler.scale_ = np.full(2, 1e-20)
+    ensemble = _planted(np.array([[2e-20, -1e-20]]), np.array([0.0]), 2, scaler=scaler)
+    points = np.full((1, 2), 1e25, dtype=np.float32)
+    # Scaled in single precision both features are infinite, and their difference is no number, hence class 0.
+    np.testing.assert_array_equal(ensemble.vote_counts(points).open_at_the_door(), [[1, 0]])
+
+
 def test_decision_of_exactly_zero_is_the_first_class():
     ensemble = _planted(np.array([[1.0, -1.0]]), np.array([0.0]), 2)
     counts = ensemble.vote_counts(np.array([[0.1, 0.1], [0.3, 0.1]])).open_at_the_door()

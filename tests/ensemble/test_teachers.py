@@ -218,6 +218,18 @@ def test_teacher_that_writes_into_the_public_points_leaves_them_alone():
     np.testing.assert_array_equal(counts[:, 1], K * (points[:, 0] > 0))
 
 
+def test_global_random_states_are_each_teacher_s_own():
+    seen = []
+    for seed in (1, 2):
+        np.random.seed(seed)  # noqa: NPY002
+        random.seed(seed)
+        ensemble = fitted(DrawsFromTheGlobalState(), *sample())
+        seen.append((counts_of(ensemble), [model.vote_ for model in ensemble._teachers]))
+    np.testing.assert_array_equal(seen[0][0], seen[1][0])
+    assert seen[0][1] == seen[1][1]
+    assert len(set(seen[0][1])) > 1
+
+
 def test_global_random_states_are_given_back():
     np.random.seed(5)  # noqa: NPY002
     random.seed(5)
