@@ -1,0 +1,129 @@
+"""From released labels and the public pool to a fitted student."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+
+from secretballot._validation import check_choice
+from secretballot.exceptions import DataError
+from secretballot.released import ReleasedLabels
+from secretballot.students.noisy_counts import NoisyCountsClassifier
+
+__all__ = ["default_student", "fit_student", "learns_from_counts"]
+
+ABSTENTIONS = ("drop", "random", "majority")
+
+
+def default_student(released: ReleasedLabels) -> Any:
+    """Return the unfitted student that measured best for what was released.
+
+    Noisy counts go to a `NoisyCountsClassifier`; labels alone to a logistic regression.
+    """
+    if released.noisy_counts is not None:
+        return NoisyCountsClassifier(random_state=0)
+    return LogisticRegression(C=0.1, max_iter=1000)
+
+
+def learns_from_counts(student: Any) -> bool:
+    """Return whether `fit_student` would hand this student the noisy counts rather than the labels."""
+    return isinstance(_last_step(student), NoisyCountsClassifier)
+
+
+def fit_student(
+    student: Any, X_public: Any, released: ReleasedLabels, *, abstentions: str = "drop", random_state: Any = None
+) -> Any:
+    """Fit a student on what was released.
+
+    A `NoisyCountsClassifier`, alone or as the last step of a pipeline, learns from the noisy counts, and the whole pool
+    serves its scaling and the pipeline's transformers. Any other classifier learns from the labels. If only one class
+    was released, there is nothing to tell apart, and a `DummyClassifier` that always answers it is returned.
+
+    Parameters
+    ----------
+    student : scikit-learn classifier
+        Cloned; the given object stays as it was.
+    X_public : array, sparse matrix or data frame of shape (n_public, n_features)
+        The whole public pool; ``released.queries`` are rows of it.
+    released : ReleasedLabels
+    abstentions : {"drop", "random", "majority"}, default "drop"
+        What a student of labels makes of the unanswered points: leave them out, toss a public coin for each, or take
+        the most frequent released label. A student of counts leaves them out.
+    random_state : int, RandomState or None
+        Of the coin.
+
+    Returns
+    -------
+    fitted classifier
+
+    Raises
+    ------
+    DataError
+        If nothing was answered, a query is not a row of the pool, or the student wants counts that were not released.
+    """
+    check_choice("abstentions", abstentions, ABSTENTIONS)
+    n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
+    if not released.answered.any():
+        raise DataError("no query was answered; ask more queries, or allow more unstable answers.")
+    if not released.queries.max() < n_public:
+        raise DataError(f"the release asked row {released.queries.max()} of a public pool of {n_public} rows.")
+    if learns_from_counts(student):
+        return _fit_counts(clone(student), X_public, released)
+    queries, labels = _filled(released, abstentions, random_state)
+    values = released.class_values[labels]
+    rows = _rows(X_public, queries)
+    if len(set(labels.tolist())) == 1:
+        return DummyClassifier(strategy="constant", constant=values[0]).fit(rows, values)
+    return clone(student).fit(rows, values)
+
+
+def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
+    if released.noisy_counts is None:
+        raise DataError("the student learns from noisy counts, but labels alone were released; release counts.")
+    pool = X_public
+    if isinstance(student, Pipeline):
+        for _, transformer in student.steps[:-1]:
+            if transformer is not None and transformer != "passthrough":
+                pool = transformer.fit_transform(pool)
+    answered = released.answered
+    _last_step(student).fit(
+        _rows(pool, released.queries[answered]),
+        released.noisy_counts[answered],
+        n_teachers=released.n_teachers,
+        sigma=released.sigma,
+        classes=released.class_values,
+        pool=pool,
+    )
+    return student
+
+
+def _filled(
+    released: ReleasedLabels, abstentions: str, random_state: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return queries and label indices after the rule for unanswered points."""
+    answered = released.answered
+    if abstentions == "drop":
+        return released.queries[answered], released.labels[answered]
+    labels = released.labels.copy()
+    if abstentions == "majority":
+        labels[~answered] = np.bincount(labels[answered]).argmax()
+    else:
+        labels[~answered] = check_random_state(random_state).randint(released.n_classes, size=int((~answered).sum()))
+    return released.queries, labels
+
+
+def _last_step(student: Any) -> Any:
+    return student.steps[-1][1] if isinstance(student, Pipeline) else student
+
+
+def _rows(X: Any, rows: NDArray[np.int64]) -> Any:
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if hasattr(X, "tocsr"):
+        return X.tocsr()[rows]
+    return np.asarray(X)[rows]

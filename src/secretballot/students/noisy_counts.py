@@ -1,0 +1,282 @@
+"""The student that learns from noisy counts, because it knows their noise."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from secretballot._validation import check_choice, check_count, check_positive
+from secretballot.exceptions import DataError
+from secretballot.students.evidence import Moments, Posterior, fit_by_evidence
+from secretballot.students.feature_maps import (
+    Standardiser,
+    dense_blocks,
+    landmark_root,
+    map_landmarks,
+    median_distance,
+)
+
+__all__ = ["NoisyCountsClassifier"]
+
+FloatArray = NDArray[np.float64]
+
+KERNELS = ("auto", "linear", "gaussian")
+
+# Above this many columns the linear model's matrix of second moments grows too large; landmarks stand in for it.
+_LINEAR_COLUMNS = 2_000
+# Length scales that are tried, in median distances between public points.
+_LENGTHS = (0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """One model of the votes: how points are scaled and, for a Gaussian kernel, landmarks (of rank > 0)."""
+
+    standardiser: Standardiser
+    landmarks: FloatArray
+    length: float
+    root: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        return self.root.shape[1] if len(self.landmarks) else len(self.standardiser.mean)
+
+    def blocks(self, X: Any) -> Iterator[tuple[slice, FloatArray]]:
+        for rows, block in dense_blocks(X):
+            points = self.standardiser.apply(block)
+            if len(self.landmarks):
+                points = map_landmarks(points, self.landmarks, self.length, self.root)
+            yield rows, points
+
+    def fit(self, X: Any, targets: FloatArray, noise_variance: float) -> Posterior:
+        moments = Moments.empty(self.n_features, targets.shape[1])
+        for rows, features in self.blocks(X):
+            moments.add(features, targets[rows])
+        return fit_by_evidence(moments, noise_variance)
+
+
+class NoisyCountsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Learn the teachers' vote shares from noisy counts whose noise is known.
+
+    A Gaussian-process regression of the share of teachers behind each class. The noise variance is the released one;
+    the size of the signal, the variance that the model cannot explain, the scaling of the columns and the kernel are
+    chosen by marginal likelihood on the released counts, at no privacy cost. Where an arg max of noisy counts throws
+    away how close the vote was, this student weighs it: many queries under much noise teach it as much as few under
+    little.
+
+    Parameters
+    ----------
+    kernel : {"auto", "linear", "gaussian"}, default "auto"
+        Shape of the vote share over the points; "auto" lets the marginal likelihood choose.
+    n_landmarks : int, default 400
+        Public points that carry the Gaussian kernel (Nystroem); more follow finer detail, at cubic cost.
+    random_state : int, RandomState or None
+        Of the choice of landmarks. Never of noise.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    kernel_ : {"linear", "gaussian"}
+        The kernel that was chosen.
+    signal_, misfit_, noise_ : float
+        Standard deviations, as shares of the teachers: of the fitted vote share over the points, of what the model
+        leaves unexplained, and of the released noise.
+    log_evidence_ : float
+        Log marginal likelihood of the chosen model; comparable between models of the same release.
+    mean_, scale_ : ndarray of shape (n_features_in_,)
+    landmarks_ : ndarray of shape (n_landmarks, n_features_in_)
+        Scaled public points; none under the linear kernel.
+    length_ : float
+    coef_ : ndarray of shape (n_features_in_ or n_landmarks, n_outputs)
+    intercept_ : ndarray of shape (n_outputs,)
+        One output for two classes, else one per class.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from secretballot.students import NoisyCountsClassifier
+    >>> points = np.linspace(-1, 1, 50).reshape(-1, 1)
+    >>> noisy_counts = np.where(points[:, 0] > 0, 90, 10)
+    >>> student = NoisyCountsClassifier().fit(points, noisy_counts, n_teachers=100, sigma=5.0)
+    >>> student.predict([[-0.8], [0.8]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(self, kernel: str = "auto", *, n_landmarks: int = 400, random_state: Any = None) -> None:
+        self.kernel = kernel
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: ArrayLike,
+        noisy_counts: ArrayLike,
+        *,
+        n_teachers: int,
+        sigma: float,
+        classes: Sequence[Any] | None = None,
+        pool: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the vote shares.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_queries, n_features)
+            The public points that were asked.
+        noisy_counts : array of shape (n_queries,) or (n_queries, n_classes)
+            Released counts in votes: of the second class, or one column for each class.
+        n_teachers : int
+        sigma : float
+            Standard deviation of the noise on each count, in votes.
+        classes : sequence, optional
+            Class values in the order of the counts; 0, 1, ... by default.
+        pool : array or sparse matrix of shape (n_public, n_features), optional
+            The whole public pool, from which columns are scaled and landmarks drawn; by default `X`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            If the arrays do not fit together.
+        ParameterError
+            If a parameter is out of its range.
+        """
+        kernel = check_choice("kernel", self.kernel, KERNELS)
+        n_landmarks = check_count("n_landmarks", self.n_landmarks, minimum=2)
+        K = check_count("n_teachers", n_teachers)
+        noise = check_positive("sigma", sigma) / K
+        points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        public: Any = points if pool is None else check_array(pool, accept_sparse="csr", dtype=np.float64)
+        if public.shape[1] != points.shape[1]:
+            raise DataError(f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same columns.")
+        shares, column_noise = _shares(noisy_counts, points.shape[0], K, noise)
+        self.classes_ = _class_array(classes, max(2, shares.shape[1]))
+        candidate, posterior = self._choose(kernel, n_landmarks, points, public, shares, column_noise**2)
+        self._keep(candidate, posterior)
+        self.noise_ = column_noise
+        return self
+
+    def _choose(
+        self, kernel: str, n_landmarks: int, X: Any, public: Any, shares: FloatArray, noise_variance: float
+    ) -> tuple[_Candidate, Posterior]:
+        """Return the model of largest evidence: first the scaling, then the kernel on that scaling."""
+        centre = np.full(shares.shape[1], 0.5 if shares.shape[1] == 1 else 1.0 / shares.shape[1])
+
+        def fitted(candidates: list[_Candidate]) -> list[tuple[_Candidate, Posterior]]:
+            return [(candidate, candidate.fit(X, shares - centre, noise_variance)) for candidate in candidates]
+
+        nothing = np.empty((0, X.shape[1])), 1.0, np.empty((0, 0))
+        rng = check_random_state(self.random_state)
+        chosen = rng.permutation(public.shape[0])[:n_landmarks]
+        landmarks = np.vstack([block for _, block in dense_blocks(public[np.sort(chosen)])])
+        scalings: tuple[Standardiser, ...] = Standardiser.learn(public)
+        tried: list[tuple[_Candidate, Posterior]] = []
+        if kernel != "gaussian" and X.shape[1] <= _LINEAR_COLUMNS:
+            tried = fitted([_Candidate(scaling, *nothing) for scaling in scalings])
+            if kernel == "auto":
+                scalings = (max(tried, key=_evidence)[0].standardiser,)
+        if kernel != "linear" or not tried:
+            # far out, a Gaussian kernel is linear: that is how "linear" reaches beyond _LINEAR_COLUMNS
+            lengths = (10.0,) if kernel == "linear" else _LENGTHS
+            tried += fitted([_landmark_candidate(s, landmarks, length) for s in scalings for length in lengths])
+        candidate, posterior = max(tried, key=_evidence)
+        return candidate, Posterior(
+            posterior.coef,
+            posterior.intercept + centre,
+            posterior.log_evidence,
+            posterior.signal,
+            posterior.misfit,
+        )
+
+    def _keep(self, candidate: _Candidate, posterior: Posterior) -> None:
+        self.kernel_ = "gaussian" if len(candidate.landmarks) else "linear"
+        self.mean_, self.scale_ = candidate.standardiser.mean, candidate.standardiser.scale
+        self.landmarks_, self.length_ = candidate.landmarks, candidate.length
+        self.root_ = candidate.root
+        self.coef_, self.intercept_ = posterior.coef, posterior.intercept
+        self.log_evidence_ = posterior.log_evidence
+        self.signal_, self.misfit_ = math.sqrt(posterior.signal), math.sqrt(posterior.misfit)
+
+    def predict_shares(self, X: ArrayLike) -> FloatArray:
+        """Return the estimated share of teachers behind each class, shape (n_points, n_classes).
+
+        Posterior means, not clipped: they may stray a little below 0 or above 1.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        model = _Candidate(Standardiser(self.mean_, self.scale_), self.landmarks_, self.length_, self.root_)
+        parts = [features @ self.coef_ + self.intercept_ for _, features in model.blocks(X)]
+        shares = np.vstack(parts)
+        return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the estimated vote shares as probabilities: the nearest point of the simplex, row by row.
+
+        What is estimated is the share of teachers that vote for each class, which is not the chance of the class.
+        """
+        return _nearest_probabilities(self.predict_shares(X))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class with the largest estimated vote share; the first of them on a tie."""
+        shares = self.predict_shares(X)
+        values: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
+        return values
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _evidence(fit: tuple[_Candidate, Posterior]) -> float:
+    return fit[1].log_evidence
+
+
+def _landmark_candidate(standardiser: Standardiser, landmarks: FloatArray, length: float) -> _Candidate:
+    points = standardiser.apply(landmarks)
+    scaled = length * median_distance(points)
+    return _Candidate(standardiser, points, scaled, landmark_root(points, scaled))
+
+
+def _shares(noisy_counts: ArrayLike, n_rows: int, n_teachers: int, noise: float) -> tuple[FloatArray, float]:
+    """Return shares of the teachers, one column for two classes or one per class, and their noise deviation."""
+    counts = np.asarray(noisy_counts, dtype=np.float64)
+    if counts.ndim not in (1, 2) or len(counts) != n_rows or (counts.ndim == 2 and counts.shape[1] < 2):
+        raise DataError(
+            f"noisy_counts has shape {counts.shape} for {n_rows} points; "
+            "give one count for each point, or one for each point and class."
+        )
+    if not np.isfinite(counts).all():
+        raise DataError("noisy_counts holds a value that is not finite; give the counts as they were released.")
+    if counts.ndim == 1:
+        return counts[:, None] / n_teachers, noise
+    if counts.shape[1] == 2:
+        # both columns tell of the same vote under independent noise: their mean has half the variance
+        second = (counts[:, 1] - counts[:, 0]) / n_teachers
+        return (second[:, None] + 1.0) / 2, noise / math.sqrt(2)
+    return counts / n_teachers, noise
+
+
+def _class_array(classes: Sequence[Any] | None, n_classes: int) -> NDArray[Any]:
+    values = np.arange(n_classes) if classes is None else np.asarray(classes)
+    if values.shape != (n_classes,):
+        raise DataError(f"classes has shape {values.shape}; these counts tell of {n_classes} classes.")
+    return values
+
+
+def _nearest_probabilities(shares: FloatArray) -> FloatArray:
+    """Return the Euclidean projection of each row onto the probability simplex; it keeps the order within a row."""
+    descending = -np.sort(-shares, axis=1)
+    excess = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, shares.shape[1] + 1)
+    last = (descending > excess).sum(axis=1) - 1
+    return np.asarray(np.maximum(shares - np.take_along_axis(excess, last[:, None], axis=1), 0.0))
