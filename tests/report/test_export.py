@@ -21,8 +21,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.exceptions import DataError
-from secretballot.report import export
-from secretballot.report.export import MissingExtraError, dump_onnx, dump_student, load_student
+from secretballot.released import ReleasedLabels
+from secretballot.report.export import dump_onnx, dump_student, load_student
+from secretballot.report.extras import MissingExtraError, require_extra
+from secretballot.students import NoisyCountsClassifier, fit_student
 
 STUDENTS = [
     LogisticRegression(),
@@ -69,17 +71,32 @@ def test_students_come_back_alike(tmp_path: Path, data: tuple[np.ndarray, np.nda
         assert np.array_equal(loaded.predict_proba(X), student.predict_proba(X))
 
 
-def test_our_own_student_needs_no_list(tmp_path: Path) -> None:
-    from secretballot.released import ReleasedLabels
-    from secretballot.students import NoisyCountsClassifier, fit_student
+def counts_student(kernel: str, n_classes: int, as_text: bool) -> tuple[np.ndarray, NoisyCountsClassifier]:
+    """Return public points and our own student, fitted to counts released on them."""
+    X = np.random.default_rng(2).normal(size=(90, 3)).astype(np.float32)
+    classes = ["a", "b", "c"][:n_classes] if as_text else [4, 5, 6][:n_classes]
+    counts = np.round(25 + 15 * np.tanh(X[:, :n_classes])).astype(int)
+    if n_classes == 2:
+        counts = counts[:, 0]
+    labels = (2 * counts >= 50).astype(int) if n_classes == 2 else counts.argmax(axis=1)
+    released = ReleasedLabels(np.arange(90), labels, tuple(classes), 50, 4.0, counts)
+    return X, fit_student(NoisyCountsClassifier(kernel, n_landmarks=40), X, released, random_state=0)
 
-    X = np.random.default_rng(2).normal(size=(90, 3))
-    counts = np.round(25 + 15 * np.tanh(2 * X[:, 0])).astype(int)
-    released = ReleasedLabels(np.arange(90), (2 * counts >= 50).astype(int), ("no", "yes"), 50, 4.0, counts)
-    student = fit_student(NoisyCountsClassifier(), X, released)
+
+@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_our_own_student_goes_out_both_ways(tmp_path: Path, kernel: str, n_classes: int, as_text: bool) -> None:
+    X, student = counts_student(kernel, n_classes, as_text)
+    assert student.kernel_ == kernel
     assert dump_student(student, tmp_path / "student.skops") == ()
-    loaded = load_student(tmp_path / "student.skops")
-    assert np.array_equal(loaded.predict_proba(X), student.predict_proba(X))
+    assert np.array_equal(load_student(tmp_path / "student.skops").predict_proba(X), student.predict_proba(X))
+    runtime = pytest.importorskip("onnxruntime")
+    dump_onnx(student, tmp_path / "student.onnx", X)
+    session = runtime.InferenceSession((tmp_path / "student.onnx").read_bytes(), providers=["CPUExecutionProvider"])
+    label, shares = session.run(None, {"X": X})
+    assert label.tolist() == student.predict(X).tolist()
+    assert np.allclose(shares, student.predict_shares(X), rtol=0, atol=1e-9)
 
 
 def test_a_stranger_is_refused_by_name_and_loads_once_trusted(
@@ -136,4 +153,4 @@ def test_what_does_not_convert_says_so(tmp_path: Path, data: tuple[np.ndarray, n
 
 def test_a_missing_package_is_named_with_its_extra() -> None:
     with pytest.raises(MissingExtraError, match=r"pip install 'secretballot\[export\]'"):
-        export.require_extra("no_such_package_here.io", "export")
+        require_extra("no_such_package_here.io", "export")

@@ -15,7 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.released import ReleasedLabels
 from secretballot.report import folder as folder_room
-from secretballot.report.export import MissingExtraError, load_student
+from secretballot.report.export import load_student
+from secretballot.report.extras import MissingExtraError
 from secretballot.report.folder import write_release
 from secretballot.report.verification import verify_certificate
 

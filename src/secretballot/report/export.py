@@ -5,23 +5,23 @@ its reader trusts. The list of trusted types here is short on purpose: linear mo
 preprocessing need no list at all; trees, boosting and neighbours need the types named below.
 """
 
-import importlib
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from secretballot.exceptions import DataError, SecretBallotError
+from secretballot.exceptions import DataError
+from secretballot.report.counts_graph import COUNTS_STUDENT, counts_graph
+from secretballot.report.extras import MissingExtraError, require_extra
 
-__all__ = ["TRUSTED_TYPES", "MissingExtraError", "dump_onnx", "dump_student", "load_student", "require_extra"]
+__all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_student", "load_student"]
 
 # Types that carry numbers and no code of a stranger's choosing: our own student, and scikit-learn's containers, trees,
 # distances and optimisers.
 TRUSTED_TYPES = (
-    "secretballot.students.noisy_counts.NoisyCountsClassifier",
+    COUNTS_STUDENT,
     "numpy.dtype",
     "sklearn._loss.link.HalfLogitLink",
     "sklearn._loss.link.Interval",
@@ -48,27 +48,6 @@ TRUSTED_TYPES = (
     "sklearn.utils._bunch.Bunch",
 )
 _PREVIEW_ROWS = 1000
-
-
-class MissingExtraError(SecretBallotError, ImportError):
-    """An optional package is not installed; the message says how to install it."""
-
-
-def require_extra(module: str, extra: str) -> ModuleType:
-    """Import an optional module.
-
-    Raises
-    ------
-    MissingExtraError
-        Naming the extra to install, if the module is not there.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        package = module.partition(".")[0]
-        raise MissingExtraError(
-            f"{package} is not installed; install it with: pip install 'secretballot[{extra}]'."
-        ) from None
 
 
 def _untrusted(path: Path, trusted: Sequence[str]) -> list[str]:
@@ -175,7 +154,8 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
     DataError
         If the student does not convert, or the converted one predicts otherwise.
     """
-    skl2onnx, runtime = require_extra("skl2onnx", "onnx"), require_extra("onnxruntime", "onnx")
+    require_extra("skl2onnx", "onnx")
+    runtime = require_extra("onnxruntime", "onnx")
     points = X_public[:_PREVIEW_ROWS]
     if not isinstance(points, np.ndarray) or points.ndim != 2 or points.dtype.kind not in "fiu":
         raise DataError("ONNX needs the public points as one numeric array; convert the frame first.")
@@ -183,7 +163,7 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the converter, about its own future
-            model = skl2onnx.to_onnx(student, points[:1], options={"zipmap": False}).SerializeToString()
+            model = _converted(student, points)
             session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
             found = np.asarray(session.run(None, {session.get_inputs()[0].name: points})[0])
             wanted = np.asarray(student.predict(points))
@@ -193,3 +173,11 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
     if different:
         raise DataError(f"The ONNX student differs from the student on {different} of {len(points)} public points.")
     Path(path).write_bytes(model)
+
+
+def _converted(student: Any, points: np.ndarray[Any, Any]) -> bytes:
+    kind = type(student)
+    if f"{kind.__module__}.{kind.__qualname__}" == COUNTS_STUDENT:
+        return counts_graph(student)
+    skl2onnx = require_extra("skl2onnx", "onnx")
+    return bytes(skl2onnx.to_onnx(student, points[:1], options={"zipmap": False}).SerializeToString())

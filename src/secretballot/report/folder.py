@@ -11,7 +11,8 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.released import ReleasedLabels
-from secretballot.report.export import MissingExtraError, dump_onnx, dump_student
+from secretballot.report.export import dump_onnx, dump_student
+from secretballot.report.extras import MissingExtraError
 from secretballot.report.labels_file import class_text, labels_blocks
 from secretballot.report.page import render_page
 from secretballot.report.readme import release_readme

@@ -12,7 +12,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import delta_upper, event_from_json
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import UNSEEN_TEACHERS
-from secretballot.report.export import require_extra
+from secretballot.report.extras import require_extra
 from secretballot.report.pictures import draw_budget, draw_confidence, draw_votes
 from secretballot.report.verification import verify_certificate
 from secretballot.report.wording import count_text, number_text, one_in, power_bound, shown

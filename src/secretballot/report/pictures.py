@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secretballot.released import ReleasedLabels
-from secretballot.report.export import require_extra
+from secretballot.report.extras import require_extra
 from secretballot.report.labels_file import class_text
 from secretballot.report.wording import number_text, shown
 
