@@ -141,11 +141,14 @@ def _pictures(released: ReleasedLabels, student: Any, X_public: Any) -> tuple[di
         except DataError as error:
             captions["confidence"] = str(error)
         else:
-            pictures["confidence"] = draw_confidence(confidence, released.n_classes)
+            # Our own student of noisy counts predicts votes; any other predicts the class itself.
+            of_votes = hasattr(student, "predict_shares")
+            pictures["confidence"] = draw_confidence(confidence, released.n_classes, of_votes=of_votes)
+            meaning = "Which share of the teachers it expects behind" if of_votes else "How sure the student is of"
             captions["confidence"] = (
-                f"How sure the student is of its label on {count_text(len(confidence), 'public point')}. A guess "
-                f"would have {1 / released.n_classes:.2g}; the dashed line halves the points. Sure is not right: the "
-                "picture shows no accuracy."
+                f"{meaning} its label, on {count_text(len(confidence), 'public point')}. A guess would have "
+                f"{1 / released.n_classes:.2g}; the dashed line halves the points. Sure is not right: the picture "
+                "shows no accuracy."
             )
     return pictures, captions
 

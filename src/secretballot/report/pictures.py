@@ -221,7 +221,7 @@ def _draw_labels(released: ReleasedLabels) -> str:
     return _draw("votes", 0.8 + 0.3 * len(rows), paint)
 
 
-def draw_confidence(confidence: NDArray[np.float64], n_classes: int) -> str:
+def draw_confidence(confidence: NDArray[np.float64], n_classes: int, *, of_votes: bool = False) -> str:
     """Draw how sure the student is on public points.
 
     Parameters
@@ -230,6 +230,8 @@ def draw_confidence(confidence: NDArray[np.float64], n_classes: int) -> str:
         Highest class probability of each point.
     n_classes : int
         Number of classes C; a guess has probability 1 / C.
+    of_votes : bool
+        Whether the probabilities are expected shares of the teachers.
     """
     middle = float(np.median(confidence))
 
@@ -240,6 +242,7 @@ def draw_confidence(confidence: NDArray[np.float64], n_classes: int) -> str:
             np.clip(confidence, edges[0], 1.0), edges, weights=weights, color=BLUE, edgecolor="white", linewidth=0.5
         )
         axes.axvline(middle, color=INK, linewidth=1.2, linestyle="--")
+        axes.set_ylim(top=1.2 * axes.get_ylim()[1])  # room for the words above the bars
         near_right = middle > (1 + edges[0]) / 2
         axes.annotate(
             f"half of the points\n{'above' if near_right else 'below'} {number_text(round(middle, 2))}",
@@ -248,7 +251,8 @@ def draw_confidence(confidence: NDArray[np.float64], n_classes: int) -> str:
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
         )  # fmt: skip
         axes.set_xlim(edges[0], 1.0)
-        axes.set_xlabel("the student's highest class probability")
+        share, chance = "share of teachers expected behind the label", "the student's highest class probability"
+        axes.set_xlabel(share if of_votes else chance)
         axes.set_ylabel("public points (%)")
         _grid(axes, "y")
 
