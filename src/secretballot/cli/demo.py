@@ -20,6 +20,7 @@ def demo(
 
     Takes less than two minutes on two cores, and needs no network.
 
+    \b
     Example: secretballot demo --out demo-out
     """
     from secretballot.learners.demonstration import demonstration_runs

@@ -53,6 +53,7 @@ def label(
 
     One row of the file is one query. That each record reached one teacher only is your word; the certificate says so.
 
+    \b
     Example: secretballot label --votes counts.npy --kind counts --epsilon 1 --delta 1e-5 --queries 300
     """
     from secretballot.cli.console import watching

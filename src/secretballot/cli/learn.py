@@ -90,6 +90,7 @@ def learn(
     Writes two folders: DIR/release, which may be published once you have read its README.txt, and DIR/vault, which must
     stay secret. An interrupted run goes on when the same command is repeated.
 
+    \b
     Example: secretballot learn patients.csv public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6
     """
     from secretballot.learners.learn_run import LearnRun

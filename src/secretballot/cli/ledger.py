@@ -25,6 +25,7 @@ app = typer.Typer(
 def show(file: File, as_json: AsJson = False) -> None:
     """Show whose account it is, and what is spent and left.
 
+    \b
     Example: secretballot ledger show secretballot-out/vault/ledger.sqlite
     """
     from secretballot.privacy.ledger import Ledger
@@ -49,6 +50,7 @@ def show(file: File, as_json: AsJson = False) -> None:
 def history(file: File, as_json: AsJson = False) -> None:
     """List every release that was paid for, oldest first.
 
+    \b
     Example: secretballot ledger history secretballot-out/vault/ledger.sqlite
     """
     from secretballot.privacy.ledger import Ledger
@@ -78,6 +80,7 @@ def create(
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.
 
+    \b
     Example: secretballot ledger create registry.ledger --dataset registry-2026 --epsilon 4 --delta 1e-5
     """
     from secretballot.privacy.accounting import PrivacyBudget

@@ -23,6 +23,7 @@ def verify(
     Given a release folder, it also checks that labels.csv is the file that was released. The digest shows damage and
     is no signature: take certificates from those you trust.
 
+    \b
     Example: secretballot verify secretballot-out/release
     """
     from secretballot.report.verification import verify_certificate

@@ -22,6 +22,7 @@ from secretballot.exceptions import DataError
 
 __all__ = [
     "check_columns",
+    "check_file",
     "class_indices",
     "frame_of",
     "memory_bytes",
@@ -77,9 +78,8 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     DataError
         If the path is no readable, non-empty table; the message holds no cell of it.
     """
-    path = Path(path)
-    where = f"The {role} {str(path)!r}"
-    start = _first_bytes(path, where)
+    start, path = check_file(path, role=role), Path(path)
+    where = _where(path, role)
     frame = _read_parquet(path, where) if start[:4] == b"PAR1" else _read_csv(path, where, start)
     _check_names([str(name) for name in frame.columns], where)
     if frame.shape[0] == 0:
@@ -204,9 +204,19 @@ def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> NDArray[np.objec
     return ids
 
 
-def _first_bytes(path: Path, where: str) -> bytes:
-    """Return the first bytes of a file that can be a table, or say why it cannot."""
-    problem, start = "", b""
+def _where(path: Path, role: str) -> str:
+    return f"The {role} {str(path)!r}"
+
+
+def check_file(path: str | os.PathLike[str], *, role: str = "file") -> bytes:
+    """Return the first bytes of a file that may be a table, having read no more of it.
+
+    Raises
+    ------
+    DataError
+        If it is no regular file, empty, unreadable, or larger than this machine's memory could hold.
+    """
+    path, problem, start = Path(path), "", b""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -225,7 +235,7 @@ def _first_bytes(path: Path, where: str) -> bytes:
     except (OSError, ValueError) as error:
         problem = f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
     if problem:
-        raise DataError(f"{where} {problem}")
+        raise DataError(f"{_where(path, role)} {problem}")
     return start
 
 

@@ -23,7 +23,7 @@ __all__ = ["RunFolder", "file_digest"]
 FORMAT = "secretballot/run"
 VERSION = 1
 #: What a run leaves in its vault before anything was learnt.
-_BEGINNINGS = frozenset({"run.json", "run.lock", "ledger.sqlite"})
+_BEGINNINGS = frozenset({"run.json", "run.lock", "ledger.sqlite", "ledger.sqlite-journal"})
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from secretballot.datasets.cells import whole
 from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import check_columns, class_indices, name_rows, read_table, unit_ids
+from secretballot.datasets.tables import check_columns, check_file, class_indices, name_rows, read_table, unit_ids
 from secretballot.exceptions import ParameterError
 from secretballot.learners.watch import Watch
 
-__all__ = ["LabelledTable", "RunInputs", "RunTables", "check_classes", "read_inputs"]
+__all__ = ["LabelledTable", "RunInputs", "RunTables", "check_classes", "check_files", "read_inputs"]
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,20 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
             f"classes are {', '.join(map(repr, classes)) or 'none'}; declare two or more different ones."
         )
     return tuple(classes)
+
+
+def check_files(tables: RunTables) -> None:
+    """Refuse files that cannot be tables, before time goes into reading or digesting any of them.
+
+    Raises
+    ------
+    DataError
+        If one of them is no regular file, empty, unreadable or too large.
+    """
+    check_file(tables.private, role="private file")
+    check_file(tables.public, role="public file")
+    if tables.evaluate is not None:
+        check_file(tables.evaluate, role="test file")
 
 
 def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:

@@ -59,6 +59,6 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str) -> None:
     if not (left.epsilon >= budget.epsilon * _SLACK and left.delta >= budget.delta * _SLACK):
         raise BudgetError(
             f"Of the budget of the dataset {ledger.dataset!r}, epsilon {left.epsilon:.4g} and delta {left.delta:.4g} "
-            f"are left, and this run would cost epsilon {budget.epsilon:.4g} and delta {budget.delta:.4g}; ask for less. "
-            "Nothing was spent."
+            f"are left, and this run would cost epsilon {budget.epsilon:.4g} and delta {budget.delta:.4g}; "
+            "ask for less. Nothing was spent."
         )

@@ -1,0 +1,66 @@
+"""Ctrl-C in the middle of training, seen from outside: exit code 130, and the same command goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SLOW = """
+import os, time
+from sklearn.linear_model import LogisticRegression
+
+class Slow(LogisticRegression):
+    def fit(self, X, y):
+        with open(os.environ["FITS"], "a") as file:
+            file.write(".")
+        time.sleep(float(os.environ["PAUSE"]))
+        return super().fit(X, y)
+"""
+TEACHERS = 60
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    (tmp_path / "slow.py").write_text(SLOW)
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(1500, 2)).round(3)
+    private = "\n".join(f"{a},{b},{int(a + b > 0)}" for a, b in points[:1200])
+    (tmp_path / "private.csv").write_text(f"a,b,y\n{private}\n")
+    (tmp_path / "public.csv").write_text("a,b\n" + "\n".join(f"{a},{b}" for a, b in points[1200:]) + "\n")
+    words = [sys.executable, "-m", "secretballot", "learn", "private.csv", "public.csv", "--target", "y"]
+    words += ["--classes", "0,1", "--epsilon", "2", "--delta", "1e-5", "--teachers", str(TEACHERS)]
+    return [*words, "--teacher", "slow:Slow", "--out", "out", "--json"]
+
+
+def environment(folder: Path, pause: float) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(folder), "FITS": str(folder / "fits"), "PAUSE": str(pause)}
+
+
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
+def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, command: list[str], jobs: str) -> None:
+    command += ["--jobs", jobs]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+    run = subprocess.Popen(command, env=environment(tmp_path, 0.05), start_new_session=True, **pipes)  # type: ignore[call-overload]
+    deadline = time.monotonic() + 60
+    while not any((tmp_path / "out" / "vault" / "teachers").glob("*.teachers")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the program and to its workers
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert json.loads(out)["kind"] == "interrupted"
+    assert "Traceback" not in err
+    assert err.strip().splitlines()[-1] == "secretballot: Interrupted; repeat the same command to go on."
+
+    (tmp_path / "fits").unlink()
+    done = subprocess.run(
+        command, env=environment(tmp_path, 0), capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["resumed"] is True
+    assert len((tmp_path / "fits").read_text()) < TEACHERS  # some were kept

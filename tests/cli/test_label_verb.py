@@ -1,0 +1,125 @@
+"""`secretballot label`: votes from anywhere in, released labels out."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from secretballot.cli import app
+from secretballot.privacy.ledger import Ledger
+
+N_QUERIES, N_TEACHERS = 200, 100
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    """Write counts of three classes, nearly unanimous, and return the file."""
+    winners = np.random.default_rng(0).integers(0, 3, N_QUERIES)
+    table = np.full((N_QUERIES, 3), 2)
+    table[np.arange(N_QUERIES), winners] = N_TEACHERS - 4
+    path = tmp_path / "counts.npy"
+    np.save(path, table)
+    return path
+
+
+def label(votes: Path, *more: str) -> Result:
+    words = ["label", "--votes", str(votes), "--kind", "counts", "--classes", "a,b,c", "--epsilon", "3"]
+    return CliRunner().invoke(app, [*words, "--delta", "1e-5", "--out", str(votes.parent / "out"), *more])
+
+
+def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
+    result = label(counts, "--queries", "40", "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["queries"], document["answered"]) == (40, 40)
+    lines = Path(document["labels"]).read_text().splitlines()
+    assert lines[0] == "query,label,abstained"
+    truth = np.load(counts).argmax(axis=1)
+    answers = [line.split(",") for line in lines[1:]]
+    right = [name == "abc"[truth[int(row)]] for row, name, _ in answers]
+    assert np.mean(right) > 0.8
+    assert len({row for row, _, _ in answers}) == 40
+    assert CliRunner().invoke(app, ["verify", str(counts.parent / "out")]).exit_code == 0
+
+
+def test_noisy_counts_are_released_on_request(counts: Path) -> None:
+    result = label(counts, "--release", "counts")
+    assert result.exit_code == 0, result.stderr
+    header = (counts.parent / "out" / "release" / "labels.csv").read_text().splitlines()[0]
+    assert header == "query,label,abstained,noisy_count[a],noisy_count[b],noisy_count[c]"
+    assert f"{N_QUERIES} of {N_QUERIES} queries" in result.stdout
+
+
+def test_the_sparse_vector_answers_stable_queries(counts: Path) -> None:
+    result = label(counts, "--aggregator", "sparse-vector", "--epsilon", "10", "--max-unstable", "1", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["answered"] > 0
+
+
+def test_votes_teacher_by_teacher_are_read_from_csv(tmp_path: Path) -> None:
+    votes = np.random.default_rng(1).choice(["no", "yes"], (30, 50), p=[0.1, 0.9])
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join([",".join(f"t{i}" for i in range(50)), *(",".join(row) for row in votes)]) + "\n")
+    result = label(path, "--kind", "votes", "--classes", "no,yes", "--teachers", "50")
+    assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--epsilon", "nan"), "epsilon is nan"),
+        (("--delta", "0"), "delta is 0"),
+        (("--queries", "201"), "201 queries"),
+        (("--queries", "0"), "queries is 0"),
+        (("--teachers", "99"), "."),
+        (("--classes", "a,b"), "."),
+        (("--classes", "a,b,b"), "."),
+        (("--aggregator", "sparse-vector", "--release", "counts"), "gaussian aggregator only"),
+        (("--aggregator", "sparse-vector", "--epsilon", "0.1"), "at least|smaller max_unstable"),
+        (("--votes", "/dev/null"), "."),
+        (("--votes", "/nowhere/votes.npy"), "."),
+        (("--votes", "/"), "."),
+    ],
+)
+def test_bad_input_is_one_sentence_that_costs_nothing(counts: Path, more: tuple[str, ...], message: str) -> None:
+    result = label(counts, *more, "--json")
+    assert result.exit_code == 2, (result.stdout, result.stderr)
+    sentence = result.stderr.strip().splitlines()[-1]
+    assert re.search(message, sentence)
+    assert json.loads(result.stdout)["error"] == sentence.removeprefix("secretballot: ")
+    assert [path.name for path in counts.parent.iterdir()] == [counts.name]
+
+
+def test_rows_that_do_not_add_up_are_named_and_not_shown(counts: Path) -> None:
+    table = np.load(counts)
+    table[17] = [7777, 0, 0]
+    np.save(counts, table)
+    result = label(counts)
+    assert result.exit_code == 2
+    assert "17" in result.stderr
+    assert "7777" not in result.stderr
+
+
+def test_an_interrupted_run_goes_on_without_paying(counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("secretballot.learners.label_run.write_release", interrupted)
+        assert label(counts).exit_code == 130
+    result = label(counts, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["resumed"] is True
+    assert len(Ledger.open_existing(counts.parent / "out" / "vault" / "ledger.sqlite").history()) == 1
+    assert "finished release" in label(counts).stderr
+
+
+def test_a_budget_that_is_spent_is_refused_with_its_own_code(counts: Path) -> None:
+    shared = ("--ledger", str(counts.parent / "account"), "--dataset", "registry", "--queries", "30")
+    assert label(counts, *shared).exit_code == 0
+    result = label(counts, *shared, "--out", str(counts.parent / "second"))
+    assert result.exit_code == 3
+    assert not (counts.parent / "second").exists()
