@@ -111,23 +111,24 @@ def _lattice_delta(epsilon: float, sigma: float, shifts: int) -> float:
     deviation = math.sqrt(variance)
     start = epsilon * sigma * sigma - shifts / 2
     first, last = max(math.floor(start), math.floor(-TAIL * deviation)), math.ceil(TAIL * deviation)
-    if last - first > MAX_TERMS and start > deviation:
-        return gaussian_delta(epsilon, math.sqrt(shifts) / sigma) + _lattice_excess(start, shifts, variance)
-    total = 0.0
-    for low in range(first, last + 1, MAX_TERMS):
-        s = np.arange(low, min(low + MAX_TERMS, last + 1), dtype=np.float64)
-        gain = -np.expm1(np.minimum(0.0, (start - s) / (sigma * sigma)))
-        total += float(np.sum(np.exp(-s * s / (2 * variance)) * gain))
+    if last - first > MAX_TERMS:
+        excess = _lattice_excess(epsilon, start, shifts, variance)
+        return gaussian_delta(epsilon, math.sqrt(shifts) / sigma) + excess + 2 * math.exp(-TAIL * TAIL / 2)
+    s = np.arange(first, last + 1, dtype=np.float64)
+    gain = -np.expm1(np.minimum(0.0, (start - s) / (sigma * sigma)))
+    total = float(np.sum(np.exp(-s * s / (2 * variance)) * gain))
     fourier = 5 * shifts * math.exp(-(math.pi**2) * sigma * sigma / 2) * (last - first + 1)
     return total / math.sqrt(2 * math.pi * variance) + fourier + 2 * math.exp(-TAIL * TAIL / 2)
 
 
-def _lattice_excess(start: float, shifts: int, variance: float) -> float:
+def _lattice_excess(epsilon: float, start: float, shifts: int, variance: float) -> float:
     """Bound lattice sum minus integral: a quarter of the total variation of the integrand's slope.
 
-    The integrand is n(s) - e^epsilon n(s + shifts) from `start` on, n the normal density; both slopes shrink towards
-    0 past one deviation, and the two terms agree at `start`.
+    The integrand is n(s) - e^epsilon n(s + shifts) from `start` on, n the normal density. Past one deviation both
+    slopes shrink towards 0, and the two terms agree at `start`; before, each slope varies by less than 1 / variance.
     """
+    if start <= math.sqrt(variance):
+        return min(1.0, (1 + math.exp(min(epsilon, 700.0))) / (2 * variance))
     density = math.exp(-start * start / (2 * variance)) / math.sqrt(2 * math.pi * variance)
     return density * (2 * start + shifts) / (2 * variance)
 

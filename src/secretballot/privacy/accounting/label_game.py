@@ -41,6 +41,8 @@ FAR = 6.5  # standard deviations past which one corner covers all vote counts
 DENSITY = 24  # corners per standard deviation near an even vote
 NEAR = 3.0  # standard deviations within which corners stand densely
 REACH = 6.5  # standard deviations of the total loss that the grid covers
+OVERHEAD = 200  # multiplications that handling one grid point once is worth
+MAX_NUMBERS = 5e7  # numbers held at once: 400 MB
 MIN_SIGMA = 0.25  # below, one label is nearly the vote itself and the Gaussian price says all there is
 
 Floats = NDArray[np.float64]
@@ -151,14 +153,19 @@ def _stencil(curve: VoteCurve, grid: _Grid) -> tuple[int, Floats]:
 def game_cost(
     sigma: float, queries: int, n_teachers: int | None, epsilon: float, resolution: int = RESOLUTION
 ) -> float:
-    """Return about how many multiplications `label_profile` will need (1e10 take about half a second)."""
+    """Return about how many multiplications `label_profile` will need (1e10 take about half a second).
+
+    Infinite where it would need more than `MAX_NUMBERS` numbers at once.
+    """
     grid = _Grid.of(sigma, queries, epsilon, resolution)
     far = min(FAR, math.inf if n_teachers is None else n_teachers / 2 / sigma)
     near = min(far, NEAR)
     corners = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
     # a vote at distance z changes the log ratio by about (z + 1.3) / sigma at most
     width = min(2.0 * grid.size, (2 * far + 2.6) / sigma / grid.h + 2)
-    return queries * grid.size * corners * width
+    if not grid.size * (corners + width) <= MAX_NUMBERS:
+        return math.inf
+    return queries * grid.size * (corners * width + OVERHEAD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,17 +252,25 @@ def _outer_value(value: Floats, outer: float, h: float) -> Floats:
 def label_renyi(order: float, sigma: float, n_teachers: int | None) -> float:
     """Return the largest Renyi divergence of one label between neighbours, over all vote counts.
 
-    Where not all vote counts can be enumerated, orders past 1 + 4 sigma get no bound (infinity): below, a count
+    Like the game's value, the divergence's moment is convex in the pair of probabilities, so corners stand for all
+    pairs. Where not all vote counts can be enumerated, orders past 1 + 4 sigma get no bound (infinity): below, a count
     farther than 14 sigma from an even vote adds less than 1e-18.
     """
-    reach, pmf = discrete_gaussian_pmf(sigma)
-    half = reach - 2 if n_teachers is None else min(n_teachers // 2, reach - 2)
-    everything = n_teachers is not None and n_teachers // 2 <= reach - 2
-    if not everything and order > 1 + 4 * sigma:
+    pairs, complete = _all_corners(sigma, n_teachers)
+    if pairs is None or not (complete or order <= 1 + 4 * sigma):
         return math.inf
+    return bernoulli_renyi(order, pairs.p, pairs.rest, pairs.gap)
+
+
+@functools.lru_cache(maxsize=64)
+def _all_corners(sigma: float, n_teachers: int | None) -> tuple[VoteCurve | None, bool]:
+    """Return corners around all pairs within 14 sigma, and whether that is all there are; None where floats run out."""
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    complete = n_teachers is not None and n_teachers // 2 <= reach - 2
+    half = n_teachers // 2 if n_teachers is not None and complete else reach - 2
     above = np.cumsum(pmf[::-1])[::-1]
     t = np.arange(1 + half, -half, -1)
-    p, rest, gap = above[t + reach], above[1 - t + reach], pmf[t - 1 + reach]
-    if not (np.all(p > 0) and np.all(rest > gap)):
-        return math.inf
-    return bernoulli_renyi(order, p, rest, gap)
+    pairs = VoteCurve(above[t + reach], above[1 - t + reach], pmf[t - 1 + reach], above[2 - t + reach], 0.0)
+    if not (np.all(pairs.p > 0) and np.all(pairs.over > 0)):
+        return None, complete
+    return _corners(pairs, int(t[0]), sigma), complete
