@@ -32,7 +32,7 @@ _SLACK = 1 + 1e-9
 _MAX_EVENTS = 1000
 # Beyond any release the door could have made, and more than pricing could do in minutes: a trap for the verifier.
 _MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
-_MAX_LABEL_SIGMA = 1e4  # votes
+_MAX_LABEL_SIGMA = 1e6  # votes
 _MAX_SCALE = 1e5  # votes
 # Parameters that a mechanism and its events both state, and must state alike.
 _SHARED = ("sigma", "threshold_scale", "query_scale", "threshold", "max_unstable", "refresh", "scale")

@@ -271,6 +271,6 @@ def _all_corners(sigma: float, n_teachers: int | None) -> tuple[VoteCurve | None
     above = np.cumsum(pmf[::-1])[::-1]
     t = np.arange(1 + half, -half, -1)
     pairs = VoteCurve(above[t + reach], above[1 - t + reach], pmf[t - 1 + reach], above[2 - t + reach], 0.0)
-    if not (np.all(pairs.p > 0) and np.all(pairs.over > 0)):
+    if not (np.all(pairs.p > 0) and np.all(pairs.rest > pairs.gap)):
         return None, complete
     return _corners(pairs, int(t[0]), sigma), complete
