@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import sqlite3
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +181,12 @@ def corrupt_ledger(folder: Path) -> None:
     (folder / "l").write_bytes(b"SQLite format 3\x00" + os.urandom(5000))
 
 
+def newer_ledger(folder: Path) -> None:
+    other_ledger(folder)
+    with closing(sqlite3.connect(folder / "l")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
 def label(row: int, value: str) -> Callable[[Path], None]:
     """Return a step that gives one private row another label."""
 
@@ -244,8 +252,9 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "a header alone": (edit("private.csv", lambda text: text.splitlines()[0]), (), "no rows"),
     "a binary file": (binary, (), "is binary"),
     "a huge file": (huge, (), "too large for this machine's memory"),
-    "unknown teacher": (nothing, ("--teacher", "oracle"), "teacher 'oracle' is unknown"),
-    "unknown student": (nothing, ("--student", "oracle"), "student 'oracle' is unknown"),
+    "unknown teacher": (nothing, ("--teacher", "oracle"), "teacher is 'oracle'; it must be one of"),
+    "unknown student": (nothing, ("--student", "oracle"), "student is 'oracle'; it must be one of auto"),
+    "student not importable": (nothing, ("--student", "no.such:Class"), "student 'no.such:Class' cannot be imported"),
     "unit column missing": (nothing, ("--unit", "person"), "no column 'person'"),
     "unit ids missing": (
         edit("private.csv", lambda text: text.replace("age", "person,age", 1).replace("\n", "\n,").rstrip(",")),
@@ -256,6 +265,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "folder in use": (out_in_use, (), "holds no run"),
     "ledger of another dataset": (other_ledger, ("--ledger", "{folder}/l"), "account of the dataset 'other'"),
     "ledger corrupt": (corrupt_ledger, ("--ledger", "{folder}/l"), "edger"),
+    "ledger newer": (newer_ledger, ("--ledger", "{folder}/l"), "newer|version"),
     "ledger is no ledger": (nothing, ("--ledger", "{folder}/public.csv"), "edger"),
     "no schema file": (nothing, ("--schema", "{folder}/none.json"), "cannot be read"),
     "test file without labels": (nothing, ("--evaluate", "{folder}/public.csv"), "test file has no column 'ill'"),
@@ -276,6 +286,17 @@ def test_bad_input_is_one_sentence_that_costs_nothing(
     assert SECRET not in result.output + result.stderr
     assert "Traceback" not in result.stderr
     assert sorted(path.name for path in files.iterdir()) == before
+
+
+def test_a_ledger_that_another_program_holds_is_said(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other_ledger(files)
+    monkeypatch.setattr("secretballot.privacy.ledger.file.WAIT_S", 0.1)
+    with closing(sqlite3.connect(files / "l", isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        result = learn(files, "--ledger", str(files / "l"), "--dataset", "other")
+    assert result.exit_code == 2
+    assert "locked" in result.stderr or "busy" in result.stderr or "in use" in result.stderr
+    assert not (files / "out").exists()
 
 
 def test_the_private_file_in_the_public_place_is_refused(files: Path) -> None:

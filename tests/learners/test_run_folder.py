@@ -109,6 +109,17 @@ def pay(folder: RunFolder) -> None:
     ledger.reserve([GaussianEvent(100.0, 1)], BUDGET, request=folder.request, purpose="")
 
 
+def test_a_run_that_began_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    late = RunFolder(tmp_path / "out", DESCRIPTION)
+    with RunFolder(tmp_path / "out", DESCRIPTION) as early:
+        with pytest.raises(DataError, match="Another run is at work"):
+            late.__enter__()
+        assert (early.vault / "run.json").exists()
+    with late:
+        assert late.resumed
+        assert late.request == early.request
+
+
 def test_a_run_refused_before_it_began_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no good"):
         fail(tmp_path / "out", lambda folder: Ledger(folder.ledger, dataset="d", budget=BUDGET))
@@ -122,6 +133,26 @@ def test_a_run_that_learnt_or_paid_something_keeps_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no good"):
         fail(tmp_path / "paid", pay)
     assert (tmp_path / "paid" / "vault" / "ledger.sqlite").exists()
+
+
+def test_a_vault_that_cannot_be_filled_is_taken_away_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise DataError("No space left on device")
+
+    monkeypatch.setattr("secretballot.learners.run_folder.write_secret", full)
+    with pytest.raises(DataError, match="No space"), RunFolder(tmp_path / "out", DESCRIPTION):
+        pass
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_killed_before_it_said_what_it_is_counts_as_none(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "run.lock").touch()
+    (tmp_path / "vault" / ".run.json-half").touch()
+    assert not RunFolder(tmp_path, DESCRIPTION).resumed
+    (tmp_path / "vault" / "teachers").mkdir()
+    with pytest.raises(DataError, match="holds no run"):
+        RunFolder(tmp_path, DESCRIPTION)
 
 
 def test_digests_of_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

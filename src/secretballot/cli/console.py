@@ -27,13 +27,14 @@ def watching() -> Iterator["Watch"]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
 
         def step(text: str) -> None:
-            bar.reset(task, description=text, total=None)
+            for task in bar.task_ids:
+                bar.remove_task(task)
+            bar.add_task(text, total=None)
 
         def progress(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+            bar.update(bar.task_ids[-1], completed=done, total=total)
 
         def tell(note: "Note") -> None:
             console.print(f"{'curator only' if note.private else 'note'}: {note.text}")

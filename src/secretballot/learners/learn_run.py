@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation import WeakSignalWarning
+from secretballot.ensemble.teacher_names import TEACHER_NAMES, teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.catalogue import named_student, named_teacher
 from secretballot.learners.pate import NEIGHBOURS, PATEClassifier
 from secretballot.learners.run_folder import RunFolder, file_digest
 from secretballot.learners.run_inputs import RunInputs, RunTables, check_files, read_inputs
@@ -23,7 +23,7 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.report.folder import write_release
 
-__all__ = ["LearnOutcome", "LearnRun", "run_learn"]
+__all__ = ["LearnOutcome", "LearnRun", "run_learn", "student_by_name"]
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     """
     watch = watch or Watch()
     _check(run, watch)
-    teacher, student = named_teacher(run.teacher), named_student(run.student)
+    teacher, student = teacher_by_name(run.teacher), student_by_name(run.student)
     check_files(run.tables)
     description = run.description()
     _refuse_private_as_public(description)
@@ -202,6 +202,28 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         vault=folder.vault,
         resumed=folder.resumed,
     )
+
+
+def student_by_name(name: str) -> Any:
+    """Return a new learner of that name, None for "auto": the student that measured best for what is released.
+
+    Raises
+    ------
+    ParameterError
+        If the name is unknown, or the class cannot be imported, made or used as a classifier.
+    """
+    if name == "auto":
+        return None
+    if name not in TEACHER_NAMES and ":" not in name:
+        raise ParameterError(
+            f"student is {name!r}; it must be one of auto, {', '.join(TEACHER_NAMES)}, or package.module:Class."
+        )
+    problem = ""
+    try:
+        return teacher_by_name(name)
+    except ParameterError as error:
+        problem = str(error).replace("teacher", "student", 1)  # students and teachers share their names
+    raise ParameterError(problem)
 
 
 def _check(run: LearnRun, watch: Watch) -> None:

@@ -18,6 +18,11 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import make_vault, write_secret
 
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks; two runs in one folder are then the user's own care
+    fcntl = None  # type: ignore[assignment]
+
 __all__ = ["RunFolder", "file_digest"]
 
 FORMAT = "secretballot/run"
@@ -79,25 +84,30 @@ class RunFolder:
         self.release = self.root / "release"
         self.ledger = self.vault / "ledger.sqlite"
         self._description = dict(description)
-        stored = self._stored()
-        self.resumed = stored is not None
-        self.request = stored["request"] if stored else new_request(self._description)
         self._lock: IO[bytes] | None = None
+        self._look()
 
     def __enter__(self) -> "RunFolder":
-        make_vault(self.vault)
-        self._take()
-        if not self.resumed:
-            self._write()
+        try:
+            make_vault(self.vault)
+            self._take()
+            self._look()  # another run may have begun, or ended, before the lock was ours
+            if not self.resumed:
+                self._write()
+        except Exception as error:
+            self.__exit__(type(error))
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if self._lock is not None:
-            self._lock.close()
+        if self._lock is None:
+            return
         if kind is not None and issubclass(kind, Exception) and not self.resumed and self._nothing_kept():
             shutil.rmtree(self.vault, ignore_errors=True)
             with suppress(OSError):
                 self.root.rmdir()
+        self._lock.close()
+        self._lock = None
 
     def renew_request(self) -> None:
         """Take a new key in the ledger, because the old one was reserved and never answered."""
@@ -109,9 +119,15 @@ class RunFolder:
         """Whether the release is complete."""
         return (self.release / "certificate.json").exists()
 
+    def _look(self) -> None:
+        """Take up the interrupted run in this folder, or be a new one."""
+        stored = self._stored()
+        self.resumed = stored is not None
+        self.request = stored["request"] if stored else new_request(self._description)
+
     def _stored(self) -> dict[str, Any] | None:
         """Return the description of the interrupted run in this folder, None where there is no folder yet."""
-        if not self.root.exists() or (self.root.is_dir() and not any(self.root.iterdir())):
+        if not self.root.exists() or self._untouched():
             return None
         if not self.root.is_dir():
             raise DataError(f"{str(self.root)!r} is a file; give another folder with --out.")
@@ -128,6 +144,10 @@ class RunFolder:
         self._refuse_other(described)
         return dict(stored)
 
+    def _untouched(self) -> bool:
+        """Return whether nothing is in the folder but, maybe, a vault in which a run was about to begin."""
+        return self.root.is_dir() and {*_names(self.root)} <= {"vault"} and {*_names(self.vault)} <= {"run.lock"}
+
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = self._description
         other = sorted(key for key in {*described, *now} if described.get(key) != now.get(key))
@@ -139,19 +159,16 @@ class RunFolder:
 
     def _take(self) -> None:
         """Lock the vault against a second run at the same time."""
+        lock = (self.vault / "run.lock").open("wb")
         try:
-            import fcntl
-        except ImportError:  # no such locks on Windows
-            return
-        self._lock = (self.vault / "run.lock").open("wb")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            self._lock.close()
-        raise DataError(
-            f"Another run is at work in {str(self.root)!r}; wait for it, or give another folder with --out."
-        )
+            lock.close()
+            raise DataError(
+                f"Another run is at work in {str(self.root)!r}; wait for it, or give another folder with --out."
+            ) from None
+        self._lock = lock
 
     def _write(self) -> None:
         text = json.dumps(
@@ -160,10 +177,17 @@ class RunFolder:
         write_secret(self.vault / "run.json", text.encode())
 
     def _nothing_kept(self) -> bool:
-        names = {path.name for path in self.vault.iterdir()}
+        names = {*_names(self.vault)}
         if self.release.exists() or not names <= _BEGINNINGS:
             return False
         return "ledger.sqlite" not in names or not Ledger.open_existing(self.ledger).history()
+
+
+def _names(folder: Path) -> list[str]:
+    """Return what is in a folder, nothing where it is none, without files that a broken write left behind."""
+    if not folder.is_dir():
+        return []
+    return [path.name for path in folder.iterdir() if not path.name.startswith(".run.json-")]
 
 
 def new_request(description: Mapping[str, Any]) -> str:
