@@ -181,7 +181,7 @@ def test_overflow_inside_a_teacher_is_left_to_it():
     scaler.scale_ = np.full(2, 1e-20)
     ensemble = _planted(np.array([[2e-20, -1e-20]]), np.array([0.0]), 2, scaler=scaler)
     points = np.full((1, 2), 1e25, dtype=np.float32)
-    # Scaled in single precision both features are infinite, and their difference is no number, hence class 0.
+    # Scaled in single precision both features are infinite, which predict refuses, hence the fixed vote.
     np.testing.assert_array_equal(ensemble.vote_counts(points).open_at_the_door(), [[1, 0]])
 
 

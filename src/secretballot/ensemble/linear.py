@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot.ensemble.ballots import predicted
-from secretballot.ensemble.rows import all_finite, is_sparse
+from secretballot.ensemble.rows import is_sparse
 
 __all__ = ["LinearStack"]
 
@@ -68,10 +68,10 @@ class LinearStack:
         self._n_decisions = len(forms[0].bias)
         self._weights = np.concatenate([form.weights for form in forms]).T.copy()
         self._bias = np.concatenate([form.bias for form in forms])
-        self._norm = np.concatenate([form.norm for form in forms])
-        self._offset = np.concatenate([form.offset for form in forms])
-        self._reach = np.repeat([form.reach for form in forms], self._n_decisions)
-        self._shift = np.repeat([form.shift for form in forms], self._n_decisions)
+        self._norm = np.array([form.norm for form in forms])
+        self._offset = np.array([form.offset for form in forms])
+        self._reach = np.array([[form.reach] for form in forms])
+        self._shift = np.array([[form.shift] for form in forms])
         self._dtypes = {dtype for form in forms for dtype in form.dtypes}
 
     @classmethod
@@ -102,11 +102,8 @@ class LinearStack:
         numbers = _as_numbers(block)
         with np.errstate(all="ignore"):
             scores = np.asarray(numbers @ self._weights) + self._bias
-            bound = self._error_bound(numbers)
-        if self._n_decisions == 1:
-            votes, unsure = self._binary(scores, bound)
-        else:
-            votes, unsure = self._multiclass(scores, bound)
+            votes, distance = self._decided(scores)
+            unsure = self._unsure(distance, numbers)
         self._add(votes, ~unsure, counts)
         every_row = np.arange(len(counts))
         for place, model in enumerate(self.models.values()):
@@ -118,36 +115,49 @@ class LinearStack:
         for place, index in enumerate(self._classes):
             counts[:, index] += np.count_nonzero(votes == place, axis=1)
 
-    def _binary(self, scores: FloatArray, bound: FloatArray) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        # Not greater, rather than at most: a value that is not a number is unsure too.
-        unsure = ~(np.abs(scores) > bound)
-        return scores > 0, np.asarray(unsure.any(axis=0))
-
-    def _multiclass(self, scores: FloatArray, bound: FloatArray) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        shape = (len(scores), len(self.models), self._n_decisions)
-        scores, bound = scores.reshape(shape), bound.reshape(shape).max(axis=2)
+    def _decided(self, scores: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
+        """Return votes as places in the classes, and how far each is from another, shapes (rows, teachers)."""
+        if self._n_decisions == 1:
+            return scores > 0, np.abs(scores)
+        scores = scores.reshape(len(scores), len(self.models), self._n_decisions)
         top = np.partition(scores, -2, axis=2)[:, :, -2:]
-        with np.errstate(all="ignore"):
-            unsure = ~(top[:, :, 1] - top[:, :, 0] > 2 * bound)
-        return scores.argmax(axis=2), np.asarray(unsure.any(axis=0))
+        # Two decisions err, so half their gap is compared with the error of one.
+        return scores.argmax(axis=2), (top[:, :, 1] - top[:, :, 0]) / 2
 
-    def _error_bound(self, numbers: Any) -> FloatArray:
-        """Return a bound on |stacked - teacher's own decision|, shape (rows, decisions); infinite where unsure.
+    def _unsure(self, distance: FloatArray, numbers: Any) -> npt.NDArray[np.bool_]:
+        """Return for every teacher whether some vote of the block is within its rounding error of another."""
+        row_norms = _row_norms(numbers)[:, None]
+        width, dtypes = numbers.shape[1] + 10, {numbers.dtype, *self._dtypes}
+        every = np.arange(len(self.models))
+        # The longest row bounds all; only teachers that fail this are looked at row by row. Not greater, rather than
+        # at most: a value that is not a number is unsure too.
+        longest = self._error_bound(row_norms.max(axis=0, keepdims=True), every, width, dtypes)
+        unsure = ~(distance.min(axis=0) > longest[0])
+        doubtful = np.flatnonzero(unsure)
+        bound = self._error_bound(row_norms, doubtful, width, dtypes)
+        unsure[doubtful] = ~(distance[:, doubtful] > bound).all(axis=0)
+        return np.asarray(unsure)
+
+    def _error_bound(
+        self, row_norms: FloatArray, teachers: npt.NDArray[np.intp], width: int, dtypes: set[np.dtype[Any]]
+    ) -> FloatArray:
+        """Return a bound on |stacked - teacher's own decision|, shape (rows, teachers); infinite where unsure.
 
         With gamma = (n_features + a few) * eps, the standard bound of a dot product in any order is gamma * |x|.|w|,
         at most gamma * norm(x) * norm(w). Scaling first or folding the scale adds a few eps per term. Both sides err,
         and the factor 4 is generous.
         """
-        dtypes = {*self._dtypes, numbers.dtype} if numbers.dtype.kind == "f" else self._dtypes
-        eps = max(float(np.finfo(dtype).eps) for dtype in dtypes)
-        largest = min(float(np.finfo(dtype).max) for dtype in dtypes)
-        smallest = max(float(np.finfo(dtype).tiny) for dtype in dtypes)
-        width = numbers.shape[1] + 10
-        row_norm = _row_norms(numbers)[:, None]
-        size = row_norm * self._norm + self._offset
-        grown = (row_norm + self._shift) * self._reach
-        safe = (size < largest * _HEADROOM) & (grown < largest * _HEADROOM)
-        bound: FloatArray = np.where(safe, 4 * width * (eps * size + smallest * self._reach), np.inf)
+        floats = [np.finfo(dtype) for dtype in dtypes if dtype.kind == "f"]
+        eps = max(float(info.eps) for info in floats)
+        limit = min(float(info.max) for info in floats) * _HEADROOM
+        smallest = max(float(info.tiny) for info in floats)
+        bound = np.zeros((len(row_norms), len(teachers)))
+        reach, shift = self._reach[teachers, 0], self._shift[teachers, 0]
+        grown = (row_norms + shift) * reach
+        for norm, offset in zip(self._norm[teachers].T, self._offset[teachers].T, strict=True):
+            size = row_norms * norm + offset
+            error = 4 * width * (eps * size + smallest * reach)
+            np.maximum(bound, np.where((size < limit) & (grown < limit), error, np.inf), out=bound)
         return bound
 
 
@@ -182,11 +192,11 @@ def _fold(linear: Any, scaler: Any, width: int) -> LinearForm | None:
     mean = None if scaler is None else scaler.mean_ if scaler.with_mean else None
     scale = None if scaler is None else scaler.scale_
     arrays = [array for array in (weights, bias, mean, scale) if array is not None]
-    if not all(all_finite(array) for array in arrays):
+    if not all(np.isfinite(array).all() for array in arrays):
         return None
     center = np.zeros(width) if mean is None else mean.astype(np.float64)
     folded = weights.astype(np.float64) / (1.0 if scale is None else scale)
-    if not all_finite(folded):
+    if not np.isfinite(folded).all():
         return None
     return LinearForm(
         weights=folded,

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from secretballot.exceptions import DataError
 
-__all__ = ["all_finite", "as_table", "block_bounds", "is_sparse", "n_rows", "row_block", "take_rows"]
+__all__ = ["as_table", "block_bounds", "is_sparse", "n_rows", "row_block", "take_rows"]
 
 _INT32_MAX = np.iinfo(np.int32).max
 
@@ -62,16 +62,6 @@ def block_bounds(n: int, block_rows: int) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) of consecutive blocks that cover `n` rows."""
     for start in range(0, n, block_rows):
         yield start, min(start + block_rows, n)
-
-
-def all_finite(table: Any) -> bool:
-    """Return whether every entry is a finite number; False where that cannot be said cheaply."""
-    values = table.data if is_sparse(table) else table
-    if not isinstance(values, np.ndarray):
-        return False
-    if values.dtype.kind in "biu":
-        return True
-    return values.dtype.kind == "f" and bool(np.isfinite(values).all())
 
 
 def is_sparse(table: Any) -> bool:

@@ -16,7 +16,7 @@ from secretballot._validation import check_count
 from secretballot.ensemble.ballots import count_ballots, count_in_worker
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, seed_of
 from secretballot.ensemble.linear import LinearStack
-from secretballot.ensemble.rows import all_finite, as_table, block_bounds, n_rows, row_block
+from secretballot.ensemble.rows import as_table, block_bounds, n_rows, row_block
 from secretballot.ensemble.teacher_store import TeacherStore
 from secretballot.ensemble.training import Recipe, Shards, check_workers, return_form, trained
 from secretballot.ensemble.votes import VoteCounts
@@ -177,15 +177,14 @@ class TeacherEnsemble:
         return VoteCounts(counts, range(self.n_classes) if classes is None else classes, self.n_teachers)
 
     def _count(self, table: Any, rows: int, n_jobs: int | None, meter: "_Meter") -> CountArray:
-        settings = {**sklearn.get_config(), "assume_finite": all_finite(table)}
+        settings = sklearn.get_config()
         rest = dict(enumerate(self._teachers))
         counts = np.zeros((n_rows(table), self.n_classes), dtype=np.int32)
-        if settings["assume_finite"]:
-            for stack in LinearStack.gather(rest, table, self.n_classes):
-                counted = self._count_stack(stack, table, rows, settings, meter)
-                if counted is not None:
-                    counts += counted
-                    rest = {number: model for number, model in rest.items() if number not in stack.models}
+        for stack in LinearStack.gather(rest, table, self.n_classes):
+            counted = self._count_stack(stack, table, rows, settings, meter)
+            if counted is not None:
+                counts += counted
+                rest = {number: model for number, model in rest.items() if number not in stack.models}
         for done, counted in _counted_apart(rest, table, self.n_classes, rows, self._random_state, settings, n_jobs):
             counts += counted
             meter.add(done * n_rows(table))

@@ -25,7 +25,7 @@ _PILOT_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Recipe:
-    """What every shard shares: the unfitted learner, the public random state and scikit-learn's settings.
+    """What every shard shares: the unfitted learner, its own seeds, the public random state, scikit-learn's settings.
 
     Raises
     ------
@@ -35,7 +35,7 @@ class Recipe:
 
     teacher: Any
     random_state: int
-    seeded: tuple[str, ...]
+    seeds: Mapping[str, int]
     settings: Mapping[str, Any]
 
     @classmethod
@@ -47,25 +47,21 @@ class Recipe:
                 "it must be an instance with fit, predict and get_params, as scikit-learn's classifiers have."
             )
         params = teacher.get_params(deep=True)
-        seeded = tuple(sorted(name for name in params if name.split("__")[-1] == "random_state"))
-        for name in seeded:
-            own = params[name]
+        own_seeds = {name: params[name] for name in sorted(params) if name.split("__")[-1] == "random_state"}
+        for name, own in own_seeds.items():
             if own is not None and (isinstance(own, bool) or not isinstance(own, (int, np.integer)) or own < 0):
                 raise ParameterError(
                     f"teacher's {name} is {own!r}; it must be None or a whole number, never a shared generator."
                 )
-        return cls(teacher, random_state, seeded, sklearn.get_config())
+        seeds = {name: 0 if own is None else int(own) + 1 for name, own in own_seeds.items()}
+        return cls(teacher, random_state, seeds, sklearn.get_config())
 
     def fresh(self, number: int) -> Any:
         """Return an unfitted copy whose seeds depend on the teacher's number and public numbers alone."""
         model = sklearn.clone(self.teacher)
-        if self.seeded:
-            own = self.teacher.get_params(deep=True)
-            seeds = {
-                name: seed_of(self.random_state, number, place, 0 if own[name] is None else int(own[name]) + 1)
-                for place, name in enumerate(self.seeded)
-            }
-            model.set_params(**seeds)
+        if self.seeds:
+            places = enumerate(self.seeds.items())
+            model.set_params(**{name: seed_of(self.random_state, number, place, own) for place, (name, own) in places})
         return model
 
 
