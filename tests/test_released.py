@@ -50,9 +50,7 @@ def test_json_gives_back_an_equal_release(make):
 
 
 @pytest.mark.parametrize("make", RELEASES)
-@pytest.mark.parametrize(
-    "copier", [copy.copy, copy.deepcopy, lambda released: pickle.loads(pickle.dumps(released))]
-)
+@pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, lambda released: pickle.loads(pickle.dumps(released))])
 def test_copies_are_equal_and_stay_read_only(make, copier):
     copied = copier(make())
     assert copied == make()
@@ -170,9 +168,7 @@ def test_one_column_of_counts_is_for_two_classes_only():
     assert binary(noisy_counts=[[1, 2], [3, 4], [5, 6]]).noisy_counts.shape == (3, 2)
 
 
-@pytest.mark.parametrize(
-    "changes", [{"n_teachers": 0}, {"n_teachers": True}, {"sigma": 0.0}, {"sigma": float("nan")}]
-)
+@pytest.mark.parametrize("changes", [{"n_teachers": 0}, {"n_teachers": True}, {"sigma": 0.0}, {"sigma": float("nan")}])
 def test_parameters_out_of_range_are_refused(changes):
     with pytest.raises(ParameterError):
         binary(**changes)

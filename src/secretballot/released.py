@@ -33,18 +33,14 @@ def _class_value(value: object) -> str | int | float | bool:
     """Return a class value as the Python scalar that JSON gives back unchanged."""
     scalar = value.item() if isinstance(value, np.generic) else value
     if not isinstance(scalar, (str, int, float)) or scalar != scalar:
-        raise DataError(
-            f"classes holds {value!r}; a class is a string, a whole number, a number or a truth value."
-        )
+        raise DataError(f"classes holds {value!r}; a class is a string, a whole number, a number or a truth value.")
     return scalar
 
 
 def _check_classes(classes: object) -> tuple[str | int | float | bool, ...]:
     values = tuple(_class_value(value) for value in np.asarray(classes, dtype=object).ravel())
     if len(values) < 2:
-        raise DataError(
-            f"classes has {len(values)} values; give the two or more classes the teachers voted on."
-        )
+        raise DataError(f"classes has {len(values)} values; give the two or more classes the teachers voted on.")
     if len(set(values)) < len(values):
         raise DataError("classes repeats a value; give each class once.")
     return values
@@ -57,9 +53,7 @@ def _check_certificate(certificate: object) -> dict[str, Any]:
     try:
         copy: dict[str, Any] = json.loads(json.dumps(dict(certificate), allow_nan=False))
     except (TypeError, ValueError):
-        raise DataError(
-            "certificate holds a value that JSON cannot carry; use strings, numbers and lists."
-        ) from None
+        raise DataError("certificate holds a value that JSON cannot carry; use strings, numbers and lists.") from None
     return copy
 
 
@@ -188,9 +182,7 @@ class ReleasedLabels:
         if not isinstance(document, Mapping) or document.get("format") != _FORMAT:
             raise DataError(f"the document is not of the format {_FORMAT}; give what to_json() wrote.")
         if document.get("version") != _VERSION:
-            raise DataError(
-                f"the document has version {document.get('version')!r}; this package reads {_VERSION}."
-            )
+            raise DataError(f"the document has version {document.get('version')!r}; this package reads {_VERSION}.")
         names = {entry.name for entry in fields(cls)}
         given = set(document) - {"format", "version"}
         if given != names:

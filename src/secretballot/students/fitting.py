@@ -14,6 +14,7 @@ from secretballot._validation import check_choice
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
 from secretballot.students.noisy_counts import NoisyCountsClassifier
+from secretballot.students.vote_shares import VoteShareClassifier
 
 __all__ = ["default_student", "fit_student", "learns_from_counts"]
 
@@ -27,12 +28,12 @@ def default_student(released: ReleasedLabels) -> Any:
     """
     if released.noisy_counts is not None:
         return NoisyCountsClassifier(random_state=0)
-    return LogisticRegression(C=0.1, max_iter=1000)
+    return LogisticRegression(max_iter=1000)
 
 
 def learns_from_counts(student: Any) -> bool:
     """Return whether `fit_student` would hand this student the noisy counts rather than the labels."""
-    return isinstance(_last_step(student), NoisyCountsClassifier)
+    return isinstance(_last_step(student), VoteShareClassifier)
 
 
 def fit_student(
@@ -40,9 +41,10 @@ def fit_student(
 ) -> Any:
     """Fit a student on what was released.
 
-    A `NoisyCountsClassifier`, alone or as the last step of a pipeline, learns from the noisy counts, and the whole pool
-    serves its scaling and the pipeline's transformers. Any other classifier learns from the labels. If only one class
-    was released, there is nothing to tell apart, and a `DummyClassifier` that always answers it is returned.
+    A `NoisyCountsClassifier` or `GraphCountsClassifier`, alone or as the last step of a pipeline, learns from the noisy
+    counts, and the whole pool serves it and the pipeline's transformers. Any other classifier learns from the labels.
+    If only one class was released, there is nothing to tell apart, and a `DummyClassifier` that always answers it is
+    returned.
 
     Parameters
     ----------

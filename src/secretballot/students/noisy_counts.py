@@ -7,8 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._validation import check_choice, check_count, check_positive
@@ -21,6 +20,7 @@ from secretballot.students.feature_maps import (
     map_landmarks,
     median_distance,
 )
+from secretballot.students.vote_shares import VoteShareClassifier, class_array, shares_of
 
 __all__ = ["NoisyCountsClassifier"]
 
@@ -61,7 +61,7 @@ class _Candidate:
         return fit_by_evidence(moments, noise_variance)
 
 
-class NoisyCountsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class NoisyCountsClassifier(VoteShareClassifier):
     """Learn the teachers' vote shares from noisy counts whose noise is known.
 
     A Gaussian-process regression of the share of teachers behind each class. The noise variance is the released one;
@@ -159,8 +159,8 @@ class NoisyCountsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         public: Any = points if pool is None else check_array(pool, accept_sparse="csr", dtype=np.float64)
         if public.shape[1] != points.shape[1]:
             raise DataError(f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same columns.")
-        shares, column_noise = _shares(noisy_counts, points.shape[0], K, noise)
-        self.classes_ = _class_array(classes, max(2, shares.shape[1]))
+        shares, column_noise = shares_of(noisy_counts, points.shape[0], K, noise)
+        self.classes_ = class_array(classes, max(2, shares.shape[1]))
         candidate, posterior = self._choose(kernel, n_landmarks, points, public, shares, column_noise**2)
         self._keep(candidate, posterior)
         self.noise_ = column_noise
@@ -219,24 +219,6 @@ class NoisyCountsClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         shares = np.vstack(parts)
         return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
 
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the estimated vote shares as probabilities: the nearest point of the simplex, row by row.
-
-        What is estimated is the share of teachers that vote for each class, which is not the chance of the class.
-        """
-        return _nearest_probabilities(self.predict_shares(X))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class with the largest estimated vote share; the first of them on a tie."""
-        shares = self.predict_shares(X)
-        values: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
-        return values
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 def _evidence(fit: tuple[_Candidate, Posterior]) -> float:
     return fit[1].log_evidence
@@ -246,37 +228,3 @@ def _landmark_candidate(standardiser: Standardiser, landmarks: FloatArray, lengt
     points = standardiser.apply(landmarks)
     scaled = length * median_distance(points)
     return _Candidate(standardiser, points, scaled, landmark_root(points, scaled))
-
-
-def _shares(noisy_counts: ArrayLike, n_rows: int, n_teachers: int, noise: float) -> tuple[FloatArray, float]:
-    """Return shares of the teachers, one column for two classes or one per class, and their noise deviation."""
-    counts = np.asarray(noisy_counts, dtype=np.float64)
-    if counts.ndim not in (1, 2) or len(counts) != n_rows or (counts.ndim == 2 and counts.shape[1] < 2):
-        raise DataError(
-            f"noisy_counts has shape {counts.shape} for {n_rows} points; "
-            "give one count for each point, or one for each point and class."
-        )
-    if not np.isfinite(counts).all():
-        raise DataError("noisy_counts holds a value that is not finite; give the counts as they were released.")
-    if counts.ndim == 1:
-        return counts[:, None] / n_teachers, noise
-    if counts.shape[1] == 2:
-        # both columns tell of the same vote under independent noise: their mean has half the variance
-        second = (counts[:, 1] - counts[:, 0]) / n_teachers
-        return (second[:, None] + 1.0) / 2, noise / math.sqrt(2)
-    return counts / n_teachers, noise
-
-
-def _class_array(classes: Sequence[Any] | None, n_classes: int) -> NDArray[Any]:
-    values = np.arange(n_classes) if classes is None else np.asarray(classes)
-    if values.shape != (n_classes,):
-        raise DataError(f"classes has shape {values.shape}; these counts tell of {n_classes} classes.")
-    return values
-
-
-def _nearest_probabilities(shares: FloatArray) -> FloatArray:
-    """Return the Euclidean projection of each row onto the probability simplex; it keeps the order within a row."""
-    descending = -np.sort(-shares, axis=1)
-    excess = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, shares.shape[1] + 1)
-    last = (descending > excess).sum(axis=1) - 1
-    return np.asarray(np.maximum(shares - np.take_along_axis(excess, last[:, None], axis=1), 0.0))

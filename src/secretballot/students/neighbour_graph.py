@@ -1,0 +1,128 @@
+"""The nearest-neighbour graph of the public pool, its slowest modes, and where a new point lies among them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
+from sklearn.neighbors import NearestNeighbors
+
+from secretballot.exceptions import DataError
+
+__all__ = ["NeighbourGraph"]
+
+FloatArray = NDArray[np.float64]
+
+# Modes to a relative accuracy that no noisy count could tell from exact.
+_TOLERANCE = 1e-4
+# A mode is carried to a new point by averaging over neighbours and dividing by its eigenvalue; a fast mode has a small
+# one, and dividing by less than this would only amplify rounding of what is not known there.
+_SMALLEST_EIGENVALUE = 0.1
+
+
+@dataclass(frozen=True)
+class NeighbourGraph:
+    """Modes of the random walk on a nearest-neighbour graph with locally scaled Gaussian weights.
+
+    Attributes
+    ----------
+    pool : ndarray of shape (n_public, n_features)
+        Public points, kept to find the neighbours of new ones.
+    reach : ndarray of shape (n_public,)
+        Distance from each point to its middle neighbour, the local scale.
+    frequencies : ndarray of shape (n_modes,)
+        One minus the eigenvalues of the walk: 0 for constant, up to 2; ascending.
+    modes : ndarray of shape (n_public, n_modes)
+        Eigenvectors, of mean square about one.
+    n_neighbors : int
+    """
+
+    pool: FloatArray
+    reach: FloatArray
+    frequencies: FloatArray
+    modes: FloatArray
+    n_neighbors: int
+
+    @property
+    def n_modes(self) -> int:
+        """Number of modes."""
+        return len(self.frequencies)
+
+    @classmethod
+    def build(cls, pool: Any, n_neighbors: int, n_modes: int) -> "NeighbourGraph":
+        """Return the graph of a pool (array or sparse matrix); small pools have fewer neighbours and modes.
+
+        Raises
+        ------
+        DataError
+            If the pool has fewer than three rows.
+        """
+        n_public = pool.shape[0]
+        if n_public < 3:
+            raise DataError(f"the public pool has {n_public} rows; a graph needs three or more.")
+        points = np.asarray(pool.toarray() if hasattr(pool, "toarray") else pool, dtype=np.float64)
+        k = min(n_neighbors, n_public - 1)
+        distances, neighbours = NearestNeighbors(n_neighbors=k).fit(points).kneighbors()
+        reach = _positive(distances[:, k // 2])
+        weights = np.exp(-(distances**2) / (reach[:, None] * reach[neighbours]))
+        rows = np.repeat(np.arange(n_public), k)
+        one_way = sparse.csr_matrix((weights.ravel(), (rows, neighbours.ravel())), shape=(n_public, n_public))
+        graph: Any = (one_way + one_way.T) / 2
+        graph.eliminate_zeros()  # weights that underflowed join nothing
+        root_degree = np.sqrt(_positive(np.asarray(graph.sum(axis=1)).ravel()))
+        scaling: Any = sparse.diags(1.0 / root_degree)
+        values, vectors = _largest_of_parts((scaling @ graph @ scaling).tocsr(), min(n_modes, n_public - 1))
+        norm = np.sqrt(float((root_degree**2).sum()))
+        return cls(points, reach, 1.0 - values, vectors / root_degree[:, None] * norm, n_neighbors)
+
+    def place(self, points: FloatArray) -> FloatArray:
+        """Return the modes at any points, pool or new, shape (n_points, n_modes): a step of the walk into the pool."""
+        k = min(self.n_neighbors, len(self.pool))
+        distances, neighbours = NearestNeighbors(n_neighbors=k).fit(self.pool).kneighbors(points)
+        reach = _positive(distances[:, k // 2])
+        # relative to the nearest neighbour, so that a far point still has a neighbour of weight one
+        exponents = distances**2 / (reach[:, None] * self.reach[neighbours])
+        weights = np.exp(exponents.min(axis=1, keepdims=True) - exponents)
+        weights /= weights.sum(axis=1, keepdims=True)
+        averaged = np.einsum("nk,nkm->nm", weights, self.modes[neighbours])
+        return np.asarray(averaged / np.maximum(1.0 - self.frequencies, _SMALLEST_EIGENVALUE))
+
+
+def _positive(values: NDArray[Any]) -> FloatArray:
+    """Return the values with zeros (points that coincide) replaced by the smallest positive one, or by one."""
+    positive = values[values > 0]
+    return np.where(values > 0, values, positive.min() if len(positive) else 1.0)
+
+
+def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues, descending, with their eigenvectors, of a symmetric sparse matrix.
+
+    Connected parts are solved one by one: each has the eigenvalue 1, and Lanczos' method misses repeated ones.
+    """
+    n_parts, part = connected_components(matrix, directed=False)
+    order = np.argsort(part, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(part, minlength=n_parts))[:-1])
+    solved = [_largest(matrix[rows][:, rows], min(n_values, len(rows))) for rows in members]
+    values = np.concatenate([part_values for part_values, _ in solved])
+    owner = np.concatenate([np.full(len(found[0]), number) for number, found in enumerate(solved)])
+    column = np.concatenate([np.arange(len(found[0])) for found in solved])
+    sizes = np.array([len(rows) for rows in members])
+    kept = np.lexsort((-sizes[owner], -values))[:n_values]
+    vectors = np.zeros((matrix.shape[0], len(kept)))
+    for place, index in enumerate(kept):
+        vectors[members[owner[index]], place] = solved[owner[index]][1][:, column[index]]
+    return values[kept], vectors
+
+
+def _largest(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues, descending, with their eigenvectors; the same ones on every call."""
+    if n_values > matrix.shape[0] // 4:
+        values, vectors = np.linalg.eigh(matrix.toarray())
+    else:
+        start = np.random.default_rng(0).standard_normal(matrix.shape[0])
+        values, vectors = eigsh(matrix, k=n_values, which="LA", v0=start, tol=_TOLERANCE)
+    order = np.argsort(-values)[:n_values]
+    return values[order], vectors[:, order]

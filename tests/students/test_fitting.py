@@ -1,0 +1,136 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.released import ReleasedLabels
+from secretballot.students import (
+    GraphCountsClassifier,
+    NoisyCountsClassifier,
+    default_student,
+    fit_student,
+    learns_from_counts,
+)
+
+POOL = np.random.default_rng(0).standard_normal((300, 3))
+QUERIES = np.random.default_rng(1).permutation(300)[:120]
+
+
+def released(labels=None, counts=False, **changes):
+    """Answers along the first column of the pool, asked in a shuffled order."""
+    labels = (POOL[QUERIES, 0] > 0).astype(int) if labels is None else labels
+    fields = {"queries": QUERIES, "labels": labels, "classes": ("no", "yes"), "n_teachers": 100}
+    if counts:
+        fields |= {"sigma": 5.0, "noisy_counts": np.rint(50 + 30 * POOL[QUERIES, 0])}
+        fields["noisy_counts"] = fields["noisy_counts"].astype(int)
+    return ReleasedLabels(**(fields | changes))
+
+
+class Recorder(LogisticRegression):
+    """Remembers what it was given."""
+
+    def fit(self, X, y):
+        self.X_, self.y_ = X, y
+        return super().fit(X, y)
+
+
+def test_rows_and_class_values_meet():
+    student = fit_student(Recorder(), POOL, released())
+    np.testing.assert_array_equal(student.X_, POOL[QUERIES])
+    assert student.y_.tolist() == ["yes" if x > 0 else "no" for x in POOL[QUERIES, 0]]
+
+
+@pytest.mark.parametrize("wrap", [pd.DataFrame, sparse.csc_matrix, lambda pool: pool.tolist()])
+def test_any_pool_gives_the_same_student(wrap):
+    plain = fit_student(LogisticRegression(), POOL, released())
+    np.testing.assert_allclose(fit_student(LogisticRegression(), wrap(POOL), released()).coef_, plain.coef_)
+
+
+def test_abstentions_are_dropped_tossed_or_given_to_the_majority():
+    labels = (POOL[QUERIES, 0] > -0.5).astype(int)  # "yes" is the majority
+    labels[:40] = -1
+    dropped, majority, tossed = (
+        fit_student(Recorder(), POOL, released(labels), abstentions=rule, random_state=0)
+        for rule in ("drop", "majority", "random")
+    )
+    assert len(dropped.y_) == 80
+    assert set(majority.y_[:40]) == {"yes"}
+    assert set(tossed.y_[:40]) == {"yes", "no"}
+    np.testing.assert_array_equal(tossed.y_[40:], dropped.y_)
+    again = fit_student(Recorder(), POOL, released(labels), abstentions="random", random_state=0)
+    np.testing.assert_array_equal(again.y_, tossed.y_)
+
+
+def test_the_given_student_stays_unfitted():
+    student = LogisticRegression()
+    fit_student(student, POOL, released())
+    assert not hasattr(student, "coef_")
+
+
+def test_one_released_class_gives_a_constant_student():
+    student = fit_student(LogisticRegression(), POOL, released(np.ones(120, dtype=int)))
+    assert isinstance(student, DummyClassifier)
+    assert set(student.predict(POOL)) == {"yes"}
+
+
+def test_counts_go_to_the_student_that_knows_their_noise():
+    student = fit_student(NoisyCountsClassifier("linear"), POOL, released(counts=True))
+    assert student.noise_ == 0.05
+    assert student.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_allclose(student.mean_, POOL.mean(axis=0))  # of the whole pool
+    assert ((student.predict(POOL) == "yes") == (POOL[:, 0] > 0)).mean() > 0.95
+
+
+def test_unanswered_counts_are_left_out():
+    labels = np.zeros(120, dtype=int)
+    labels[:100] = -1
+    short = released(
+        labels[100:], counts=True, queries=QUERIES[100:], noisy_counts=released(counts=True).noisy_counts[100:]
+    )
+    long = released(labels, counts=True)
+    students = [fit_student(NoisyCountsClassifier("linear"), POOL, release) for release in (short, long)]
+    np.testing.assert_array_equal(students[0].coef_, students[1].coef_)
+
+
+def test_a_pipeline_passes_the_counts_on_and_learns_its_steps_from_the_pool():
+    pipeline = make_pipeline(StandardScaler(), "passthrough", NoisyCountsClassifier("linear"))
+    student = fit_student(pipeline, POOL, released(counts=True))
+    np.testing.assert_allclose(student[0].mean_, POOL.mean(axis=0))
+    assert ((student.predict(POOL) == "yes") == (POOL[:, 0] > 0)).mean() > 0.95
+
+
+def test_defaults_follow_what_was_released():
+    assert learns_from_counts(default_student(released(counts=True)))
+    assert not learns_from_counts(default_student(released()))
+    assert learns_from_counts(make_pipeline(StandardScaler(), GraphCountsClassifier()))
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_default_student_learns(counts):
+    release = released(counts=counts)
+    student = fit_student(default_student(release), POOL, release)
+    assert ((student.predict(POOL) == "yes") == (POOL[:, 0] > 0)).mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("student", "pool", "release", "mend"),
+    [
+        (LogisticRegression(), POOL, released(np.full(120, -1)), "no query was answered"),
+        (LogisticRegression(), POOL[:200], released(), "200 rows"),
+        (NoisyCountsClassifier(), POOL, released(), "labels alone"),
+        (LogisticRegression(), POOL, released([], queries=[]), "no query was answered"),
+    ],
+)
+def test_what_does_not_fit_is_refused(student, pool, release, mend):
+    with pytest.raises(DataError, match=mend):
+        fit_student(student, pool, release)
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(ParameterError, match="abstentions"):
+        fit_student(LogisticRegression(), POOL, released(), abstentions="guess")

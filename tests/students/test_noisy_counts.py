@@ -1,0 +1,240 @@
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier
+from secretballot.students.evidence import Moments, fit_by_evidence
+from secretballot.students.vote_shares import nearest_probabilities
+
+K = 250
+
+
+def linear_votes(rng, n=2000, d=8, sigma=150.0):
+    """Votes whose mean share is a known linear function, seen through noise."""
+    X = rng.standard_normal((n, d))
+    weights = np.linspace(0.05, 0.0, d)
+    shares = np.clip(0.5 + X @ weights, 0, 1)
+    counts = np.rint(K * shares + sigma * rng.standard_normal(n)).astype(int)
+    return X, weights, shares, counts
+
+
+class Unnoised(NoisyCountsClassifier):
+    """The student as a plain classifier: hard labels are the votes of one teacher under little noise."""
+
+    def fit(self, X, y):
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        classes, labels = np.unique(column_or_1d(y), return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError("Classifier can't train when only one class is present.")
+        votes = np.eye(len(classes))[labels]
+        return super().fit(X, votes, n_teachers=1, sigma=0.1, classes=classes)
+
+
+@parametrize_with_checks([Unnoised(random_state=0)])
+def test_follows_the_conventions_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_recovers_a_known_linear_vote():
+    X, weights, shares, counts = linear_votes(np.random.default_rng(0), n=20_000)
+    student = NoisyCountsClassifier("linear").fit(X, counts, n_teachers=K, sigma=150.0)
+    slopes = student.coef_[:, 0] / student.scale_
+    # posterior deviation of a slope is noise / sqrt(n) = 0.004
+    np.testing.assert_allclose(slopes, weights, atol=0.02)
+    assert student.noise_ == 150 / K
+    assert np.abs(student.predict_shares(X)[:, 1] - shares).mean() < 0.02
+
+
+def test_beats_the_arg_max_of_the_same_counts():
+    X, _, shares, counts = linear_votes(np.random.default_rng(1))
+    truth = shares > 0.5
+    student = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=150.0)
+    hard = LogisticRegression().fit(X, counts > K / 2)
+    from_counts, from_labels = (student.predict(X) == truth).mean(), (hard.predict(X) == truth).mean()
+    assert from_counts > 0.85
+    assert from_counts > from_labels - 0.005  # arg max costs little under heavy noise, never gains
+    bounded = np.clip(counts / K, 0, 1)  # and the shares are right where labels only rank
+    assert np.abs(student.predict_shares(X)[:, 1] - shares).mean() < np.abs(bounded - shares).mean() / 5
+
+
+def test_few_close_votes_teach_more_as_counts_than_as_labels():
+    rng = np.random.default_rng(2)
+    gains = []
+    for _ in range(10):
+        X, _, shares, counts = linear_votes(rng, n=150, d=20, sigma=15.0)
+        student = NoisyCountsClassifier("linear").fit(X, counts, n_teachers=K, sigma=15.0)
+        hard = LogisticRegression(C=0.1).fit(X, counts > K / 2)
+        truth = shares > 0.5
+        gains.append((student.predict(X) == truth).mean() - (hard.predict(X) == truth).mean())
+    assert np.mean(gains) > 0.02
+
+
+def test_evidence_is_the_marginal_likelihood():
+    # with a known prior variance the evidence of the grid point equals the density of the targets, up to constants
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((12, 3))
+    targets = rows @ np.array([[1.0], [0.5], [-0.5]]) + 0.3 * rng.standard_normal((12, 1))
+    moments = Moments.empty(3, 1)
+    moments.add(rows[:5], targets[:5])
+    moments.add(rows[5:], targets[5:])
+    fit = fit_by_evidence(moments, 0.09)
+    centring = np.eye(12) - 1 / 12
+    basis = np.linalg.svd(centring)[0][:, :11]  # the flat intercept leaves eleven contrasts
+    mean_square = np.trace(centring @ rows @ rows.T @ centring) / 12
+    covariance = fit.signal / mean_square * rows @ rows.T + (0.09 + fit.misfit) * np.eye(12)
+    density = multivariate_normal(np.zeros(11), basis.T @ covariance @ basis).logpdf(basis.T @ targets[:, 0])
+    assert fit.log_evidence == pytest.approx(density + 5.5 * np.log(2 * np.pi), abs=1e-9)
+    prior = fit.signal / mean_square * np.eye(3)
+    gain = prior @ (centring @ rows).T @ np.linalg.pinv(centring @ covariance @ centring)
+    np.testing.assert_allclose(fit.coef, gain @ targets, atol=1e-9)
+
+
+def test_a_rotated_kernel_sees_a_ring():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((3000, 2))
+    ring = (X**2).sum(axis=1) > 1.4
+    counts = np.rint(np.where(ring, 0.8, 0.2) * K + 100 * rng.standard_normal(3000))
+    student = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=100.0)
+    assert student.kernel_ == "gaussian"
+    assert (student.predict(X) == ring).mean() > 0.93
+
+
+def test_a_plane_stays_a_plane_when_the_noise_hides_the_rest():
+    X, _, _, counts = linear_votes(np.random.default_rng(5), sigma=1500.0)
+    linear = NoisyCountsClassifier("linear").fit(X, counts, n_teachers=K, sigma=1500.0)
+    gaussian = NoisyCountsClassifier("gaussian", random_state=0).fit(X, counts, n_teachers=K, sigma=1500.0)
+    both = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=1500.0)
+    assert both.log_evidence_ == pytest.approx(max(linear.log_evidence_, gaussian.log_evidence_))
+
+
+def test_three_classes():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((3000, 2))
+    truth = np.argmax(X @ np.array([[1, -0.5, -0.5], [0, 0.9, -0.9]]), axis=1)
+    counts = np.rint(np.eye(3)[truth] * 150 + 30 + 100 * rng.standard_normal((3000, 3)))
+    student = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=100.0, classes=["a", "b", "c"])
+    assert (student.predict(X) == np.array(["a", "b", "c"])[truth]).mean() > 0.92
+    proba = student.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert proba.min() >= 0
+    assert (student.classes_[proba.argmax(axis=1)] == student.predict(X)).all()
+
+
+def test_two_columns_carry_half_the_noise_variance():
+    X, _, _, counts = linear_votes(np.random.default_rng(7))
+    both = np.column_stack([K - counts, counts])
+    one = NoisyCountsClassifier("linear").fit(X, counts, n_teachers=K, sigma=150.0 / np.sqrt(2))
+    two = NoisyCountsClassifier("linear").fit(X, both, n_teachers=K, sigma=150.0)
+    np.testing.assert_allclose(one.predict_shares(X), two.predict_shares(X))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian", "auto"])
+def test_sparse_and_dense_points_teach_the_same(kernel):
+    rng = np.random.default_rng(8)
+    X = (rng.random((400, 30)) < 0.1).astype(float)
+    counts = np.rint(125 + 80 * X[:, 0] - 60 * X[:, 1] + 20 * rng.standard_normal(400))
+    dense = NoisyCountsClassifier(kernel, random_state=0).fit(X, counts, n_teachers=K, sigma=20.0)
+    thin = NoisyCountsClassifier(kernel, random_state=0).fit(sparse.csr_matrix(X), counts, n_teachers=K, sigma=20.0)
+    np.testing.assert_allclose(dense.predict_shares(X), thin.predict_shares(sparse.csr_matrix(X)))
+
+
+def test_scale_of_a_column_does_not_matter_where_columns_are_scaled():
+    X, _, shares, counts = linear_votes(np.random.default_rng(9), n=5000)
+    units = 10.0 ** np.arange(-4, 4)
+    student = NoisyCountsClassifier("linear").fit(1e6 + X * units, counts, n_teachers=K, sigma=150.0)
+    assert ((student.predict(1e6 + X * units) == 1) == (shares > 0.5)).mean() > 0.88
+
+
+def test_the_pool_serves_the_scaling():
+    X, _, _, counts = linear_votes(np.random.default_rng(10), n=60)
+    pool = np.vstack([X, 5 * np.random.default_rng(11).standard_normal((500, 8))])
+    student = NoisyCountsClassifier("linear").fit(X, counts, n_teachers=K, sigma=150.0, pool=pool)
+    np.testing.assert_allclose(student.mean_, pool.mean(axis=0))
+
+
+@pytest.mark.parametrize("student", [NoisyCountsClassifier(random_state=0), GraphCountsClassifier(3)])
+@pytest.mark.parametrize(
+    ("X", "counts", "sigma"),
+    [
+        (np.zeros((50, 3)), np.full(50, 10), 3.0),  # constant columns
+        (np.arange(150.0).reshape(50, 3), np.full(50, 200), 3.0),  # all counts equal
+        (np.arange(150.0).reshape(50, 3), np.arange(50), 1e12),  # noise drowns all
+        (np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 1.0]]), np.array([1, 0, 250]), 1.0),
+    ],
+)
+def test_poor_releases_still_give_a_student(student, X, counts, sigma):
+    fitted = clone(student).fit(X, counts, n_teachers=K, sigma=sigma)
+    assert np.isfinite(fitted.predict_shares(X)).all()
+    assert fitted.predict(X).shape == (len(X),)
+    if len(set(counts.tolist())) == 1:
+        assert set(fitted.predict(X)) == {int(counts[0] > K / 2)}
+
+
+def test_a_single_query_gives_a_constant():
+    student = NoisyCountsClassifier().fit([[1.0, 2.0]], [200], n_teachers=K, sigma=10.0)
+    assert student.predict([[5.0, -3.0]]).tolist() == [1]
+
+
+def test_more_columns_than_the_linear_model_takes():
+    rng = np.random.default_rng(12)
+    X = sparse.random(300, 3000, density=0.01, random_state=0, format="csr")
+    counts = np.rint(K / 2 + 40 * np.sign(X[:, :1500].sum(axis=1).A1 - X[:, 1500:].sum(axis=1).A1))
+    counts += np.rint(10 * rng.standard_normal(300))
+    student = NoisyCountsClassifier("linear", n_landmarks=50, random_state=0).fit(X, counts, n_teachers=K, sigma=10.0)
+    assert student.landmarks_.shape == (50, 3000)
+    assert np.isfinite(student.predict_shares(X)).all()
+
+
+def test_copies_predict_the_same():
+    X, _, _, counts = linear_votes(np.random.default_rng(13), n=300)
+    student = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=150.0)
+    again = clone(student).fit(X, counts, n_teachers=K, sigma=150.0)
+    loaded = pickle.loads(pickle.dumps(student))
+    np.testing.assert_array_equal(student.predict_shares(X), loaded.predict_shares(X))
+    np.testing.assert_allclose(student.predict_shares(X), again.predict_shares(X))
+
+
+@pytest.mark.parametrize("make", [NoisyCountsClassifier, GraphCountsClassifier])
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"noisy_counts": [1, 2]}, DataError),
+        ({"noisy_counts": [1.0, np.nan, 2.0, 3.0]}, DataError),
+        ({"noisy_counts": np.ones((4, 1))}, DataError),
+        ({"classes": ["a"]}, DataError),
+        ({"pool": np.zeros((9, 5))}, DataError),
+        ({"sigma": 0.0}, ParameterError),
+        ({"sigma": np.nan}, ParameterError),
+        ({"n_teachers": 0}, ParameterError),
+    ],
+)
+def test_what_does_not_fit_is_refused(make, changes, error):
+    settings = {"noisy_counts": [1, 2, 3, 4], "n_teachers": K, "sigma": 1.0} | changes
+    with pytest.raises(error):
+        make().fit(np.eye(4), **settings)
+
+
+@pytest.mark.parametrize("settings", [{"kernel": "cubic"}, {"n_landmarks": 1}])
+def test_parameters_out_of_range_are_refused(settings):
+    with pytest.raises(ParameterError):
+        NoisyCountsClassifier(**settings).fit(np.eye(4), [1, 2, 3, 4], n_teachers=K, sigma=1.0)
+
+
+def test_nearest_probabilities_keep_the_order():
+    shares = np.random.default_rng(14).standard_normal((200, 4)) + 0.25
+    proba = nearest_probabilities(shares)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert (proba.argmax(axis=1) == shares.argmax(axis=1)).all()
+    inside = np.array([[0.2, 0.3, 0.5]])
+    np.testing.assert_allclose(nearest_probabilities(inside), inside)
+    np.testing.assert_allclose(nearest_probabilities(np.array([[1.4, -0.4]])), [[1.0, 0.0]])
