@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= $(or $(SECRETBALLOT_DATA),../shared/data)
-OUT    ?= demo-out
+OUT    ?= demo-out/$(shell date +%Y%m%d-%H%M%S)
 
 # One BLAS thread: teachers are small, and threads inside them only get in each other's way.
 export OMP_NUM_THREADS := 1
@@ -36,8 +36,8 @@ smoke:
 	rm -rf build/smoke && $(PYTHON) -m venv build/smoke
 	build/smoke/bin/python -m pip install --quiet --upgrade pip
 	build/smoke/bin/python -m pip install --quiet ".[all]"
-	cd build && smoke/bin/secretballot demo --out smoke/out
-	build/smoke/bin/secretballot verify build/smoke/out/release/certificate.json
+	build/smoke/bin/secretballot demo --out build/smoke/out
+	for release in build/smoke/out/*/release; do build/smoke/bin/secretballot verify $$release || exit; done
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

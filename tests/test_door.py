@@ -114,6 +114,16 @@ def test_a_second_release_composes_and_is_refused_over_budget(counts: sb.VoteCou
     assert len(ledger.history()) == 2
 
 
+def test_asking_less_than_planned_costs_the_plan(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+) -> None:
+    # errata 5: a smaller epsilon at a stopping time that depends on answers is false; the plan's price stands
+    released = sb.release(counts, aggregator, ledger, queries=[0, 1, 2])
+    assert released.certificate["epsilon"] == 1.0
+    assert released.certificate["events"][0]["queries"] == 26
+    assert ledger.spent().epsilon == 1.0
+
+
 def test_noise_too_small_for_its_budget_is_refused(counts: sb.VoteCounts, ledger: sb.Ledger) -> None:
     cheat = sb.GaussianAggregator(10.0, 26, budget=BUDGET)
     with pytest.raises(sb.BudgetError, match="Nothing was spent"):

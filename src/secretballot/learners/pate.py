@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import release
+from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.inputs import (
@@ -41,6 +41,7 @@ from secretballot.vault import make_vault
 __all__ = ["PATEClassifier"]
 
 NEIGHBOURS = ("add-remove", "replace-one")
+DEFAULT_TEACHER = "logistic"
 ABSTENTIONS = ("drop", "random", "majority")
 
 
@@ -60,7 +61,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     Parameters
     ----------
-    teacher : scikit-learn classifier, default LogisticRegression
+    teacher : scikit-learn classifier, default a hardly regularised LogisticRegression
         Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline.
     student : scikit-learn classifier, optional
         Learns from the released labels. By default the student that measured best for what is released.
@@ -187,7 +188,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent.
+            If something does not fit; nothing was spent, unless it is the student that cannot learn from what was
+            released: that stands in the ledger, and a student may still be fitted to it.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
@@ -196,7 +198,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         check_same_columns(X, X_public)
         index = class_indices(y, names, n_rows(X))
         self._check_settings(n_rows(X))
-        released = self._stored()
+        released = self._stored(names)
         if released is None:
             released = self._release(X, index, X_public, names, units, unit_name)
         self.released_labels_, self.certificate_ = released, released.certificate
@@ -216,7 +218,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         check_count("n_teachers", self.n_teachers)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_choice("abstentions", self.abstentions, ABSTENTIONS)
-        if self.neighbours == "add-remove" and self.budget.delta * n_records >= 1:
+        if self.budget.delta * n_records >= 1:
             warnings.warn(
                 f"delta is {self.budget.delta:g}; with 1/n or more, publishing whole records at random would pass. "
                 "Choose a delta well below 1 over the number of records.",
@@ -224,12 +226,23 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 stacklevel=3,
             )
 
-    def _stored(self) -> ReleasedLabels | None:
+    def _stored(self, names: list[Any]) -> ReleasedLabels | None:
         """Return what was released under the same request before, if anything."""
         if self.ledger is None or self.request is None:
             return None
         stored = self.ledger.released(self.request)
-        return None if stored is None else ReleasedLabels.from_json(json.loads(stored))
+        if stored is None:
+            return None
+        released = ReleasedLabels.from_json(json.loads(stored))
+        assert self.budget is not None
+        bought = released.certificate["epsilon"], released.certificate["delta"]
+        asked = self.budget.epsilon, self.budget.delta
+        if (bought, released.n_teachers, list(released.classes)) != (asked, self.n_teachers, names):
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, with another budget, number of teachers or classes; "
+                "ask the same again, or use a new request."
+            )
+        return released
 
     def _release(
         self,
@@ -242,7 +255,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     ) -> ReleasedLabels:
         """Everything left of the door, and the door."""
         assert self.budget is not None
-        teacher = LogisticRegression() if self.teacher is None else self.teacher
+        teacher = teacher_by_name(DEFAULT_TEACHER) if self.teacher is None else self.teacher
         rehearse(teacher, X_public, len(names))
         bad = unfit_rows("X", X, X_public)
         if bad is not None and not rehearse_with_holes(teacher, X_public, len(names)):
@@ -332,7 +345,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        teacher = get_tags(LogisticRegression() if self.teacher is None else self.teacher)
+        teacher = get_tags(teacher_by_name(DEFAULT_TEACHER) if self.teacher is None else self.teacher)
         tags.input_tags.sparse = teacher.input_tags.sparse
         tags.input_tags.allow_nan = teacher.input_tags.allow_nan
         return tags
