@@ -3,10 +3,10 @@
 adult.data (32,561 rows) is private. adult.test is cut in two by a fixed permutation: the first half is the public pool,
 its labels unseen; the second half is the held-out test. Every number is the mean of 5 seeds of partition and noise.
 
-Nothing was tuned on adult.test. Three settings were chosen on adult.data alone (18,000 rows played private, 7,000 public
-and the rest test): capital gain and loss on a log scale; logistic teachers with weak regularisation, since a vote averages
-variance away but not bias; and about 72 records per teacher, 36 where epsilon is below 0.25, since a louder vote is then
-worth more than a better one.
+Nothing was tuned on adult.test. Three settings were chosen on adult.data alone (18,000 rows played private, 7,000
+public and the rest test): capital gain and loss on a log scale; logistic teachers with weak regularisation, since a
+vote averages variance away but not bias; and about 72 records per teacher, 36 where epsilon is below 0.25, since a
+louder vote is then worth more than a better one.
 """
 
 import math

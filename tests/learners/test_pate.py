@@ -153,6 +153,30 @@ def test_frames_are_taken_with_their_columns(data: dict[str, Any]) -> None:
     assert model.score(pd.DataFrame(data["X_test"], columns=list("abcd")), data["y_test"]) > 0.85
 
 
+def test_private_values_choose_no_column_type(data: dict[str, Any]) -> None:
+    seen = []
+
+    class Spy(LogisticRegression):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            seen.append(tuple(str(kind) for kind in X.dtypes))
+            return super().fit(X.drop(columns="ward"), y)
+
+        def predict(self, X: Any) -> Any:
+            return super().predict(X.drop(columns="ward"))
+
+    public = pd.DataFrame(data["X_public"], columns=list("abcd")).round().astype(int)
+    public["ward"] = pd.Categorical(["north", "south"] * 300)
+    frame = pd.DataFrame(data["X"], columns=list("abcd"))
+    frame["ward"] = pd.Categorical(["north", "south", "secret", "north"] * 1000)
+    model = sb.PATEClassifier(Spy(), DummyClassifier(), n_teachers=20, budget=BUDGET, random_state=0)
+    model.fit(frame, data["y"], X_public=public, classes=[0, 1])
+    assert set(seen) == {("float64",) * 4 + ("category",)}
+    bad = frame.assign(a=["secret-word"] * 4000)
+    with pytest.raises(sb.DataError, match="Column 'a'") as caught:
+        model.fit(bad, data["y"], X_public=public, classes=[0, 1])
+    assert "secret" not in str(caught.value)
+
+
 def test_missing_values_go_to_teachers_that_take_them(data: dict[str, Any]) -> None:
     holes = data["X"].copy()
     holes[::50, 3] = np.nan

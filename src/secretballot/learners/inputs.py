@@ -20,6 +20,7 @@ __all__ = [
     "n_rows",
     "take_rows",
     "unfit_rows",
+    "with_public_types",
 ]
 
 ROWS_NAMED = 5
@@ -53,6 +54,41 @@ def as_matrix(name: str, X: Any) -> Any:
         # scikit-learn's own sentence may quote values
         found = f"has shape {shape}" if shape is not None else f"is a {type(X).__name__}"
         raise DataError(f"{name} {found}; expected a 2D array or frame. Reshape your data.") from None
+
+
+def with_public_types(X: Any, X_public: Any) -> Any:
+    """Return private data with column types that private values did not choose.
+
+    The type of a column (whole numbers or not, the categories of a categorical) depends on all its rows and is seen by
+    every shard: one record could reach all teachers through it. Frames take the public frame's types, arrays of whole
+    numbers become floating point.
+
+    Raises
+    ------
+    DataError
+        Naming the column that cannot be read as the public one is.
+    """
+    if not hasattr(X, "iloc"):
+        whole = X.dtype.kind in "iub"
+        return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64) if whole else X
+    if not hasattr(X_public, "iloc"):
+        return X
+    return X.assign(**{name: _as_public(name, X[name], X_public[name].dtype) for name in X.columns})
+
+
+def _as_public(name: str, column: Any, kind: Any) -> Any:
+    if hasattr(kind, "categories"):
+        # what the public column does not know becomes a missing value
+        return column.astype(object).where(column.isin(kind.categories)).astype(kind)
+    # whole numbers may have gaps on the private side; floating point takes both
+    wanted = np.dtype(np.float64) if getattr(kind, "kind", "") in "iub" else kind
+    try:
+        return column.astype(wanted)
+    except (ValueError, TypeError):
+        raise DataError(
+            f"Column {name!r} of X cannot be read as {wanted}, its type in X_public; give both the same type, "
+            "or encode them by one public schema."
+        ) from None
 
 
 def n_rows(X: Any) -> int:

@@ -28,6 +28,7 @@ from secretballot.learners.inputs import (
     n_rows,
     take_rows,
     unfit_rows,
+    with_public_types,
 )
 from secretballot.learners.plan import choose_aggregator, choose_release
 from secretballot.learners.rehearsal import rehearse, rehearse_with_holes
@@ -196,6 +197,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         names = declared_classes(classes)
         X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
         check_same_columns(X, X_public)
+        X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
         index = class_indices(y, names, n_rows(X))
         self._check_settings(n_rows(X))
         released = self._stored(names)
@@ -239,8 +241,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         asked = self.budget.epsilon, self.budget.delta
         if (bought, released.n_teachers, list(released.classes)) != (asked, self.n_teachers, names):
             raise ParameterError(
-                f"The request {self.request!r} was answered before, with another budget, number of teachers or classes; "
-                "ask the same again, or use a new request."
+                f"The request {self.request!r} was answered before, with another budget, other classes or number of "
+                "teachers; ask the same again, or use a new request."
             )
         return released
 
