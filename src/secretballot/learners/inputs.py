@@ -19,7 +19,7 @@ __all__ = [
     "n_columns",
     "n_rows",
     "take_rows",
-    "unfit_rows",
+    "unfit_values",
     "with_public_types",
 ]
 
@@ -126,28 +126,31 @@ def check_same_columns(X: Any, X_public: Any) -> None:
         raise DataError(f"X has {n_columns(X)} columns and X_public {n_columns(X_public)}; they must have the same.")
 
 
-def unfit_rows(name: str, X: Any, X_public: Any) -> str | None:
-    """Return a sentence on missing or infinite values in private or public data, None if there are none."""
+def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, NDArray[np.int64]] | None:
+    """Return a sentence on missing or infinite values in private or public data, and their columns; None without any."""
     for matrix_name, matrix in ((name, X), (f"{name}_public", X_public)):
-        bad = _unfit_rows(matrix)
-        if len(bad):
-            return f"{matrix_name} has {len(bad)} rows with missing or infinite values (the first: {_first(bad)})"
+        rows, columns = _unfit(matrix)
+        if len(rows):
+            sentence = f"{matrix_name} has {len(rows)} rows with missing or infinite values (the first: {_first(rows)})"
+            return sentence, columns
     return None
 
 
-def _unfit_rows(X: Any) -> NDArray[np.int64]:
+def _unfit(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return rows and columns with missing or infinite values."""
+    none = np.empty(0, dtype=np.int64)
     if hasattr(X, "iloc"):
-        return np.flatnonzero(X.isna().to_numpy().any(axis=1))
-    is_sparse: bool = sparse.issparse(X)
-    values: NDArray[Any] = X.data if is_sparse else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        sound = values.dtype.kind != "f" or bool(np.isfinite(np.sum(values)))
-    if sound:
-        return np.empty(0, dtype=np.int64)
-    if is_sparse:
-        rows = np.repeat(np.arange(X.shape[0], dtype=np.int64), np.diff(X.indptr))
-        return np.unique(rows[~np.isfinite(values)])
-    return np.flatnonzero(~np.isfinite(values).all(axis=1))
+        bad = X.isna().to_numpy()
+    elif sparse.issparse(X):
+        matrix: Any = X
+        rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+        wrong = ~np.isfinite(matrix.data)
+        return np.unique(rows[wrong]), np.unique(matrix.indices[wrong]).astype(np.int64)
+    elif X.dtype.kind != "f":
+        return none, none
+    else:
+        bad = ~np.isfinite(X)
+    return np.flatnonzero(bad.any(axis=1)), np.flatnonzero(bad.any(axis=0))
 
 
 def _first(rows: NDArray[np.int64]) -> str:

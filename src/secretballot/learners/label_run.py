@@ -130,7 +130,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
 
     Privacy
     -------
-    Unit : as the votes came about; the certificate says that nobody checked it.
+    Unit : one record under "add-remove", if the votes came about so; the certificate says that nobody checked it.
     Price : the run's (epsilon, delta), composed in the ledger with everything else released from the dataset.
     """
     watch = watch or Watch()
@@ -141,7 +141,13 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     )
     folder = RunFolder(run.out, run.description())
     with folder:
-        ledger = open_ledger(run.ledger or folder.ledger, dataset=run.dataset or run.votes.stem, budget=run.budget)
+        ledger = open_ledger(
+            run.ledger or folder.ledger,
+            dataset=run.dataset or run.votes.stem,
+            budget=run.budget,
+            unit="record",  # what the door takes votes for that nobody declared
+            neighbours="add-remove",
+        )
         settle_request(folder, ledger, watch)
         refuse_beyond(ledger, run.budget, folder.request)
         watch.step("Drawing noise")

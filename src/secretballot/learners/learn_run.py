@@ -178,7 +178,13 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     with folder:
         if folder.resumed:
             watch.note("An interrupted run is taken up: what was learnt and paid for is kept.", private=False)
-        ledger = open_ledger(run.ledger or folder.ledger, dataset=run.dataset_name, budget=run.budget)
+        ledger = open_ledger(
+            run.ledger or folder.ledger,
+            dataset=run.dataset_name,
+            budget=run.budget,
+            unit="record" if inputs.units is None else "user",
+            neighbours=run.neighbours,
+        )
         settle_request(folder, ledger, watch)
         refuse_beyond(ledger, run.budget, folder.request)
         watch.step("Training teachers")

@@ -27,7 +27,7 @@ from secretballot.learners.inputs import (
     n_columns,
     n_rows,
     take_rows,
-    unfit_rows,
+    unfit_values,
     with_public_types,
 )
 from secretballot.learners.plan import choose_aggregator, choose_release
@@ -259,9 +259,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         assert self.budget is not None
         teacher = teacher_by_name(DEFAULT_TEACHER) if self.teacher is None else self.teacher
         rehearse(teacher, X_public, len(names))
-        bad = unfit_rows("X", X, X_public)
-        if bad is not None and not rehearse_with_holes(teacher, X_public, len(names)):
-            raise DataError(f"{bad}, which the teacher does not take; fill them, or put an imputer before the teacher.")
+        bad = unfit_values("X", X, X_public)
+        if bad is not None and not rehearse_with_holes(teacher, X_public, len(names), bad[1]):
+            raise DataError(
+                f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the teacher."
+            )
         aggregator = choose_aggregator(
             self.aggregator,
             self.budget,

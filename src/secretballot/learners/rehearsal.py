@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
@@ -37,15 +38,16 @@ def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
         )
 
 
-def rehearse_with_holes(teacher: Any, X_public: Any, n_classes: int) -> bool:
-    """Return whether the teacher also takes points in which values are missing: every seventh, in every column."""
+def rehearse_with_holes(teacher: Any, X_public: Any, n_classes: int, columns: NDArray[np.int64]) -> bool:
+    """Return whether the teacher also takes points in which every seventh value of the given columns is missing."""
     points = _points(X_public, n_classes)
     if sparse.issparse(points):
         return False
-    holes = np.arange(n_rows(points)) % 7 == 0
+    holes = np.zeros(points.shape, dtype=bool)
+    holes[::7, columns] = True
     if hasattr(points, "iloc"):
         return _attempt(teacher, points.mask(holes), n_classes) is None
-    return _attempt(teacher, np.where(holes[:, None], np.nan, points.astype(float)), n_classes) is None
+    return _attempt(teacher, np.where(holes, np.nan, points.astype(float)), n_classes) is None
 
 
 def _points(X_public: Any, n_classes: int) -> Any:

@@ -15,22 +15,23 @@ __all__ = ["open_ledger", "refuse_beyond", "settle_request"]
 _SLACK = 1 - 1e-6
 
 
-def open_ledger(path: Path, *, dataset: str, budget: PrivacyBudget) -> Ledger:
-    """Open the ledger at `path`, or make one whose whole budget is that of this run.
+def open_ledger(path: Path, *, dataset: str, budget: PrivacyBudget, unit: str, neighbours: str) -> Ledger:
+    """Open the ledger at `path`, or make one whose whole budget, unit and relation are those of this run.
 
     Raises
     ------
     LedgerError
-        If the file is the account of another dataset, or cannot be used.
+        If the file is the account of another dataset, unit or relation, or cannot be used.
     """
     if not os.path.lexists(path):
-        return Ledger(path, dataset=dataset, budget=budget)
+        return Ledger(path, dataset=dataset, budget=budget, unit=unit, neighbours=neighbours)
     ledger = Ledger.open_existing(path)
     if ledger.dataset != dataset:
         raise LedgerError(
             f"The ledger {str(path)!r} is the account of the dataset {ledger.dataset!r}, and this run is about "
             f"{dataset!r}; give the right ledger, or the dataset's name with --dataset."
         )
+    ledger.check_promise(unit, neighbours)
     return ledger
 
 
