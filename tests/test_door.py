@@ -154,6 +154,46 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     assert ledger.history() == []
 
 
+@pytest.mark.parametrize(
+    ("terms", "declaration"),
+    [
+        ({"neighbours": "replace-one"}, None),
+        ({"unit": "user"}, None),
+        ({"unit": "user"}, {"unit": "record"}),
+        ({}, {"neighbours": "replace-one"}),
+        ({"neighbours": "replace-one"}, {"unit": "user", "neighbours": "replace-one"}),
+        ({"unit": "user", "neighbours": "replace-one"}, {"unit": "user"}),
+    ],
+)
+def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_spent(
+    counts: sb.VoteCounts, aggregator: sb.GaussianAggregator, terms: dict[str, str], declaration: dict[str, str] | None
+) -> None:
+    ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
+    with pytest.raises(sb.LedgerError, match=r"would promise neither.*Nothing was spent"):
+        sb.release(counts, aggregator, ledger, declaration=declaration)
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize(
+    ("terms", "declaration"),
+    [
+        ({}, None),
+        ({}, {"unit": "user"}),
+        ({"unit": "user"}, {"unit": "user"}),
+        ({"neighbours": "replace-one"}, {"neighbours": "replace-one"}),
+        ({"unit": "user", "neighbours": "replace-one"}, {"unit": "user", "neighbours": "replace-one"}),
+    ],
+)
+def test_the_certificate_says_what_the_ledger_promises(
+    counts: sb.VoteCounts, aggregator: sb.GaussianAggregator, terms: dict[str, str], declaration: dict[str, str] | None
+) -> None:
+    ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
+    certificate = sb.release(counts, aggregator, ledger, declaration=declaration).certificate
+    said = (certificate["composition"]["unit"], certificate["composition"]["neighbours"])
+    assert said == (ledger.unit, ledger.neighbours)
+    assert sb.verify_certificate(certificate).ok
+
+
 def test_an_aggregator_for_other_votes_is_refused(ledger: sb.Ledger, aggregator: sb.GaussianAggregator) -> None:
     three = sb.VoteCounts.from_counts(np.full((4, 3), 10), classes=list("abc"))
     with pytest.raises(sb.ParameterError, match="n_classes=3"):

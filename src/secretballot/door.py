@@ -47,7 +47,8 @@ def release(
     aggregator : Aggregator
         Recipe and noise, fixed without looking at the votes.
     ledger : Ledger
-        Account of the private dataset. The price is reserved there before any noise is drawn.
+        Account of the private dataset. The price is reserved there before any noise is drawn. Its unit and relation
+        must be the declared ones; under "add-remove" an account about records also takes a release by user.
     queries : array of int, shape (l,), optional
         Rows of `counts` to ask, distinct, in the order to ask them. All of them by default.
     public_rows : array of int, shape (l,), optional
@@ -59,7 +60,8 @@ def release(
         Why, in a few words; stored in the ledger and on the certificate, so public.
     declaration : mapping, optional
         ``unit`` ("record" or "user"), ``unit_column``, ``neighbours`` and further ``assumptions``: what is known of how
-        the teachers came about. Without it the certificate says that nobody checked.
+        the teachers came about. Without it the release counts as one by record under "add-remove", and the certificate
+        says that nobody checked.
 
     Returns
     -------
@@ -75,7 +77,8 @@ def release(
     BudgetError
         If the ledger's budget does not admit the price; nothing was spent.
     LedgerError
-        If the ledger cannot be used, or the request was interrupted before: what it reserved stays spent.
+        If the ledger cannot be used or is about another unit or relation, or the request was interrupted before: what
+        it reserved stays spent.
 
     Privacy
     -------
@@ -94,7 +97,8 @@ def release(
     if answered is not None:
         return _same_question(ReleasedLabels.from_json(json.loads(answered)), aggregator, named, key)
 
-    check_declaration(declaration)
+    declared = check_declaration(declaration)
+    ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     events = _checked_events(counts, aggregator)
     paid = _priced(events, aggregator)
     reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose)
@@ -179,6 +183,8 @@ def _composition(ledger: Ledger, reservation: int) -> dict[str, Any]:
     return {
         "kind": ledger.composition,
         "dataset": ledger.dataset,
+        "unit": ledger.unit,
+        "neighbours": ledger.neighbours,
         "budget": ledger.budget.to_json(),
         "spent_after": {"epsilon": spent.epsilon, "delta": spent.delta},
         "durable": ledger.durable,

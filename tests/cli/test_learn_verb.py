@@ -98,6 +98,12 @@ def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None
     assert result.exit_code == 0, result.stderr
     certificate = json.loads((files / "out" / "release" / "certificate.json").read_text())
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "person")
+    account = Ledger.open_existing(files / "out" / "vault" / "ledger.sqlite")
+    assert (account.unit, account.neighbours) == ("user", "add-remove")
+    shared = ("--ledger", str(account.path), "--dataset", account.dataset, "--out", str(files / "second"))
+    result = learn(files, "--drop", "person", *shared)
+    assert result.exit_code == 2
+    assert "would promise neither" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,19 @@ def test_create_makes_an_account_once(tmp_path: Path) -> None:
     assert document["dataset"] == "registry"
     assert document["budget"] == {"epsilon": 2.0, "delta": 1e-5}
     assert document["spent"]["epsilon"] == 0
+    assert (document["unit"], document["neighbours"]) == ("record", "add-remove")
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert "exists already" in result.stderr
+
+
+def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
+    words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5"]
+    result = CliRunner().invoke(app, [*words, "--unit-kind", "user", "--neighbours", "replace-one"])
+    assert result.exit_code == 0, result.stderr
+    assert "for each user, under replace-one" in result.stdout
+    document = json.loads(CliRunner().invoke(app, ["ledger", "show", str(tmp_path / "l"), "--json"]).stdout)
+    assert (document["unit"], document["neighbours"]) == ("user", "replace-one")
 
 
 @pytest.mark.parametrize("bad", [["--epsilon", "nan"], ["--epsilon", "0"], ["--delta", "-1"], ["--dataset", ""]])

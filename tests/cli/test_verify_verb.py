@@ -27,6 +27,8 @@ def folder(tmp_path: Path) -> Path:
         composition={
             "kind": "basic",
             "dataset": "registry",
+            "unit": "record",
+            "neighbours": "add-remove",
             "budget": budget.to_json(),
             "spent_after": budget.to_json(),
             "durable": True,

@@ -95,6 +95,7 @@ def test_units_are_kept_together_and_named(data: dict[str, Any]) -> None:
     model.fit(data["X"], data["y"], X_public=data["X_public"], classes=[0, 1], units=patients, unit_name="patient")
     assert model.certificate_["unit"] == "user"
     assert model.certificate_["unit_column"] == "patient"
+    assert model.certificate_["composition"]["unit"] == "user"
 
 
 def test_a_ledger_composes_fits_and_refuses(data: dict[str, Any], tmp_path: Path) -> None:
@@ -105,6 +106,21 @@ def test_a_ledger_composes_fits_and_refuses(data: dict[str, Any], tmp_path: Path
     assert second.certificate_["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
     with pytest.raises(sb.BudgetError):
         _fit(data, budget=half, ledger=ledger)
+
+
+def test_a_ledger_about_something_else_is_refused_before_training(data: dict[str, Any]) -> None:
+    def train(done: int, total: int) -> None:
+        raise AssertionError("a teacher was trained")
+
+    for terms, settings in (
+        ({"unit": "user"}, {}),
+        ({"neighbours": "replace-one"}, {}),
+        ({}, {"neighbours": "replace-one"}),
+    ):
+        ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET, **terms)
+        with pytest.raises(sb.LedgerError, match="would promise neither"):
+            _fit(data, ledger=ledger, progress=train, **settings)
+        assert ledger.history() == []
 
 
 def test_the_same_request_learns_again_for_nothing(data: dict[str, Any], tmp_path: Path) -> None:
@@ -222,7 +238,10 @@ class _NeverFits(LogisticRegression):
 def test_nonsense_is_refused_before_anything_is_spent(
     data: dict[str, Any], tmp_path: Path, change: dict[str, Any], settings: dict[str, Any], word: str
 ) -> None:
-    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    terms = {"unit": "user" if "units" in change else "record"}
+    if settings.get("neighbours") == "replace-one":
+        terms["neighbours"] = "replace-one"
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET, **terms)
     model = sb.PATEClassifier(**{"n_teachers": 100, "budget": BUDGET, "ledger": ledger, "random_state": 0, **settings})
     given = {"X": data["X"], "y": data["y"], "X_public": data["X_public"], "classes": [0, 1], **change}
     X, y = given.pop("X"), given.pop("y")

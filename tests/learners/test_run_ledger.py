@@ -13,22 +13,33 @@ from secretballot.privacy.ledger import Ledger
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
 EVENTS = [GaussianEvent(100.0, 1)]
+PROMISE = {"unit": "record", "neighbours": "add-remove"}
 
 
 def test_a_new_ledger_holds_just_this_run(tmp_path: Path) -> None:
-    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET)
+    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
     assert ledger.budget == BUDGET
-    assert open_ledger(tmp_path / "l", dataset="d", budget=PrivacyBudget(0.5, 0.0)).budget == BUDGET
+    assert open_ledger(tmp_path / "l", dataset="d", budget=PrivacyBudget(0.5, 0.0), **PROMISE).budget == BUDGET
 
 
 def test_the_account_of_another_dataset_is_refused(tmp_path: Path) -> None:
-    open_ledger(tmp_path / "l", dataset="registry", budget=BUDGET)
+    open_ledger(tmp_path / "l", dataset="registry", budget=BUDGET, **PROMISE)
     with pytest.raises(LedgerError, match=r"'registry', and this run is about 'd'.*--dataset"):
-        open_ledger(tmp_path / "l", dataset="d", budget=BUDGET)
+        open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
+
+
+def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path) -> None:
+    by_user = {"unit": "user", "neighbours": "add-remove"}
+    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **by_user)
+    assert (ledger.unit, ledger.neighbours) == ("user", "add-remove")
+    with pytest.raises(LedgerError, match="unit 'user' under 'add-remove', and this release is about unit 'record'"):
+        open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
+    open_ledger(tmp_path / "records", dataset="d", budget=BUDGET, **PROMISE)
+    assert open_ledger(tmp_path / "records", dataset="d", budget=BUDGET, **by_user).unit == "record"
 
 
 def test_more_than_is_left_is_refused_early(tmp_path: Path) -> None:
-    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET)
+    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
     refuse_beyond(ledger, BUDGET, "r")
     for dear in (PrivacyBudget(1.01, 1e-6), PrivacyBudget(1.0, 2e-6)):
         with pytest.raises(BudgetError, match="Nothing was spent"):
@@ -49,7 +60,7 @@ def test_a_renyi_account_judges_for_itself(tmp_path: Path) -> None:
     ("ending", "renewed"), [(None, False), ("commit", False), ("reserve", True), ("forfeit", True)]
 )
 def test_a_key_that_was_paid_and_not_answered_is_renewed(tmp_path: Path, ending: str | None, renewed: bool) -> None:
-    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET)
+    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
     with RunFolder(tmp_path / "out", {}) as folder:
         key, watch = folder.request, Watch()
         if ending:

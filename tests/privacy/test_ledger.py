@@ -48,6 +48,7 @@ def test_new_ledger_has_spent_nothing(ledger: Ledger) -> None:
     assert ledger.remaining() == Amount(1.0, 1e-5)
     assert ledger.history() == []
     assert (ledger.dataset, ledger.budget, ledger.composition) == ("registry", BUDGET, "basic")
+    assert (ledger.unit, ledger.neighbours) == ("record", "add-remove")
 
 
 def test_reserve_spends_at_once_and_numbers_from_one(ledger: Ledger) -> None:
@@ -242,7 +243,17 @@ def test_forfeit_wants_a_reason(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"dataset": ""}, {"dataset": 3}, {"budget": (1, 1e-5)}, {"composition": "advanced"}, {"composition": 1}],
+    [
+        {"dataset": ""},
+        {"dataset": 3},
+        {"budget": (1, 1e-5)},
+        {"composition": "advanced"},
+        {"composition": 1},
+        {"unit": "patient"},
+        {"unit": 1},
+        {"neighbours": "add"},
+        {"neighbours": 1},
+    ],
     ids=repr,
 )
 def test_opening_refuses_bad_terms_and_makes_no_file(path: Path, arguments: dict[str, object]) -> None:
@@ -291,6 +302,45 @@ def test_terms_are_fixed_at_creation(path: Path) -> None:
         Ledger(path, dataset="registry", budget=PrivacyBudget(2.0, 1e-5))
     with pytest.raises(LedgerError, match="fixed at creation"):
         Ledger(path, dataset="registry", composition="renyi")
+
+
+def test_unit_and_relation_are_fixed_at_creation(path: Path) -> None:
+    Ledger(path, dataset="registry", budget=BUDGET, unit="user", neighbours="replace-one")
+    for again in (
+        Ledger(path, dataset="registry"),
+        Ledger(path, dataset="registry", unit="user", neighbours="replace-one"),
+        Ledger.open_existing(path),
+    ):
+        assert (again.unit, again.neighbours) == ("user", "replace-one")
+    with pytest.raises(LedgerError, match="has unit 'user' and 'record' was given; it is fixed at creation"):
+        Ledger(path, dataset="registry", unit="record")
+    with pytest.raises(LedgerError, match="has neighbours 'replace-one' and 'add-remove' was given; it is fixed"):
+        Ledger(path, dataset="registry", neighbours="add-remove")
+
+
+PROMISES = [(unit, neighbours) for unit in ("record", "user") for neighbours in ("add-remove", "replace-one")]
+
+
+@pytest.mark.parametrize("promised", PROMISES, ids="-".join)
+@pytest.mark.parametrize("released", PROMISES, ids="-".join)
+def test_a_total_is_a_promise_about_one_unit_and_one_relation(
+    released: tuple[str, str], promised: tuple[str, str]
+) -> None:
+    ledger = Ledger.in_memory(dataset="registry", budget=BUDGET, unit=promised[0], neighbours=promised[1])
+    assert (ledger.unit, ledger.neighbours) == promised
+    # a record that is replaced by another user's touches two users: this is why the exception ends with add-remove
+    if released == promised or (released, promised) == (("user", "add-remove"), ("record", "add-remove")):
+        ledger.check_promise(*released)
+        return
+    with pytest.raises(LedgerError, match="would promise neither") as error:
+        ledger.check_promise(*released)
+    assert all(repr(word) in str(error.value) for word in (*released, *promised))
+
+
+@pytest.mark.parametrize("bad", [("household", "add-remove"), ("record", "swap"), (None, "add-remove")])
+def test_unknown_units_and_relations_are_refused(ledger: Ledger, bad: tuple[object, object]) -> None:
+    with pytest.raises(ParameterError):
+        ledger.check_promise(*bad)
 
 
 def test_renyi_order_stays_the_one_of_creation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,5 +461,7 @@ def test_two_handles_see_each_other(path: Path) -> None:
 
 def test_repr_shows_the_account(ledger: Ledger) -> None:
     buy(ledger, "a")
-    assert repr(ledger).endswith("dataset='registry', budget=(1, 1e-05), spent=(0.25, 1e-09))")
+    assert repr(ledger).endswith(
+        "dataset='registry', unit='record', neighbours='add-remove', budget=(1, 1e-05), spent=(0.25, 1e-09))"
+    )
     assert ("in memory" in repr(ledger)) is (ledger.path is None)

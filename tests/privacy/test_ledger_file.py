@@ -215,9 +215,13 @@ def test_truncated_file_is_noticed(path: Path) -> None:
         "UPDATE closing SET state = 'committed'",
         "UPDATE closing SET released = x'00'",
         "UPDATE account SET epsilon = 100",
+        "UPDATE account SET unit = 'user'",
+        "UPDATE account SET neighbours = 'replace-one'",
         "UPDATE head SET position = 0",
-        "INSERT INTO account SELECT 2, dataset, 100, delta, composition, filter_order, created_at FROM account",
-        "INSERT OR REPLACE INTO account SELECT 1, dataset, 100, delta, composition, NULL, created_at FROM account",
+        "INSERT INTO account SELECT 2, dataset, unit, neighbours, 100, delta, composition, filter_order, created_at"
+        " FROM account",
+        "INSERT OR REPLACE INTO account SELECT 1, dataset, unit, neighbours, 100, delta, composition, NULL, created_at"
+        " FROM account",
         "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
         "INSERT OR REPLACE INTO reservation"
         " SELECT id, position, request, purpose, events, 1e-9, 0, reserved_at, chain FROM reservation",
@@ -264,6 +268,9 @@ def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
         "UPDATE account SET dataset = x'00'",
         "UPDATE account SET composition = 'free'",
         "UPDATE account SET filter_order = 3",
+        "UPDATE account SET unit = 'user'",
+        "UPDATE account SET unit = 'patient'",
+        "UPDATE account SET neighbours = 'replace-one'",
         "DELETE FROM account",
         "UPDATE reservation SET epsilon = 0.01 WHERE id = 1",
         "UPDATE reservation SET delta = 0 WHERE id = 3",

@@ -35,6 +35,8 @@ def certified(
         "composition": {
             "kind": kind,
             "dataset": "registry-2026",
+            "unit": "user",
+            "neighbours": "add-remove",
             "budget": {"epsilon": 4.0, "delta": 4e-5},
             "spent_after": {"epsilon": 1.5, "delta": 2e-5},
             "durable": True,

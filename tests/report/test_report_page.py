@@ -103,7 +103,8 @@ def test_the_page_says_what_matters(make_binary: Make) -> None:
 def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withheld: Make) -> None:
     hostile = HOSTILE[0]
     composition = {
-        "kind": "basic", "dataset": hostile, "budget": {"epsilon": 4.0, "delta": 4e-5},
+        "kind": "basic", "dataset": hostile, "unit": "user", "neighbours": "add-remove",
+        "budget": {"epsilon": 4.0, "delta": 4e-5},
         "spent_after": {"epsilon": 1.0, "delta": 1e-5}, "durable": False, "reservation": 0,
     }  # fmt: skip
     declaration = {"unit": "user", "unit_column": HOSTILE[1], "assumptions": [HOSTILE[0]]}

@@ -138,6 +138,9 @@ def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make)
         ([(("composition", "spent_after", "delta"), 4.1e-5)], "budget"),
         ([(("composition", "spent_after", "epsilon"), 0.5)], "budget"),
         ([(("composition", "budget", "epsilon"), 1.2)], "budget"),
+        ([(("composition", "neighbours"), "replace-one")], "budget"),
+        ([(("neighbours",), "replace-one")], "budget"),
+        ([(("unit",), "record")], "budget"),
         ([(("noise", "exact"), False)], "noise"),
         ([(("events", 0, "event"), "magic")], "events"),
         ([(("events", 0, "version"), 2)], "events"),
@@ -164,6 +167,14 @@ def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
 def test_labels_priced_for_another_number_of_teachers_are_refused(make_binary: Make) -> None:
     release = make_binary(events=[LabelGaussianEvent(32.0, 60, 249)])
     assert "mechanism" in failed(release.certificate)
+
+
+def test_a_release_by_user_counts_in_a_budget_for_records_under_add_remove_only(make_binary: Make) -> None:
+    by_record = (("composition", "unit"), "record")
+    assert verify_certificate(forged(make_binary().certificate, by_record)).ok
+    replaced = [(("neighbours",), "replace-one"), (("composition", "neighbours"), "replace-one")]
+    assert verify_certificate(forged(make_binary().certificate, *replaced)).ok
+    assert failed(forged(make_binary().certificate, by_record, *replaced)) == {"budget"}
 
 
 def test_under_a_renyi_filter_the_whole_may_cost_less_than_the_sum(make_binary: Make) -> None:

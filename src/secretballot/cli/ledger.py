@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from secretballot.cli.options import AsJson, Composition
+from secretballot.cli.options import AsJson, Composition, Neighbours, UnitKind
 from secretballot.cli.outcome import EXIT_CODES, print_json
 from secretballot.exceptions import LedgerError
 
@@ -23,7 +23,7 @@ app = typer.Typer(
 
 @app.command(epilog=EXIT_CODES)
 def show(file: File, as_json: AsJson = False) -> None:
-    """Show whose account it is, and what is spent and left.
+    """Show whose account it is, what it promises, and what is spent and left.
 
     \b
     Example: secretballot ledger show secretballot-out/vault/ledger.sqlite
@@ -37,9 +37,11 @@ def show(file: File, as_json: AsJson = False) -> None:
     }
     entries = ledger.history()
     if as_json:
-        print_json({"dataset": ledger.dataset, "composition": ledger.composition, "releases": len(entries), **amounts})
+        terms = {name: getattr(ledger, name) for name in ("dataset", "unit", "neighbours", "composition")}
+        print_json({**terms, "releases": len(entries), **amounts})
         return
     print(f"dataset      {ledger.dataset}")
+    print(f"promise      for each {ledger.unit}, under {ledger.neighbours}")
     print(f"composition  {ledger.composition}")
     print(f"releases     {len(entries)}")
     for name, pair in amounts.items():
@@ -76,6 +78,12 @@ def create(
     epsilon: Annotated[float, typer.Option("--epsilon", help="All the epsilon that may ever be spent on the dataset.")],
     delta: Annotated[float, typer.Option("--delta", help="All the delta that may ever be spent on the dataset.")],
     composition: Annotated[Composition, typer.Option(help="How releases add up.")] = Composition.BASIC,
+    unit_kind: Annotated[
+        UnitKind, typer.Option(help="Whose data the total is a promise about: one record, or all records of a user.")
+    ] = UnitKind.RECORD,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="The change that is protected: a unit more or less, or a record replaced.")
+    ] = Neighbours.ADD_REMOVE,
     as_json: AsJson = False,
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.
@@ -91,5 +99,12 @@ def create(
         raise LedgerError(
             f"{str(file)!r} exists already; a ledger is made once, so give another path or keep that one."
         )
-    Ledger(file, dataset=dataset, budget=budget, composition=composition.value)
+    Ledger(
+        file,
+        dataset=dataset,
+        budget=budget,
+        composition=composition.value,
+        unit=unit_kind.value,
+        neighbours=neighbours.value,
+    )
     show(file, as_json=as_json)

@@ -24,6 +24,7 @@ __all__ = [
     "Queries",
     "ReleaseKind",
     "Seed",
+    "UnitKind",
     "VotesKind",
     "classes_of",
     "words_of",
@@ -52,6 +53,13 @@ class Neighbours(StrEnum):
 
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
+
+
+class UnitKind(StrEnum):
+    """Whose data is protected."""
+
+    RECORD = "record"
+    USER = "user"
 
 
 class Abstentions(StrEnum):

@@ -257,6 +257,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     ) -> ReleasedLabels:
         """Everything left of the door, and the door."""
         assert self.budget is not None
+        account = self._account(units is not None)
         teacher = teacher_by_name(DEFAULT_TEACHER) if self.teacher is None else self.teacher
         rehearse(teacher, X_public, len(names))
         bad = unfit_values("X", X, X_public)
@@ -281,7 +282,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return release(
             counts,
             aggregator,
-            self._account(),
+            account,
             public_rows=rows,
             request=self.request,
             purpose=self.purpose,
@@ -311,11 +312,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             progress=self.progress,
         )
 
-    def _account(self) -> Ledger:
+    def _account(self, by_unit: bool) -> Ledger:
+        """Return the ledger if it takes such a fit, asked before hours go into teachers; or one for this fit alone."""
+        unit = "user" if by_unit else "record"
         if self.ledger is not None:
+            self.ledger.check_promise(unit, self.neighbours)
             return self.ledger
         assert self.budget is not None
-        return Ledger.in_memory(dataset="this fit alone", budget=self.budget)
+        return Ledger.in_memory(dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours)
 
     def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
         return {

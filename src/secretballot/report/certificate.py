@@ -144,7 +144,8 @@ def build_certificate(
     mechanism : mapping
         Name and parameters of the mechanism, from the aggregator's `describe`.
     composition : mapping
-        ``kind``, ``dataset``, ``budget``, ``spent_after``, ``durable`` and ``reservation`` of the ledger.
+        ``kind``, ``dataset``, ``unit``, ``neighbours``, ``budget``, ``spent_after``, ``durable`` and ``reservation`` of
+        the ledger.
     noise : mapping
         ``exact`` and ``description`` of the source of noise.
     released : mapping

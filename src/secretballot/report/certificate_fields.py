@@ -153,6 +153,8 @@ _RULES: dict[str, Rule] = {
     "composition": _OBJECT,
     "composition.kind": _choice(("basic", "renyi")),
     "composition.dataset": _TEXT,
+    "composition.unit": _choice(UNITS),
+    "composition.neighbours": _choice(NEIGHBOURS),
     "composition.budget": _OBJECT,
     "composition.budget.epsilon": _EPSILON,
     "composition.budget.delta": _DELTA,

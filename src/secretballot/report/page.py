@@ -165,7 +165,8 @@ def _budget_caption(certificate: Mapping[str, Any]) -> str:
     else:
         words = f"all releases so far, this one included, {number_text(spent['epsilon'])} (blue)"
     return (
-        f"Of epsilon {number_text(budget['epsilon'])} for this dataset: {words}, left {number_text(left)} (white). "
+        f"Of epsilon {number_text(budget['epsilon'])} for each {composition['unit']} of this dataset: {words}, "
+        f"left {number_text(left)} (white). "
         f"Of delta {number_text(budget['delta'])}, {number_text(spent['delta'])} is spent."
     )
 

@@ -227,6 +227,14 @@ def _paid_queries(events: Sequence[Event], shifts_per_query: int, columns: int) 
 
 def _check_budget(document: Mapping[str, Any]) -> str:
     composition = document["composition"]
+    released, promised = ((part["unit"], part["neighbours"]) for part in (document, composition))
+    # A ledger about records takes releases by user too, but not the other way, and only under add-remove.
+    covered = released == ("user", "add-remove") and promised == ("record", "add-remove")
+    if released != promised and not covered:
+        raise CertificateError(
+            f"The release is by {released[0]} under {released[1]}, and the dataset's budget by {promised[0]} under "
+            f"{promised[1]}; the one does not add to the other."
+        )
     budget, spent = composition["budget"], composition["spent_after"]
     for key in ("epsilon", "delta"):
         if not spent[key] <= budget[key] * _SLACK:
@@ -236,7 +244,8 @@ def _check_budget(document: Mapping[str, Any]) -> str:
         if not floor <= spent[key] * _SLACK:
             raise CertificateError(f"The {key} spent on the dataset is less than this release cost.")
     kept = "a durable ledger" if composition["durable"] else "memory only, so earlier runs are not counted"
-    return f"Spent on the dataset so far: epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g}, by {kept}."
+    amount = f"epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} for each {promised[0]}"
+    return f"Spent on the dataset so far: {amount}, by {kept}."
 
 
 def _check_noise(document: Mapping[str, Any]) -> str:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Literal, Self
 
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import file
 from secretballot.privacy.ledger.chain import Account, Progress, catch_up
-from secretballot.privacy.ledger.terms import budget_of, filter_of, new_account
+from secretballot.privacy.ledger.terms import GivenTerms, filter_of
 
 __all__ = ["Book"]
 
@@ -81,26 +80,12 @@ class Book:
         return book
 
     @staticmethod
-    def create_file(path: Path, dataset: str, budget: PrivacyBudget | None, composition: str | None) -> None:
+    def create_file(path: Path, terms: GivenTerms) -> None:
         """Make a new account at `path`, or leave the one that another process made meanwhile."""
-        if budget is None:
+        if terms.budget is None:
             raise LedgerError(f"There is no ledger at {path}; give a budget to make one, or the right path.")
         with file.sqlite_in_words(f"Ledger {path}"):
-            file.create_file(path, new_account(dataset, budget, composition))
-
-    def refuse_other_terms(self, budget: PrivacyBudget | None, composition: str | None) -> None:
-        """Refuse terms that are given and differ from the ones fixed at creation."""
-        own = budget_of(self.account)
-        if budget is not None and budget != own:
-            raise LedgerError(
-                f"{self.where} has budget ({own.epsilon}, {own.delta}) and ({budget.epsilon}, {budget.delta}) was"
-                " given; a ledger's budget is fixed at creation, so leave it out or give the same."
-            )
-        if composition is not None and composition != self.account.composition:
-            raise LedgerError(
-                f"{self.where} has composition {self.account.composition!r} and {composition!r} was given; it is fixed"
-                " at creation, so leave it out or give the same."
-            )
+            file.create_file(path, terms.new_account(terms.budget))
 
     @contextmanager
     def transaction(self, kind: Literal["DEFERRED", "IMMEDIATE"]) -> Iterator[tuple[sqlite3.Connection, Progress]]:

@@ -29,12 +29,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Account:
-    """What is fixed when a ledger is made: whose data, how much, and how releases compose.
+    """What is fixed when a ledger is made: whose data, what is promised, how much, and how releases compose.
 
     Parameters
     ----------
     dataset : str
         Name of the private dataset.
+    unit : str
+        Whose data the promise is about: one "record", or all records of one "user".
+    neighbours : str
+        Relation that the promise is about.
     epsilon, delta : float
         Total budget.
     composition : str
@@ -46,6 +50,8 @@ class Account:
     """
 
     dataset: str
+    unit: str
+    neighbours: str
     epsilon: float
     delta: float
     composition: str

@@ -72,7 +72,7 @@ def create_tables(connection: sqlite3.Connection, account: Account) -> None:
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     for statement in STATEMENTS:
         connection.execute(statement)
-    connection.execute("INSERT INTO account VALUES (1, ?, ?, ?, ?, ?, ?)", astuple(account))
+    connection.execute("INSERT INTO account VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(account))
     connection.execute("INSERT INTO head VALUES (1, 0, ?)", (account.digest,))
     connection.execute("COMMIT")
 
@@ -178,7 +178,7 @@ def check_body(connection: sqlite3.Connection, where: str) -> None:
 def read_account(connection: sqlite3.Connection, where: str) -> Account:
     """Return what was fixed at creation, or raise `LedgerError` if it is gone."""
     row = connection.execute(
-        "SELECT dataset, epsilon, delta, composition, filter_order, created_at FROM account"
+        "SELECT dataset, unit, neighbours, epsilon, delta, composition, filter_order, created_at FROM account"
     ).fetchone()
     if row is None:
         raise LedgerError(f"{where} has lost the row that holds its budget; restore it from a copy.")

@@ -13,13 +13,13 @@ from secretballot.privacy.ledger.book import Book
 from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation, decode_events, is_answer
 from secretballot.privacy.ledger.terms import (
     Amount,
+    GivenTerms,
     LedgerEntry,
     absolute_path,
     budget_of,
     certified_grant,
-    check_terms,
     check_text,
-    new_account,
+    refuse_other_promise,
     utc_now,
 )
 
@@ -45,12 +45,18 @@ class Ledger:
     composition : {"basic", "renyi"}, optional
         How releases add up, fixed at creation: "basic" sums epsilons and deltas; "renyi" sums Renyi divergences at one
         order and admits more small releases. None takes what the file says, "basic" for a new one.
+    unit : {"record", "user"}, optional
+        Whose data the total is a promise about, fixed at creation: one record, or all records of one user. None takes
+        what the file says, "record" for a new one.
+    neighbours : {"add-remove", "replace-one"}, optional
+        Relation that the total is a promise about, fixed at creation. None takes what the file says, "add-remove" for a
+        new one.
 
     Attributes
     ----------
     path : Path or None
         Absolute path; None in memory.
-    dataset, budget, composition
+    dataset, budget, composition, unit, neighbours
         As fixed at creation.
     durable : bool
         Whether the account outlives the process.
@@ -64,7 +70,9 @@ class Ledger:
 
     Privacy
     -------
-    Unit, relation : those of the events; every release on the dataset must use the same ones.
+    Unit, relation : as fixed at creation. Under "add-remove" an account about records also takes releases by user; any
+        other unit or relation is refused by `check_promise`, which the door asks before it reserves. What makes a user
+        (which column) is not known here, and must be the same for every release.
     Price : the releases of all reservations together, chosen adaptively and even overlapping in time (Haney et al.
         2023, arXiv:2309.05901), satisfy the budget, by the filter that is asked inside the transaction that reserves.
         A reservation is admitted only if `delta_upper` certifies its events at its price, whatever the caller says.
@@ -81,16 +89,26 @@ class Ledger:
         dataset: str,
         budget: PrivacyBudget | None = None,
         composition: str | None = None,
+        unit: str | None = None,
+        neighbours: str | None = None,
     ) -> None:
-        check_terms(dataset, budget, composition)
+        terms = GivenTerms(dataset, budget, composition, unit, neighbours)
         place = absolute_path(path)
         if not os.path.lexists(place):
-            Book.create_file(place, dataset, budget, composition)
+            Book.create_file(place, terms)
         self._hold(place, dataset, None)
-        self._book.refuse_other_terms(budget, composition)
+        terms.refuse_other(self._book.account, self._book.where)
 
     @classmethod
-    def in_memory(cls, *, dataset: str, budget: PrivacyBudget, composition: str | None = None) -> Self:
+    def in_memory(
+        cls,
+        *,
+        dataset: str,
+        budget: PrivacyBudget,
+        composition: str | None = None,
+        unit: str | None = None,
+        neighbours: str | None = None,
+    ) -> Self:
         """Return an account under the same rules that dies with this process.
 
         Raises
@@ -98,12 +116,12 @@ class Ledger:
         ParameterError
             If an argument is of the wrong type or out of range.
         """
-        check_terms(dataset, budget, composition)
+        terms = GivenTerms(dataset, budget, composition, unit, neighbours)
         if budget is None:
             raise ParameterError("budget is None; a ledger in memory is always new and needs a PrivacyBudget.")
         ledger = cls.__new__(cls)
         ledger._hold(None, dataset, None)
-        ledger._opened = Book.in_memory(new_account(dataset, budget, composition))
+        ledger._opened = Book.in_memory(terms.new_account(budget))
         return ledger
 
     @classmethod
@@ -146,6 +164,28 @@ class Ledger:
     def composition(self) -> str:
         """How releases add up: "basic" or "renyi"."""
         return self._book.account.composition
+
+    @property
+    def unit(self) -> str:
+        """Whose data the total is a promise about: "record" or "user"."""
+        return self._book.account.unit
+
+    @property
+    def neighbours(self) -> str:
+        """Relation that the total is a promise about: "add-remove" or "replace-one"."""
+        return self._book.account.neighbours
+
+    def check_promise(self, unit: str, neighbours: str) -> None:
+        """Refuse a release about this unit and relation if it does not add to what the ledger promises.
+
+        Raises
+        ------
+        ParameterError
+            If the unit or the relation is unknown.
+        LedgerError
+            If they are others than the ledger's, and not "user" in an account about records under "add-remove".
+        """
+        refuse_other_promise(self._book.account, unit, neighbours, self._book.where)
 
     def spent(self) -> Amount:
         """Return what is spent, every reservation in whatever state counted, rounded up."""
@@ -265,7 +305,7 @@ class Ledger:
         except LedgerError:  # a repr is for looking, often at what is broken
             return f"Ledger({place}, dataset={self._dataset!r}, unreadable)"
         return (
-            f"Ledger({place}, dataset={self.dataset!r},"
+            f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r}, neighbours={self.neighbours!r},"
             f" budget=({budget.epsilon:g}, {budget.delta:g}), spent=({spent.epsilon:g}, {spent.delta:g}))"
         )
 

@@ -22,19 +22,23 @@ from secretballot.privacy.ledger.chain import Account, decode_events, encode_eve
 
 __all__ = [
     "Amount",
+    "GivenTerms",
     "LedgerEntry",
     "State",
     "absolute_path",
     "budget_of",
     "certified_grant",
-    "check_terms",
     "check_text",
     "filter_of",
-    "new_account",
+    "refuse_other_promise",
     "utc_now",
 ]
 
 State = Literal["reserved", "committed", "forfeited"]
+
+# the default of each stands first
+UNITS = ("record", "user")
+NEIGHBOURS = ("add-remove", "replace-one")
 
 
 class Amount(NamedTuple):
@@ -88,11 +92,102 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def new_account(dataset: str, budget: PrivacyBudget, composition: str | None) -> Account:
-    """Return the terms of a new ledger; the order of its filter is fixed here, for ever."""
-    kind = composition or "basic"
-    order = filter_for(kind, budget).order
-    return Account(dataset, budget.epsilon, budget.delta, kind, order, utc_now())
+@dataclass(frozen=True)
+class GivenTerms:
+    """What a caller says of a ledger; None leaves a term to the file, or to the default of a new one.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the private dataset.
+    budget : PrivacyBudget or None
+        Total budget, without a default.
+    composition : {"basic", "renyi"} or None
+        How releases add up.
+    unit : {"record", "user"} or None
+        Whose data the promise is about.
+    neighbours : {"add-remove", "replace-one"} or None
+        Relation that the promise is about.
+
+    Raises
+    ------
+    ParameterError
+        If one is of the wrong type or unknown.
+    """
+
+    dataset: str
+    budget: PrivacyBudget | None
+    composition: str | None
+    unit: str | None
+    neighbours: str | None
+
+    def __post_init__(self) -> None:
+        check_text("dataset", self.dataset)
+        if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
+            raise ParameterError(f"budget is {self.budget!r}; it must be a PrivacyBudget.")
+        for name, allowed in (("composition", COMPOSITIONS), ("unit", UNITS), ("neighbours", NEIGHBOURS)):
+            if getattr(self, name) is not None:
+                check_choice(name, getattr(self, name), allowed)
+
+    def new_account(self, budget: PrivacyBudget) -> Account:
+        """Return the terms of a new ledger; the order of its filter is fixed here, for ever."""
+        composition = self.composition or "basic"
+        return Account(
+            dataset=self.dataset,
+            unit=self.unit or UNITS[0],
+            neighbours=self.neighbours or NEIGHBOURS[0],
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            composition=composition,
+            filter_order=filter_for(composition, budget).order,
+            created_at=utc_now(),
+        )
+
+    def refuse_other(self, account: Account, where: str) -> None:
+        """Refuse terms that are given and differ from the ones fixed at creation.
+
+        Raises
+        ------
+        LedgerError
+            If one does.
+        """
+        own = budget_of(account)
+        if self.budget is not None and self.budget != own:
+            raise LedgerError(
+                f"{where} has budget ({own.epsilon}, {own.delta}) and ({self.budget.epsilon}, {self.budget.delta}) was"
+                " given; a ledger's budget is fixed at creation, so leave it out or give the same."
+            )
+        for name in ("composition", "unit", "neighbours"):
+            given, fixed = getattr(self, name), getattr(account, name)
+            if given is not None and given != fixed:
+                raise LedgerError(
+                    f"{where} has {name} {fixed!r} and {given!r} was given; it is fixed at creation, so leave it out"
+                    " or give the same."
+                )
+
+
+def refuse_other_promise(account: Account, unit: str, neighbours: str, where: str) -> None:
+    """Refuse a release that does not add to the promise of an account.
+
+    Raises
+    ------
+    ParameterError
+        If the unit or the relation is unknown.
+    LedgerError
+        If the release is about another unit or relation.
+    """
+    check_choice("unit", unit, UNITS)
+    check_choice("neighbours", neighbours, NEIGHBOURS)
+    released, promised = (unit, neighbours), (account.unit, account.neighbours)
+    # One record more or less is in the one shard of its user, whom the release by user protects at the same price. A
+    # record that is replaced by another user's is in two shards, so this ends with add-remove.
+    covered = released == ("user", "add-remove") and promised == ("record", "add-remove")
+    if released != promised and not covered:
+        raise LedgerError(
+            f"{where} adds up a promise about unit {account.unit!r} under {account.neighbours!r}, and this release is"
+            f" about unit {unit!r} under {neighbours!r}; together they would promise neither, so release under the"
+            " ledger's unit and relation. Nothing was spent."
+        )
 
 
 def budget_of(account: Account) -> PrivacyBudget:
@@ -138,15 +233,6 @@ def certified_grant(events: Sequence[Event], price: PrivacyBudget) -> tuple[str,
             " are to be bought at; calibrate them to the price."
         )
     return text, Grant(events=stored, epsilon=price.epsilon, delta=price.delta)
-
-
-def check_terms(dataset: str, budget: PrivacyBudget | None, composition: str | None) -> None:
-    """Refuse terms of the wrong type with `ParameterError`."""
-    check_text("dataset", dataset)
-    if budget is not None and not isinstance(budget, PrivacyBudget):
-        raise ParameterError(f"budget is {budget!r}; it must be a PrivacyBudget.")
-    if composition is not None:
-        check_choice("composition", composition, COMPOSITIONS)
 
 
 def check_text(name: str, value: object, *, empty: bool = False) -> None:
