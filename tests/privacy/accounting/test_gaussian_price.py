@@ -129,3 +129,8 @@ def test_events_refuse_bad_noise(sigma: object) -> None:
 def test_delta_zero_is_refused_with_the_mend() -> None:
     with pytest.raises(ParameterError, match="Laplace"):
         calibrate_gaussian(PrivacyBudget(1.0, 0.0), 3)
+
+
+@pytest.mark.parametrize(("epsilon", "sigma"), [(3.4, 4.0), (50.0, 4.05), (5.0, 3.9)])
+def test_a_price_is_never_nothing(epsilon: float, sigma: float) -> None:
+    assert room.discrete_gaussian_delta(epsilon, sigma, 1) >= 2 * math.exp(-(room.TAIL**2) / 2)

@@ -116,3 +116,20 @@ def test_calibrated_parts_keep_and_use_the_budget(count: int, delta: float) -> N
     assert delta_upper([PureEvent(epsilon0, count)], 1.0) <= delta
     assert delta_upper([PureEvent(1.01 * epsilon0, count)], 1.0) > delta
     assert epsilon0 >= (1 - 1e-9) / count
+
+
+def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:
+    # epsilon just below 18 parts' whole loss: the difference has few digits left, and they must not fall short
+    from mpmath import binomial, mp, mpf
+
+    e0, count, epsilon = 1.8166921007776209, 18, 32.70045781399539
+    with mp.workdps(50):
+        q = 1 / (1 + mp.exp(mpf(e0)))
+        terms = (
+            binomial(count, i)
+            * q**i
+            * (1 - q) ** (count - i)
+            * max(0, 1 - mp.exp(mpf(epsilon) - (count - 2 * i) * mpf(e0)))
+            for i in range(count + 1)
+        )
+        assert delta_upper([PureEvent(e0, count)], epsilon) >= float(sum(terms))

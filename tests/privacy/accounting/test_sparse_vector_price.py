@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     SparseVectorEvent,
@@ -133,6 +134,43 @@ def test_discrete_laplace_is_randomised_response() -> None:
     moment = float((p[inner] ** 4 * q[inner] ** -3.0).sum())
     assert math.log(moment) / 3 == pytest.approx(response_renyi(4.0, 1 / 3.0), rel=1e-6)
     assert len(x) == 601
+
+
+@pytest.mark.parametrize(
+    ("n", "first", "second"),
+    [
+        (2_180_905, 22072.729557226612, 22072.72992767927),
+        (27_067, 855.3940870524, 855.3940581302974),
+        (100, 3.0, 4.0),
+        (10**9, 1e8, 1e8 * math.sqrt(2)),
+        (10**13, 1e12, 2e12),
+        (5, 0.01, 2.0),
+    ],
+)
+def test_tails_keep_their_digits_where_scales_nearly_meet_or_are_huge(n: int, first: float, second: float) -> None:
+    from mpmath import mp, mpf
+
+    with mp.workdps(60):
+        a, b = mp.exp(-1 / mpf(max(first, second))), mp.exp(-1 / mpf(min(first, second)))
+        f_a, f_b = (x ** (n + 1) / ((1 - x**2) * (1 - x)) for x in (a, b))
+        exact = (1 - a) ** 2 * (1 - b) ** 2 * (f_a - f_b) / ((a - b) * (1 - a * b))
+        assert abs(room._sum_tail(n, first, second) / exact - 1) < 1e-12
+
+
+@pytest.mark.parametrize(("scale", "order"), [(1e5, 1.001), (1e6, 8.0), (1e9, 2.0), (1e12, 8.0), (3.0, 30.0)])
+def test_the_charge_keeps_its_digits_where_it_is_tiny(scale: float, order: float) -> None:
+    from mpmath import mp, mpf
+
+    with mp.workdps(80):
+        loss = 2 / mpf(scale)
+        p, a = mp.exp(loss) / (1 + mp.exp(loss)), mpf(order)
+        exact = mp.log(p**a * (1 - p) ** (1 - a) / (1 - (1 - p) ** a * p ** (1 - a)))
+        assert abs(room.abstention_charge(order, 2 / scale) / exact - 1) < 1e-12
+
+
+def test_what_cannot_be_calibrated_is_refused_in_words() -> None:
+    with pytest.raises(ParameterError, match="max_unstable"):
+        calibrate_sparse_vector(PrivacyBudget(1.0, 1e-200), 1)
 
 
 @given(st.floats(0.5, 300), st.integers(-2000, 2000))

@@ -14,8 +14,8 @@ from secretballot.privacy.accounting.events import (
     SparseVectorEvent,
 )
 from secretballot.privacy.accounting.gaussian import gaussian_mu
-from secretballot.privacy.accounting.parts import one_of_many
-from secretballot.privacy.accounting.pricing import delta_upper
+from secretballot.privacy.accounting.parts import MAX_COMBINATIONS, one_of_many
+from secretballot.privacy.accounting.pricing import delta_upper, quick_label_delta
 from secretballot.privacy.accounting.rounding import bisect_down
 from secretballot.privacy.accounting.sparse_vector import false_answer, pattern_delta
 
@@ -77,18 +77,22 @@ def calibrate_label_gaussian(budget: PrivacyBudget, queries: int, n_teachers: in
     _needs_delta(budget, "Gaussian noise")
     n = check_count("queries", queries)
 
-    def delta(sigma: float) -> float:
+    def quick(sigma: float) -> float:
+        return quick_label_delta(LabelGaussianEvent(sigma, n, n_teachers), budget.epsilon)
+
+    def fine(sigma: float) -> float:
         return delta_upper([LabelGaussianEvent(sigma, n, n_teachers)], budget.epsilon)
 
-    ceiling = _step_up(lambda s: delta(s) <= budget.delta, math.sqrt(n) / gaussian_mu(budget.epsilon, budget.delta))
-    return _descend(delta, budget.delta, ceiling)
+    ceiling = _step_up(lambda s: quick(s) <= budget.delta, math.sqrt(n) / gaussian_mu(budget.epsilon, budget.delta))
+    sigma, slope = _descend(quick, budget.delta, ceiling)
+    return _refine(fine, budget.delta, sigma, slope)
 
 
-def _descend(delta: Callable[[float], float], target: float, ceiling: float) -> float:
-    """Return a sigma <= ceiling with delta(sigma) in [0.998, 1] * target, or the best found; `ceiling` itself fits.
+def _descend(delta: Callable[[float], float], target: float, ceiling: float) -> tuple[float, float]:
+    """Return a sigma <= ceiling with delta(sigma) in [0.99, 1] * target, or the best found, and the slope of log delta.
 
-    log delta is nearly linear in log sigma, so a secant towards 0.999 target, kept between the last sigma known to
-    fail and the last known to fit, takes a handful of prices.
+    log delta is nearly linear in log sigma, so a secant towards 0.995 target, kept between the last sigma known to
+    fail and the last known to fit, takes a handful of prices. `ceiling` itself fits.
     """
     best, failing = ceiling, 0.0
     x, slope = math.log(ceiling * math.sqrt(2 / math.pi)), -30.0
@@ -97,7 +101,7 @@ def _descend(delta: Callable[[float], float], target: float, ceiling: float) -> 
         d = delta(math.exp(x))
         if d <= target:
             best = min(best, math.exp(x))
-            if d >= 0.998 * target:
+            if d >= 0.99 * target:
                 break
         else:
             failing = max(failing, math.exp(x))
@@ -105,13 +109,26 @@ def _descend(delta: Callable[[float], float], target: float, ceiling: float) -> 
         if previous is not None and y != previous[1]:
             slope = min(-0.5, (y - previous[1]) / (x - previous[0]))
         previous = (x, y)
-        x += (math.log(0.999 * target) - y) / slope
+        x += (math.log(0.995 * target) - y) / slope
         low = math.log(failing) if failing > 0 else math.log(best) - 1
         if not low < x < math.log(best):
             x = (low + math.log(best)) / 2
         if math.log(best) - low < 1e-5:
             break
-    return best
+    return best, slope
+
+
+def _refine(delta: Callable[[float], float], target: float, sigma: float, slope: float) -> float:
+    """Return a smaller sigma that the fine price allows, starting from one that a coarse price allows; two tries."""
+    best = sigma
+    for _ in range(2):
+        d = delta(sigma)
+        if d <= target:
+            best = min(best, sigma)
+        if 0.998 * target <= d <= target or not d > 0:
+            break
+        sigma *= math.exp((math.log(0.9985 * target) - math.log(d)) / slope)
+    return best if delta(sigma) > target else min(best, sigma)
 
 
 def calibrate_pure(budget: PrivacyBudget, count: int) -> float:
@@ -146,13 +163,20 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseV
     """
     _needs_delta(budget, "the sparse vector")
     t = check_count("max_unstable", max_unstable)
+    # so many refreshed epochs cannot be composed exactly; then the threshold noise is drawn once
+    kinds = (True, False) if t < MAX_COMBINATIONS else (False,)
     candidates = [
         event
-        for refresh in (True, False)
+        for refresh in kinds
         for ratio in RATIOS
         for share in (*FAILURE_SHARES, PURE_FAILURE)
         if (event := _sparse_vector(budget, t, refresh, ratio, share)) is not None
     ]
+    if not candidates:
+        raise ParameterError(
+            f"No sparse vector with max_unstable {t} keeps epsilon {budget.epsilon}, delta {budget.delta}; use fewer "
+            "abstentions, a larger epsilon or a larger delta."
+        )
     return min(candidates, key=needed_distance)
 
 

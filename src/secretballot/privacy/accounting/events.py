@@ -25,6 +25,7 @@ __all__ = [
     "event_from_json",
 ]
 
+MIN_SCALE, MAX_SCALE = 1e-6, 1e12  # less noise promises nothing; more cannot be drawn
 MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
 
 
@@ -32,6 +33,13 @@ def _count(name: str, value: object) -> int:
     number = check_count(name, value)
     if not number <= MAX_COUNT:
         raise ParameterError(f"{name} is {number}; it must be at most {MAX_COUNT}.")
+    return number
+
+
+def _scale(name: str, value: object) -> float:
+    number = check_positive(name, value)
+    if not MIN_SCALE <= number <= MAX_SCALE:
+        raise ParameterError(f"{name} is {number}; it must lie between {MIN_SCALE} and {MAX_SCALE} votes.")
     return number
 
 
@@ -65,7 +73,7 @@ class GaussianEvent(Event):
     name: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+        object.__setattr__(self, "sigma", _scale("sigma", self.sigma))
         object.__setattr__(self, "shifts", _count("shifts", self.shifts))
 
 
@@ -89,7 +97,7 @@ class LabelGaussianEvent(Event):
     name: ClassVar[str] = "label-gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+        object.__setattr__(self, "sigma", _scale("sigma", self.sigma))
         object.__setattr__(self, "queries", _count("queries", self.queries))
         if self.n_teachers is not None:
             object.__setattr__(self, "n_teachers", _count("n_teachers", self.n_teachers))
@@ -136,7 +144,7 @@ class StabilityEvent(Event):
     name: ClassVar[str] = "stability"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+        object.__setattr__(self, "scale", _scale("scale", self.scale))
         object.__setattr__(self, "threshold", check_count("threshold", self.threshold, minimum=0))
         object.__setattr__(self, "count", _count("count", self.count))
 
@@ -165,8 +173,8 @@ class SparseVectorEvent(Event):
     name: ClassVar[str] = "sparse-vector"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold_scale", check_positive("threshold_scale", self.threshold_scale))
-        object.__setattr__(self, "query_scale", check_positive("query_scale", self.query_scale))
+        object.__setattr__(self, "threshold_scale", _scale("threshold_scale", self.threshold_scale))
+        object.__setattr__(self, "query_scale", _scale("query_scale", self.query_scale))
         object.__setattr__(self, "threshold", check_count("threshold", self.threshold, minimum=0))
         object.__setattr__(self, "max_unstable", _count("max_unstable", self.max_unstable))
         if not isinstance(self.refresh, bool):

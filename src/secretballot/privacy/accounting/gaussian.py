@@ -117,7 +117,7 @@ def _lattice_delta(epsilon: float, sigma: float, shifts: int) -> float:
     s = np.arange(first, last + 1, dtype=np.float64)
     gain = -np.expm1(np.minimum(0.0, (start - s) / (sigma * sigma)))
     total = float(np.sum(np.exp(-s * s / (2 * variance)) * gain))
-    fourier = 5 * shifts * math.exp(-(math.pi**2) * sigma * sigma / 2) * (last - first + 1)
+    fourier = 5 * shifts * math.exp(-(math.pi**2) * sigma * sigma / 2) * max(0, last - first + 1)
     return total / math.sqrt(2 * math.pi * variance) + fourier + 2 * math.exp(-TAIL * TAIL / 2)
 
 
@@ -139,8 +139,8 @@ def _convolved_delta(epsilon: float, sigma: float, shifts: int) -> float:
     reach = len(law) // 2
     s = np.arange(-reach, reach + 1, dtype=np.float64)
     gain = -np.expm1(np.minimum(0.0, (epsilon * sigma * sigma - shifts / 2 - s) / (sigma * sigma)))
-    # each of at most 2 log2(n) cuts drops less than 2 exp(-TAIL^2 / 2)
-    return float(np.sum(law * gain)) + 100 * math.exp(-TAIL * TAIL / 2)
+    # a cut drops less than 2 exp(-TAIL^2 / 2), and a block that was cut counts at most `shifts` times
+    return float(np.sum(law * gain)) + 4 * shifts * math.exp(-TAIL * TAIL / 2)
 
 
 @functools.lru_cache(maxsize=8)

@@ -43,6 +43,8 @@ NEAR = 3.0  # standard deviations within which corners stand densely
 REACH = 6.5  # standard deviations of the total loss that the grid covers
 OVERHEAD = 200  # multiplications that handling one grid point once is worth
 MAX_NUMBERS = 5e7  # numbers held at once: 400 MB
+MAX_EPSILON = 25.0  # nats; beyond, a promise is worth no long game
+MAX_SIGMA = 2e5  # beyond, the noise's law would fill the memory; the Gaussian price holds
 MIN_SIGMA = 0.25  # below, one label is nearly the vote itself and the Gaussian price says all there is
 
 Floats = NDArray[np.float64]
@@ -157,6 +159,8 @@ def game_cost(
 
     Infinite where it would need more than `MAX_NUMBERS` numbers at once.
     """
+    if sigma > MAX_SIGMA or epsilon > MAX_EPSILON:
+        return math.inf
     grid = _Grid.of(sigma, queries, epsilon, resolution)
     far = min(FAR, math.inf if n_teachers is None else n_teachers / 2 / sigma)
     near = min(far, NEAR)
@@ -244,7 +248,8 @@ def _outer_value(value: Floats, outer: float, h: float) -> Floats:
     """Value of the two outer corners: (0, outer) keeps V(x (1 - outer)); (1 - outer, 1) loses `outer` to certainty."""
     # outer is far below h: x (1 - outer) lies between a grid point and the one before
     part = (-math.expm1(-h) - outer) / -math.expm1(-h)
-    first = part * value + (1 - part) * np.concatenate([value[:1] + outer, value[:-1]])
+    first = part * value + (1 - part) * np.concatenate([value[:1], value[:-1]])
+    first[0] = value[0] + outer * (1 - value[0])  # the chord to V(0) = 1
     return np.maximum(first, (1 - outer) * value + outer)
 
 
@@ -256,6 +261,8 @@ def label_renyi(order: float, sigma: float, n_teachers: int | None) -> float:
     pairs. Where not all vote counts can be enumerated, orders past 1 + 4 sigma get no bound (infinity): below, a count
     farther than 14 sigma from an even vote adds less than 1e-18.
     """
+    if sigma > MAX_SIGMA:
+        return math.inf
     pairs, complete = _all_corners(sigma, n_teachers)
     if pairs is None or not (complete or order <= 1 + 4 * sigma):
         return math.inf

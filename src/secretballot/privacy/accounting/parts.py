@@ -20,6 +20,7 @@ from secretballot.exceptions import ParameterError
 __all__ = ["Part", "compose_parts", "one_of_many", "point_profile"]
 
 MAX_COMBINATIONS = 200_000  # of the groups' loss counts; more groups than that are priced by Renyi divergence
+FLOAT_ERROR = 2.0**-49  # relative; a sum of a few products
 NEGLIGIBLE = 1e-30  # binomial terms that weigh less together are charged in full instead of priced
 
 
@@ -80,7 +81,8 @@ def compose_parts(parts: Sequence[Part], epsilon: float, profile: Callable[[floa
     for combination in itertools.product(*(range(len(losses)) for losses, _, _ in groups)):
         loss = sum(float(groups[g][0][i]) for g, i in enumerate(combination))
         weight = math.prod(float(groups[g][1][i]) for g, i in enumerate(combination))
-        total += weight * profile(epsilon - loss)
+        # the difference of two near numbers keeps no more digits than they have: read the profile a little lower
+        total += weight * profile(epsilon - loss - FLOAT_ERROR * (abs(epsilon) + abs(loss)))
     failure = math.fsum(part.count * math.log1p(-part.delta) for part in parts if part.delta < 1)
     if any(part.delta >= 1 for part in parts):
         return 1.0

@@ -37,7 +37,7 @@ from secretballot.privacy.accounting.parts import (
 from secretballot.privacy.accounting.renyi import renyi_delta, response_renyi
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
 
-__all__ = ["delta_upper", "epsilon_upper", "failure_probability", "price", "renyi_divergence"]
+__all__ = ["delta_upper", "epsilon_upper", "failure_probability", "price", "quick_label_delta", "renyi_divergence"]
 
 GAME_LIMIT = 5e10  # multiplications one game may take, a few seconds; beyond, coarser grids and then Renyi
 GAME_RESOLUTIONS = (label_game.RESOLUTION, 7, 5, 4)
@@ -139,13 +139,15 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
     )
 
 
-def _game(labels: Sequence[LabelGaussianEvent], epsilon: float) -> _Route | None:
+def _game(
+    labels: Sequence[LabelGaussianEvent], epsilon: float, resolutions: Sequence[int] = GAME_RESOLUTIONS
+) -> _Route | None:
     sigma, queries = labels[0].sigma, sum(e.queries for e in labels)
     sizes = [e.n_teachers for e in labels if e.n_teachers is not None]
     teachers = max(sizes) if len(sizes) == len(labels) else None
     if not sigma >= label_game.MIN_SIGMA:
         return None
-    for resolution in GAME_RESOLUTIONS:
+    for resolution in resolutions:
         if label_game.game_cost(sigma, queries, teachers, epsilon, resolution) <= GAME_LIMIT:
             profile = label_game.label_profile(sigma, queries, teachers, epsilon, resolution)
             return _Route(
@@ -213,6 +215,14 @@ def delta_upper(events: Sequence[Event], epsilon: float) -> float:
         If `events` is empty or holds something else, or `epsilon` is not finite.
     """
     return _best(_checked(events), check_finite("epsilon", epsilon)).delta
+
+
+def quick_label_delta(event: LabelGaussianEvent, epsilon: float) -> float:
+    """Return an upper bound on delta like `delta_upper`, from the coarsest game only: for searches."""
+    game = _game([event], epsilon, GAME_RESOLUTIONS[-1:])
+    routes = [_renyi_route([event])] if game is None else [game]
+    gaussian = discrete_gaussian_delta(epsilon, event.sigma, event.queries)
+    return min(1.0, gaussian, *(round_up(route.delta(epsilon)) for route in routes))
 
 
 def epsilon_upper(events: Sequence[Event], delta: float) -> float:

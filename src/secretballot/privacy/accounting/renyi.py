@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-__all__ = ["ORDERS", "bernoulli_renyi", "renyi_delta", "renyi_epsilon", "response_renyi"]
+__all__ = ["ORDERS", "bernoulli_renyi", "renyi_delta", "renyi_epsilon", "response_excess", "response_renyi"]
 
 # Orders at which a curve is read; the certified figure is the best of them, so the grid only costs sharpness.
 ORDERS: tuple[float, ...] = tuple(float(x) for x in 1 + np.geomspace(1e-3, 5e3, 300))
@@ -48,10 +48,22 @@ def response_renyi(order: float, epsilon: float) -> float:
     Source: Kairouz, Oh, Viswanath 2015 (randomised response dominates). Discrete Laplace noise of scale 1 / epsilon
     under a shift by one has exactly this pair: its privacy loss takes the two values +-epsilon.
     """
-    # log of (p^a q^(1-a) + q^a p^(1-a)), p = e^eps / (1 + e^eps), q = 1 - p
-    log_p, log_q = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
-    first, second = order * log_p + (1 - order) * log_q, order * log_q + (1 - order) * log_p
-    return float(np.logaddexp(first, second)) / (order - 1)
+    excess = response_excess(order, epsilon)
+    if math.isinf(excess):
+        # log cosh(u) = u - log 2 + log1p(e^(-2 u)); the last term is nothing at such u
+        return ((2 * order - 1) * epsilon / 2 - epsilon / 2 - math.log1p(math.exp(-epsilon))) / (order - 1)
+    return math.log1p(excess) / (order - 1)
+
+
+def response_excess(order: float, epsilon: float) -> float:
+    """Return E_Q[(P / Q)^order] - 1 of randomised response, without losing digits where it is small; may be infinite.
+
+    The moment is cosh((2 a - 1) e / 2) / cosh(e / 2), and the difference of two cosh a product of two sinh.
+    """
+    if (2 * order - 1) * epsilon > 1200:
+        return math.inf
+    product = math.sinh(order * epsilon / 2) * math.sinh((order - 1) * epsilon / 2)
+    return 2 * product / math.cosh(epsilon / 2)
 
 
 def bernoulli_renyi(order: float, p: Floats, rest: Floats, gap: Floats) -> float:

@@ -18,7 +18,7 @@ import math
 
 from secretballot.privacy.accounting.events import SparseVectorEvent, StabilityEvent
 from secretballot.privacy.accounting.parts import Part, compose_parts, one_of_many
-from secretballot.privacy.accounting.renyi import renyi_delta, response_renyi
+from secretballot.privacy.accounting.renyi import renyi_delta, response_excess, response_renyi
 
 __all__ = [
     "abstention_charge",
@@ -31,8 +31,6 @@ __all__ = [
     "pure_bound",
     "stability_parts",
 ]
-
-NEARLY_EQUAL = 1e-6  # below this the difference of two tails would lose too many digits
 
 
 def laplace_above(value: float, scale: float) -> float:
@@ -61,21 +59,18 @@ def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
     (1 - a)^2 (1 - b)^2 (f(a) - f(b)) / ((a - b) (1 - a b)).
     """
     small, large = sorted((first_scale, second_scale))
-    gap = 1 / small - 1 / large  # b / a = e^(-gap)
-    if gap * (n + small) < NEARLY_EQUAL:
-        return _equal_tail(n, large)
     a, b = math.exp(-1 / large), math.exp(-1 / small)
+    rest_a, rest_b = -math.expm1(-1 / large), -math.expm1(-1 / small)
     if not a > 0:
         return 0.0  # scales below 1/745: the noise is 0 but for a chance under any float
-    rest_a, rest_b = -math.expm1(-1 / large), -math.expm1(-1 / small)
-    f_a, f_b = (x ** (n + 1) / ((1 + x) * rest * rest) for x, rest in ((a, rest_a), (b, rest_b)))
-    return rest_a**2 * rest_b**2 * (f_a - f_b) / (a * -math.expm1(-gap) * -math.expm1(-1 / small - 1 / large))
-
-
-def _equal_tail(n: int, scale: float) -> float:
-    """The same for two noises of one scale: the limit a = b. It grows with the scale, so the larger one rounds up."""
-    a, rest = math.exp(-1 / scale), -math.expm1(-1 / scale)
-    return a**n / (1 + a) ** 2 * ((n + 1) * rest + 2 * a * a / (1 + a) + a)
+    gap = (large - small) / small / large  # b / a = e^(-gap)
+    if not gap > 0:
+        return math.exp(-n / large) / (1 + a) ** 2 * ((n + 1) * rest_a + 2 * a * a / (1 + a) + a)
+    # f(a) - f(b) as f(a) (1 - f(b) / f(a)), the ratio from its logarithm: no digits are lost where scales nearly meet
+    apart = a * -math.expm1(-gap)
+    log_ratio = -(n + 1) * gap + math.log1p(apart / (1 + b)) + 2 * math.log1p(-apart / rest_b)
+    both = -math.expm1(-1 / small - 1 / large)
+    return rest_b**2 * math.exp(-(n + 1) / large) * -math.expm1(log_ratio) / ((1 + a) * apart * both)
 
 
 def epochs(event: SparseVectorEvent) -> Part:
@@ -91,10 +86,12 @@ def pure_bound(event: SparseVectorEvent) -> float:
 
 def abstention_charge(order: float, loss: float) -> float:
     """Return kappa(order) for one abstention, `loss` = 2 / query_scale: the supremum over all f, attained at f = p."""
-    log_p, log_q = -math.log1p(math.exp(-loss)), -loss - math.log1p(math.exp(-loss))
-    top = order * log_p + (1 - order) * log_q
-    # log(1 - q^a p^(1-a)); the exponent is negative for every a > 1
-    return top - math.log(-math.expm1(order * log_q + (1 - order) * log_p))
+    # with g = p^a q^(1-a), h = q^a p^(1-a): kappa = log(g / (1 - h)) = log1p((g + h - 1) / (1 - h)), and h <= 1/2
+    h = math.exp(-order * loss) / (1 + math.exp(-loss))
+    excess = response_excess(order, loss)
+    if math.isinf(excess):
+        return (order - 1) * response_renyi(order, loss) - math.log1p(-h)
+    return math.log1p(excess / (1 - h))
 
 
 def hit_charge_renyi(event: SparseVectorEvent, order: float) -> float:
