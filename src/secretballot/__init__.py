@@ -1,7 +1,7 @@
 """Learn publishable models from private labels with any black-box learner.
 
-The way of the data is the way of the folders: private records are cut into shards (`ensemble.partition`), one teacher per
-shard (`ensemble.teachers`) votes on public points (`ensemble.votes`), a recipe (`aggregation`) answers through the one
+The way of the data is the way of the folders: private records are cut into shards (`ensemble.partition`), one teacher
+per shard (`ensemble.teachers`) votes on public points (`ensemble.votes`), a recipe (`aggregation`) answers through the one
 door (`door`), and a student (`students`) learns from what comes out (`released`).
 
 Names load on first use, so that importing the package costs nothing.
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from secretballot.privacy.ledger import Ledger
     from secretballot.released import ReleasedLabels
     from secretballot.report.verification import verify_certificate
-    from secretballot.students import NoisyCountsClassifier
+    from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier
 
 _HOMES = {
     "BudgetError": "exceptions",
     "CertificateError": "exceptions",
     "DataError": "exceptions",
     "GaussianAggregator": "aggregation",
+    "GraphCountsClassifier": "students",
     "Ledger": "privacy.ledger",
     "LedgerError": "exceptions",
     "NoisyCountsClassifier": "students",
@@ -53,6 +54,7 @@ __all__ = [
     "CertificateError",
     "DataError",
     "GaussianAggregator",
+    "GraphCountsClassifier",
     "Ledger",
     "LedgerError",
     "NoisyCountsClassifier",

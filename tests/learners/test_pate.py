@@ -139,7 +139,7 @@ def test_an_interrupted_fit_resumes_its_teachers(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pate, "release", interrupt)
+    monkeypatch.setattr(pate.TeacherEnsemble, "vote_counts", interrupt)
     with pytest.raises(KeyboardInterrupt):
         _fit(data, vault=tmp_path / "vault")
     monkeypatch.undo()
@@ -151,6 +151,12 @@ def test_an_interrupted_fit_resumes_its_teachers(
     monkeypatch.setattr(LogisticRegression, "fit", refuse)
     monkeypatch.setattr(pate, "rehearse", lambda *_: None)
     assert len(_fit(data, vault=tmp_path / "vault").released_labels_.queries) == 600
+
+
+def test_no_two_releases_share_a_random_partition(data: dict[str, Any], tmp_path: Path) -> None:
+    # ids kept for a second fit, and drawn anew once a record has come, would tie the releases together in one world only
+    _fit(data, vault=tmp_path / "vault")
+    assert not (tmp_path / "vault" / "record.ids").exists()
 
 
 def test_a_private_sample_of_one_class_is_no_error(data: dict[str, Any]) -> None:

@@ -42,8 +42,11 @@ def learn(
     epsilon: Epsilon,
     delta: Delta,
     teachers: Annotated[
-        int, typer.Option("--teachers", metavar="K", help="Number of teachers; fixed without looking at the data.")
-    ] = 250,
+        int | None,
+        typer.Option(
+            "--teachers", metavar="K", help="Number of teachers; by default 250, or what suits the stated --records."
+        ),
+    ] = None,
     queries: Queries = None,
     aggregator: Annotated[AggregatorName, typer.Option(help="How votes become answers.")] = AggregatorName.GAUSSIAN,
     max_unstable: MaxUnstable = None,

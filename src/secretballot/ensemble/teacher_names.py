@@ -12,7 +12,7 @@ from secretballot.exceptions import ParameterError
 __all__ = ["TEACHER_NAMES", "teacher_by_name"]
 
 
-def teacher_by_name(name: str) -> Any:
+def teacher_by_name(name: str, n_classes: int = 2) -> Any:
     """Return a new, unfitted learner.
 
     Parameters
@@ -20,12 +20,16 @@ def teacher_by_name(name: str) -> Any:
     name : str
         One of `TEACHER_NAMES`, or "package.module:Class" for a class with scikit-learn's fit, predict and get_params
         that can be made without arguments.
+    n_classes : int
+        Number of classes that it will meet; "logistic" differs for two and for more.
 
     Raises
     ------
     ParameterError
         If the name is unknown, or the class cannot be imported, made or used as a classifier.
     """
+    if name == "logistic" and n_classes > 2:
+        return _multinomial()
     if isinstance(name, str) and name in _MAKERS:
         return _MAKERS[name]()
     if isinstance(name, str) and ":" in name:
@@ -52,8 +56,15 @@ def _from_path(path: str) -> Any:
 def _logistic() -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    # Hardly regularised: a vote averages variance away, but not bias.
-    return LogisticRegression(C=100, max_iter=1000)
+    # Hardly regularised, since a vote averages variance away but not bias. Except for the intercept, which liblinear
+    # shrinks too: a free one follows the base rate of some dozen records, and the vote falls to the majority class.
+    return LogisticRegression(C=10.0, solver="liblinear")
+
+
+def _multinomial() -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=100.0, max_iter=1000)
 
 
 def _tree() -> Any:

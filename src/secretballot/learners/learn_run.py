@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.ensemble.teacher_names import TEACHER_NAMES, teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate import NEIGHBOURS, PATEClassifier
+from secretballot.learners.plan import choose_teachers
 from secretballot.learners.run_folder import RunFolder, file_digest
 from secretballot.learners.run_inputs import RunInputs, RunTables, check_files, read_inputs
 from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
@@ -24,6 +26,8 @@ from secretballot.privacy.ledger import Ledger
 from secretballot.report.folder import write_release
 
 __all__ = ["LearnOutcome", "LearnRun", "run_learn", "student_by_name"]
+
+DEFAULT_TEACHERS = 250
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class LearnRun:
         Price of the release.
     out : Path
         Folder for vault and release.
-    teachers : int
-        Number of teachers K.
+    teachers : int or None
+        Number of teachers K. None follows from the stated number of records, and is 250 where none is stated.
     queries : int or None
         Public points to have labelled; None takes the learner's default.
     aggregator : str
@@ -70,7 +74,7 @@ class LearnRun:
     epsilon: float
     delta: float
     out: Path
-    teachers: int = 250
+    teachers: int | None = None
     queries: int | None = None
     aggregator: str = "gaussian"
     max_unstable: int | None = None
@@ -167,7 +171,8 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     """
     watch = watch or Watch()
     _check(run, watch)
-    teacher, student = teacher_by_name(run.teacher), student_by_name(run.student)
+    teacher_by_name(run.teacher)  # an unknown name is refused before any file is opened
+    student = student_by_name(run.student)
     check_files(run.tables)
     description = run.description()
     _refuse_private_as_public(description)
@@ -188,7 +193,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         settle_request(folder, ledger, watch)
         refuse_beyond(ledger, run.budget, folder.request)
         watch.step("Training teachers")
-        model = _model(run, folder, ledger, watch, teacher, student)
+        model = _model(run, folder, ledger, watch, inputs, student)
         _fit(model, run, inputs, watch)
         watch.step("Writing the release")
         write_release(
@@ -220,6 +225,8 @@ def student_by_name(name: str) -> Any:
     """
     if name == "auto":
         return None
+    if name == "logistic":
+        return LogisticRegression(max_iter=1000)
     if name not in TEACHER_NAMES and ":" not in name:
         raise ParameterError(
             f"student is {name!r}; it must be one of auto, {', '.join(TEACHER_NAMES)}, or package.module:Class."
@@ -235,7 +242,8 @@ def student_by_name(name: str) -> Any:
 def _check(run: LearnRun, watch: Watch) -> None:
     """Refuse settings that cannot be, and warn of a careless one, before any file is opened."""
     delta = run.budget.delta
-    check_count("teachers", run.teachers)
+    if run.teachers is not None:
+        check_count("teachers", run.teachers)
     check_choice("aggregator", run.aggregator, ("gaussian", "sparse-vector"))
     check_choice("release", run.release, ("auto", "labels", "counts"))
     check_choice("neighbours", run.neighbours, NEIGHBOURS)
@@ -251,7 +259,7 @@ def _check(run: LearnRun, watch: Watch) -> None:
     if run.records is None:
         return
     check_count("records", run.records)
-    if run.teachers > run.records:
+    if run.teachers is not None and run.teachers > run.records:
         raise ParameterError(
             f"{run.teachers} teachers are more than the {run.records} records stated; use fewer with --teachers."
         )
@@ -289,13 +297,24 @@ def _refuse_private_as_public(description: Mapping[str, Any]) -> None:
         raise DataError("The private and the public file are the same; the public one must be free to publish.")
 
 
+def _teachers(run: LearnRun, inputs: RunInputs, watch: Watch) -> int:
+    """Return the number of teachers: as asked, else by the stated records, else the default."""
+    if run.teachers is not None:
+        return run.teachers
+    if run.records is None:
+        return DEFAULT_TEACHERS
+    chosen = choose_teachers(run.budget, run.records, inputs.X_public.shape[1])
+    watch.note(f"{chosen} teachers, by the stated {run.records} records.", private=False)
+    return chosen
+
+
 def _model(
-    run: LearnRun, folder: RunFolder, ledger: Ledger, watch: Watch, teacher: Any, student: Any
+    run: LearnRun, folder: RunFolder, ledger: Ledger, watch: Watch, inputs: RunInputs, student: Any
 ) -> PATEClassifier:
     return PATEClassifier(
-        teacher,
+        teacher_by_name(run.teacher, len(inputs.classes)),
         student,
-        n_teachers=run.teachers,
+        n_teachers=_teachers(run, inputs, watch),
         budget=run.budget,
         aggregator=run.aggregator,
         n_queries=run.queries,

@@ -32,7 +32,7 @@ from secretballot.learners.inputs import (
 )
 from secretballot.learners.plan import choose_aggregator, choose_release
 from secretballot.learners.rehearsal import rehearse, rehearse_with_holes
-from secretballot.learners.shards import assign_shards, fingerprint
+from secretballot.learners.shards import assign_shards, fingerprint, forget_records
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
@@ -200,7 +200,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
         index = class_indices(y, names, n_rows(X))
         self._check_settings(n_rows(X))
-        released = self._stored(names)
+        released = self._stored(names, units is not None)
         if released is None:
             released = self._release(X, index, X_public, names, units, unit_name)
         self.released_labels_, self.certificate_ = released, released.certificate
@@ -228,7 +228,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 stacklevel=3,
             )
 
-    def _stored(self, names: list[Any]) -> ReleasedLabels | None:
+    def _stored(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
         """Return what was released under the same request before, if anything."""
         if self.ledger is None or self.request is None:
             return None
@@ -237,11 +237,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             return None
         released = ReleasedLabels.from_json(json.loads(stored))
         assert self.budget is not None
-        bought = released.certificate["epsilon"], released.certificate["delta"]
-        asked = self.budget.epsilon, self.budget.delta
-        if (bought, released.n_teachers, list(released.classes)) != (asked, self.n_teachers, names):
+        promise = [released.certificate[field] for field in ("epsilon", "delta", "unit", "neighbours")]
+        asked = [self.budget.epsilon, self.budget.delta, "user" if by_unit else "record", self.neighbours]
+        if (promise, released.n_teachers, list(released.classes)) != (asked, self.n_teachers, names):
             raise ParameterError(
-                f"The request {self.request!r} was answered before, with another budget, other classes or number of "
+                f"The request {self.request!r} was answered before, with another promise, other classes or number of "
                 "teachers; ask the same again, or use a new request."
             )
         return released
@@ -258,7 +258,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Everything left of the door, and the door."""
         assert self.budget is not None
         account = self._account(units is not None)
-        teacher = teacher_by_name(DEFAULT_TEACHER) if self.teacher is None else self.teacher
+        teacher = teacher_by_name(DEFAULT_TEACHER, len(names)) if self.teacher is None else self.teacher
         rehearse(teacher, X_public, len(names))
         bad = unfit_values("X", X, X_public)
         if bad is not None and not rehearse_with_holes(teacher, X_public, len(names), bad[1]):
@@ -279,6 +279,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         rows = self._rows(aggregator.n_queries, n_rows(X_public))
         ensemble = self._train(teacher, X, index, units, len(names))
         counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
+        if self.vault is not None:
+            forget_records(Path(self.vault))
         return release(
             counts,
             aggregator,

@@ -9,9 +9,9 @@ from secretballot._validation import check_choice, check_count
 from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector, needed_distance
-from secretballot.students import NoisyCountsClassifier
+from secretballot.students import learns_from_counts
 
-__all__ = ["AGGREGATORS", "RELEASES", "choose_aggregator", "choose_release"]
+__all__ = ["AGGREGATORS", "RELEASES", "choose_aggregator", "choose_release", "choose_teachers"]
 
 AGGREGATORS = ("gaussian", "sparse-vector")
 RELEASES = ("auto", "labels", "counts")
@@ -43,7 +43,7 @@ def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> st
         return "labels"
     if asked != "auto":
         return asked
-    return "counts" if student is None or isinstance(student, NoisyCountsClassifier) else "labels"
+    return "counts" if student is None or learns_from_counts(student) else "labels"
 
 
 def choose_aggregator(
@@ -86,6 +86,17 @@ def _check_queries(n_queries: int, n_public: int) -> None:
             f"{n_queries} queries are asked of {n_public} public rows; ask at most as many as there are, "
             "or give more public rows."
         )
+
+
+def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> int:
+    """Return a number of teachers K from public numbers: the budget, the stated number of records, the columns.
+
+    Noisy counts of a pool of any size leave a linear student of d columns with an error of about sqrt(d) times the
+    noise that a single query would need. K makes that a tenth of the teachers, as far as every teacher still has ten
+    records on average.
+    """
+    noise = GaussianAggregator.calibrate(budget, 1, release="counts").sigma
+    return max(10, min(round(10 * math.sqrt(n_features) * noise), n_records // 10))
 
 
 def choose_label_queries(budget: PrivacyBudget, n_teachers: int, n_classes: int, n_public: int) -> int:

@@ -12,10 +12,11 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
 
-__all__ = ["assign_shards", "fingerprint"]
+__all__ = ["assign_shards", "fingerprint", "forget_records"]
 
 KEY_BYTES = 32
 ID_BYTES = 8
+RECORD_IDS = "record.ids"
 
 
 def assign_shards(
@@ -30,7 +31,8 @@ def assign_shards(
     units : array of shape (n_records,) or None
         Ids of the units; None makes every record a unit.
     vault : Path or None
-        Where the key and the record ids are kept, so that an interrupted fit finds the same shards again.
+        Where the key and the record ids are kept, so that an interrupted fit finds the same shards again. The ids go
+        before anything is released (`forget_records`).
 
     Privacy
     -------
@@ -52,13 +54,22 @@ def assign_shards(
     key = _kept(vault, "partition.key", KEY_BYTES)
     if units is None:
         # a collision of two random ids only puts two records in one shard
-        raw = _kept(vault, "record.ids", ID_BYTES * n_records)
+        raw = _kept(vault, RECORD_IDS, ID_BYTES * n_records)
         ids: Any = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
     else:
         ids = units
         if len(ids) != n_records:
             raise DataError(f"units has {len(ids)} ids for {n_records} records; give one id for each record.")
     return KeyedHashPartition(n_teachers, key).assign(ids)
+
+
+def forget_records(vault: Path) -> None:
+    """Remove the record ids, before anything is released: they serve to resume one fit and never a second one.
+
+    Two releases over one random partition compose only if a record has the same shard in both worlds. Ids that are
+    kept, and drawn anew once the number of records has changed, would tell of that change.
+    """
+    (vault / RECORD_IDS).unlink(missing_ok=True)
 
 
 def _kept(vault: Path | None, name: str, size: int) -> bytes:

@@ -22,6 +22,7 @@ __all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_student", "load_student"]
 # distances and optimisers.
 TRUSTED_TYPES = (
     COUNTS_STUDENT,
+    "secretballot.students.graph_counts.GraphCountsClassifier",
     "numpy.dtype",
     "sklearn._loss.link.HalfLogitLink",
     "sklearn._loss.link.Interval",
