@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import secretballot as sb
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.learners import pate
+from secretballot.learners.inputs import with_public_types
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 
@@ -154,7 +155,7 @@ def test_an_interrupted_fit_resumes_its_teachers(
 
 
 def test_no_two_releases_share_a_random_partition(data: dict[str, Any], tmp_path: Path) -> None:
-    # ids kept for a second fit, and drawn anew once a record has come, would tie the releases together in one world only
+    # ids kept for a second fit, and drawn anew once a record has come, would tie releases together in one world only
     _fit(data, vault=tmp_path / "vault")
     assert not (tmp_path / "vault" / "record.ids").exists()
 
@@ -197,6 +198,36 @@ def test_private_values_choose_no_column_type(data: dict[str, Any]) -> None:
     with pytest.raises(sb.DataError, match="Column 'a'") as caught:
         model.fit(bad, data["y"], X_public=public, classes=[0, 1])
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        pd.Series([1, 2, 3]),
+        pd.Series([1.5, 2.0, 3.0]),
+        pd.Series(pd.Categorical([1, 2, 3])),
+        pd.Series(pd.Categorical(["1", "2", "3"])),
+        pd.Series(["1", "2", "3"]),
+        pd.Series(["1", "2", "3"], dtype="string"),
+        pd.Series([True, False, True]),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+@pytest.mark.parametrize("cell", [None, np.nan, -0.0, "x", 0.5, 2**60 + 1, True])
+def test_one_cell_changes_no_other_cell(public: pd.Series, cell: Any) -> None:
+    public_frame = pd.DataFrame({"c": public})
+    for others in ([1, 2, 3, 1], ["1", "2", "3", "1"], [1.0, -0.0, 0.0, 2.0]):
+        without, with_cell = pd.DataFrame({"c": others}), pd.DataFrame({"c": [*others, cell]})
+        try:
+            one, two = with_public_types(without, public_frame), with_public_types(with_cell, public_frame)
+        except sb.DataError:
+            continue  # refused before anything is released, to the curator alone
+        pd.testing.assert_series_equal(one["c"], two["c"].iloc[:-1])
+
+
+def test_a_frame_and_an_array_do_not_mix(data: dict[str, Any]) -> None:
+    with pytest.raises(sb.DataError, match="frame"):
+        _fit({**data, "X": pd.DataFrame(data["X"])})
 
 
 def test_missing_values_go_to_teachers_that_take_them(data: dict[str, Any]) -> None:

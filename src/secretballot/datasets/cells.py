@@ -1,23 +1,32 @@
 """What one cell of a table means: a text, a number or nothing.
 
 Every rule here looks at one cell at a time, so that what becomes of a private row never depends on the other
-rows of its file.
+rows of its file. A null or a fraction gives a whole column of a typed table another type, so a value must also
+mean the same in every type that can hold it: 3 and 3.0, a day's length in seconds or in nanoseconds.
 """
 
+import datetime
+import decimal
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST_NUMBER", "MISSING_WORDS", "is_missing", "numbers_of", "texts_of", "whole"]
+__all__ = ["LARGEST_NUMBER", "MISSING_WORDS", "coded", "is_missing", "numbers_of", "texts_of", "whole"]
 
 #: Cells that say "nothing is known", compared without regard to case.
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
 
 #: Numbers beyond this size count as unreadable: single precision, which tree learners use, still holds them.
 LARGEST_NUMBER = 1e30
+
+#: Whole numbers of at most this many bits are written out in decimal digits.
+_WRITTEN_OUT_BITS = 4096
+#: Decimals of at most this order of magnitude are written out without an exponent.
+_WRITTEN_OUT_ORDER = 400
 
 ObjectArray = NDArray[np.object_]
 FloatArray = NDArray[np.float64]
@@ -35,11 +44,23 @@ def whole(text: str) -> str:
     return head if point and tail.strip("0") == "" and head.lstrip("+-").isdigit() else text
 
 
+def coded(texts: Iterable[str]) -> tuple[IntArray, list[str]]:
+    """Return the place of every text in the list of distinct texts, and that list.
+
+    A dictionary tells texts apart exactly; the tables behind `pandas.factorize` are not held to that for every
+    text (zero bytes, lone surrogates) in every version.
+    """
+    places: dict[str, int] = {}
+    codes = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int64)
+    return codes, list(places)
+
+
 def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     """Return the cells of a column as stripped texts, "" where a cell is null.
 
-    A whole number reads alike whether it was stored as an integer, as a float or as text ("3", never "3.0"),
-    because one null turns an integer column of a Parquet file into floats.
+    A value reads alike in every type of column that holds it exactly: "3" for the integer 3, the float 3.0 and
+    the text "3.0"; "0" for the float -0.0; "1.5" for the decimal 1.50. What pandas rounded before, such as whole
+    numbers beyond 2**53 in a column that one null made a column of floats, stays rounded.
 
     Parameters
     ----------
@@ -61,7 +82,7 @@ def numbers_of(column: "pd.Series[Any]") -> FloatArray:
     Parameters
     ----------
     column : pandas.Series, shape (n_rows,)
-        Cells of any type; texts are read with a decimal point.
+        Cells of any type; texts are read with a decimal point. There is no negative zero in the result.
 
     Returns
     -------
@@ -72,23 +93,80 @@ def numbers_of(column: "pd.Series[Any]") -> FloatArray:
     return np.asarray(numbers[codes], dtype=np.float64)
 
 
-def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[object]]:
-    """Return the place of every cell in the list of distinct cells, -1 for a null, and that list."""
-    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
-        # True, 1 and 1.0 hash alike: in a column of mixed types one cell would take the text of another.
-        null = column.isna().to_numpy()
-        return np.where(null, -1, np.arange(len(column))), list(column)
-    codes, distinct = pd.factorize(column, use_na_sentinel=True)
-    return np.asarray(codes, dtype=np.int64), list(distinct)
+def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
+    """Return for every cell the place in a list of a cell that means the same, -1 for a null, and that list.
+
+    Cells are gathered only where equal ones have one meaning, by `_plain`, whichever comes first. Elsewhere they
+    need not: True, 1 and 1.0 are equal, and so are complex numbers or intervals with zeros of either sign.
+    """
+    kind = column.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        return column.cat.codes.to_numpy(dtype=np.int64), list(column.cat.categories)
+    if _is_plain_number(kind):
+        codes, distinct = pd.factorize(column, use_na_sentinel=True)
+        return np.asarray(codes, dtype=np.int64), list(distinct)
+    null, cells = column.isna().to_numpy(dtype=bool), list(column)
+    if isinstance(kind, pd.StringDtype) or pd.api.types.infer_dtype(column, skipna=True) == "string":
+        return coded("" if nothing else cell for cell, nothing in zip(cells, null, strict=True))
+    return np.where(null, -1, np.arange(len(cells))), cells
+
+
+def _is_plain_number(kind: Any) -> bool:
+    """Return whether a column holds integers, or floats of at most double precision, and nothing else."""
+    single = isinstance(kind, np.dtype | pd.api.extensions.ExtensionDtype) and not isinstance(kind, pd.SparseDtype)
+    is_float = kind in (np.dtype(np.float32), np.dtype(np.float64), pd.Float32Dtype(), pd.Float64Dtype())
+    return is_float or (single and pd.api.types.is_integer_dtype(kind))
 
 
 def _text(cell: object) -> str:
-    return whole(str(cell).strip())
+    return whole(str(_plain(cell)).strip())
 
 
 def _number(cell: object) -> float:
     try:
-        number = float(cell)  # type: ignore[arg-type]  # any cell may come; what float refuses is no number
-    except (TypeError, ValueError):
+        number = float(_plain(cell))
+    except (TypeError, ValueError, OverflowError):  # any cell may come; what float refuses is no number
         return math.nan
-    return number if abs(number) <= LARGEST_NUMBER else math.nan
+    return number + 0.0 if abs(number) <= LARGEST_NUMBER else math.nan
+
+
+def _plain(cell: Any) -> Any:
+    """Return a cell in the one form that its value has in every type of column."""
+    if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
+        cell = cell.real
+    if isinstance(cell, float | np.floating):
+        return _plain_float(float(cell))
+    if isinstance(cell, int):
+        return cell if cell.bit_length() <= _WRITTEN_OUT_BITS else hex(cell)  # Python limits decimal digits
+    if isinstance(cell, decimal.Decimal):
+        return _plain_decimal(cell)
+    if isinstance(cell, pd.Interval):
+        left, right = "[" if cell.closed_left else "(", "]" if cell.closed_right else ")"
+        return f"{left}{_text(cell.left)}, {_text(cell.right)}{right}"
+    return _plain_time(cell)
+
+
+def _plain_float(number: float) -> float | int | str:
+    if math.isnan(number):
+        return ""
+    return int(number) if number.is_integer() else number
+
+
+def _plain_decimal(number: decimal.Decimal) -> str:
+    """Return a decimal without the zeros at its end: the scale of a column depends on all of its cells."""
+    if number and not (number.is_finite() and abs(number.adjusted()) <= _WRITTEN_OUT_ORDER):
+        return str(number)
+    text = f"{number:f}" if number else "0"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _plain_time(cell: Any) -> Any:
+    """Return points in time and lengths of time as pandas holds them, anything else as it is."""
+    try:
+        if isinstance(cell, datetime.timedelta | np.timedelta64):
+            return pd.Timedelta(cell)
+        if isinstance(cell, np.datetime64):
+            return pd.Timestamp(cell)
+    except (OverflowError, ValueError):  # beyond what pandas can hold
+        return cell
+    return cell

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
@@ -57,38 +58,54 @@ def as_matrix(name: str, X: Any) -> Any:
 
 
 def with_public_types(X: Any, X_public: Any) -> Any:
-    """Return private data with column types that private values did not choose.
+    """Return private data with column types that private values did not choose, converted cell by cell.
 
     The type of a column (whole numbers or not, the categories of a categorical) depends on all its rows and is seen by
-    every shard: one record could reach all teachers through it. Frames take the public frame's types, arrays of whole
-    numbers become floating point.
+    every shard: one record could reach all teachers through it. Frames take the public frame's types, whole numbers
+    become floating point, and kinds that do not match are refused rather than guessed.
 
     Raises
     ------
     DataError
-        Naming the column that cannot be read as the public one is.
+        Naming the column that cannot be read as the public one is, or if only one of the two is a frame.
     """
-    if not hasattr(X, "iloc"):
+    frames = hasattr(X, "iloc"), hasattr(X_public, "iloc")
+    if frames[0] != frames[1]:
+        raise DataError("Of X and X_public one is a frame and the other is not; give both as frames or both as arrays.")
+    if not frames[0]:
         whole = X.dtype.kind in "iub"
         return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64) if whole else X
-    if not hasattr(X_public, "iloc"):
-        return X
     return X.assign(**{name: _as_public(name, X[name], X_public[name].dtype) for name in X.columns})
 
 
-def _as_public(name: str, column: Any, kind: Any) -> Any:
-    if hasattr(kind, "categories"):
-        # what the public column does not know becomes a missing value
-        return column.astype(object).where(column.isin(kind.categories)).astype(kind)
-    # whole numbers may have gaps on the private side; floating point takes both
-    wanted = np.dtype(np.float64) if getattr(kind, "kind", "") in "iub" else kind
+def _as_public(name: str, column: pd.Series, kind: Any) -> pd.Series:
     try:
-        return column.astype(wanted)
+        if isinstance(kind, pd.CategoricalDtype):
+            codes = _category_codes(column, kind.categories)
+            return pd.Series(pd.Categorical.from_codes(codes, dtype=kind), index=column.index, name=column.name)
+        if pd.api.types.is_numeric_dtype(kind):
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            return pd.Series(values, index=column.index, name=column.name)
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            raise TypeError
+        return column.astype(kind)
     except (ValueError, TypeError):
         raise DataError(
-            f"Column {name!r} of X cannot be read as {wanted}, its type in X_public; give both the same type, "
-            "or encode them by one public schema."
+            f"Column {name!r} of X cannot be read as {kind}, its type in X_public; give both the same type, or encode "
+            "them by one public schema."
         ) from None
+
+
+def _category_codes(column: pd.Series, categories: pd.Index) -> NDArray[np.int64]:
+    """Return the number of every cell's category, -1 where the public column does not know it."""
+    if pd.api.types.is_numeric_dtype(categories.dtype):
+        if not (np.abs(categories.to_numpy(dtype=np.float64)) < 2.0**53).all():
+            raise TypeError  # a gap elsewhere in the column would blur such numbers
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(categories.astype(np.float64).get_indexer(pd.Index(values)), dtype=np.int64)
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        raise TypeError
+    return np.asarray(categories.astype(object).get_indexer(pd.Index(column.astype(object))), dtype=np.int64)
 
 
 def n_rows(X: Any) -> int:
@@ -127,7 +144,7 @@ def check_same_columns(X: Any, X_public: Any) -> None:
 
 
 def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, NDArray[np.int64]] | None:
-    """Return a sentence on missing or infinite values in private or public data, and their columns; None without any."""
+    """Return a sentence on missing or infinite values in private or public data and their columns, None without any."""
     for matrix_name, matrix in ((name, X), (f"{name}_public", X_public)):
         rows, columns = _unfit(matrix)
         if len(rows):
