@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from scipy.special import ndtri
+from scipy.optimize import brentq
 
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
@@ -106,10 +106,17 @@ def choose_label_queries(budget: PrivacyBudget, n_teachers: int, n_classes: int,
     """
     trial = min(TRIAL_QUERIES, n_public)
     sigma = GaussianAggregator.calibrate(budget, trial, n_classes=n_classes, n_teachers=n_teachers).sigma
-    # two classes: half the margin against sigma; more: the difference of two counts has noise sqrt(2) sigma
-    distance = STABLE_MARGIN * n_teachers / (2 if n_classes == 2 else math.sqrt(2))
-    wanted = distance / float(ndtri(RIGHT))
+    wanted = _sigma_that_is_right(STABLE_MARGIN * n_teachers, n_classes, budget)
     return max(1, min(n_public, math.floor(trial * (wanted / sigma) ** 2)))
+
+
+def _sigma_that_is_right(margin: float, n_classes: int, budget: PrivacyBudget) -> float:
+    """Return the noise, in votes, under which a query of this margin keeps its label with probability `RIGHT`."""
+
+    def right(sigma: float) -> float:
+        return GaussianAggregator(sigma, 1, n_classes=n_classes, budget=budget).right_probability(margin)
+
+    return float(brentq(lambda sigma: right(sigma) - RIGHT, margin / 20, 20 * margin))
 
 
 def choose_max_unstable(budget: PrivacyBudget, n_teachers: int) -> int:
