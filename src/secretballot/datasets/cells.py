@@ -101,7 +101,7 @@ def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     """
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype):
-        return column.cat.codes.to_numpy(dtype=np.int64), list(column.cat.categories)
+        return np.asarray(column.cat.codes, dtype=np.int64), list(column.cat.categories)
     if _is_plain_number(kind):
         codes, distinct = pd.factorize(column, use_na_sentinel=True)
         return np.asarray(codes, dtype=np.int64), list(distinct)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from secretballot.datasets.cells import LARGEST_NUMBER, is_missing, numbers_of, texts_of, whole
+from secretballot.datasets.cells import LARGEST_NUMBER, coded, is_missing, numbers_of, texts_of, whole
 from secretballot.exceptions import DataError
 
 __all__ = [
@@ -108,7 +108,7 @@ class CategoricalColumn:
         """Fill `out`, shape (n_rows, n_categories + 1); no row is refused."""
         places = {category: place for place, category in enumerate(self.categories)}
         other = len(places)
-        codes, distinct = pd.factorize(texts_of(cells))
+        codes, distinct = coded(texts_of(cells))
         place = np.array([places.get(text, other) for text in distinct], dtype=np.int64)
         out[:] = 0.0
         out[np.arange(len(cells)), place[codes]] = 1.0
@@ -164,7 +164,8 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> Column:
     if not known.any():
         return IgnoredColumn(name, "no public row has a value in it")
     numbers = numbers_of(cells)
-    if cells.dtype != bool and np.isfinite(numbers[known]).mean() >= _NUMERIC_SHARE:
+    truths = set(texts[known]) <= {"True", "False"}  # float would take them for 1 and 0
+    if not truths and np.isfinite(numbers[known]).mean() >= _NUMERIC_SHARE:
         return _numeric(name, numbers)
     return _categorical(name, texts[known])
 

@@ -151,10 +151,15 @@ class Schema:
         in "other". The width depends on the schema alone. Columns that the schema does not know are left out;
         `tables.check_columns` refuses them where that matters.
 
+        A cell is encoded by its value, not by the type of its column. What pandas lost when the frame was made
+        is beyond recall, and then one cell may have changed others: in a column of integers, a null or a
+        fraction made whole numbers beyond 2**53 round (declare the type, "Int64", or give them as text); numpy
+        turns truth values beside numbers into 1 and 0. `tables.read_table` has no such loss.
+
         Parameters
         ----------
         table : DataFrame, shape (n_rows, n_columns)
-            Pandas or polars.
+            Pandas, polars or pyarrow.
         role : str
             What a message calls the table.
 

@@ -17,7 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from secretballot.datasets.cells import is_missing, texts_of, whole
+from secretballot.datasets.arrow import as_arrow, frame_of_arrow
+from secretballot.datasets.cells import coded, is_missing, texts_of, whole
+from secretballot.datasets.naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot.exceptions import DataError
 
 __all__ = [
@@ -34,24 +36,8 @@ __all__ = [
 
 DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
-_NAMED_AT_MOST = 10
 #: A table as Python text takes up to this many times its size on disk.
 _GROWTH = 3
-
-
-def name_rows(rows: Iterable[int]) -> str:
-    """Return a phrase that names rows, the first ten by number."""
-    numbers = sorted(int(row) for row in rows)
-    shown = ", ".join(str(number) for number in numbers[:_NAMED_AT_MOST])
-    rest = len(numbers) - _NAMED_AT_MOST
-    return f"{'row' if len(numbers) == 1 else 'rows'} {shown}" + (f" and {rest} more" if rest > 0 else "")
-
-
-def name_columns(names: Sequence[str]) -> str:
-    """Return a phrase that names columns, the first ten by name."""
-    shown = ", ".join(repr(name) for name in names[:_NAMED_AT_MOST])
-    rest = len(names) - _NAMED_AT_MOST
-    return f"{'column' if len(names) == 1 else 'columns'} {shown}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFrame:
@@ -60,6 +46,11 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter (comma,
     semicolon, tab or bar) is the one that gives the header most fields; a byte order mark, quoted fields and
     space around fields are accepted.
+
+    A null in a Parquet file changes its own cell alone: the type of a column of the frame follows from the type
+    of the column in the file. That type is taken from the file, so it must not depend on single records; a file
+    that pandas wrote from integers and one null has floats in it, and whole numbers beyond 2**53 were rounded
+    when it was written. Write ids and codes of that size as text.
 
     Parameters
     ----------
@@ -71,7 +62,7 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     Returns
     -------
     pandas.DataFrame, shape (n_rows, n_columns)
-        Texts (CSV) or typed cells (Parquet), index 0, 1, ...
+        Texts (CSV) or typed cells (Parquet, see `datasets.arrow`), index 0, 1, ...
 
     Raises
     ------
@@ -165,7 +156,7 @@ def class_indices(frame: pd.DataFrame, target: str, classes: Sequence[object], *
     """
     if target not in frame.columns:
         raise DataError(f"The {role} has no column {target!r}; name its label column with --target.")
-    codes, distinct = pd.factorize(texts_of(frame[target]))
+    codes, distinct = coded(texts_of(frame[target]))
     empty = np.array([is_missing(text) for text in distinct], dtype=bool)
     places = {whole(str(name)): place for place, name in enumerate(classes)}
     index = np.array([places.get(text, -1) for text in distinct], dtype=np.int64)
@@ -246,7 +237,7 @@ def memory_bytes() -> int:
 
 def _read_parquet(path: Path, where: str) -> pd.DataFrame:
     try:
-        from pyarrow import parquet, types
+        from pyarrow import parquet
     except ImportError:
         parquet = None
     if parquet is None:
@@ -259,11 +250,7 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
         table = parquet.read_table(path)
     if table is None:
         raise DataError(f"{where} begins like Parquet but cannot be read as such; write it anew.")
-    nested = [field.name for field in table.schema if types.is_nested(field.type)]
-    if nested:
-        raise DataError(f"{where} has nested cells in {name_columns(nested)}; flatten them or take them out.")
-    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
-    return frame_of(frame)
+    return _with_text_names(frame_of_arrow(table, where))
 
 
 def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
@@ -332,7 +319,7 @@ def _check_names(names: Sequence[str], where: str) -> None:
     """Refuse a header with nameless or repeated columns; by position, since a "name" may be a cell."""
     blank = [place + 1 for place, name in enumerate(names) if not name.strip()]
     if blank or not names:
-        places = ", ".join(map(str, blank[:_NAMED_AT_MOST])) or "none"
+        places = ", ".join(map(str, blank[:NAMED_AT_MOST])) or "none"
         raise DataError(
             f"{where} has columns without a name in its header (column number {places}); "
             "name every column in the first line, or write the file without its row index."
@@ -341,12 +328,14 @@ def _check_names(names: Sequence[str], where: str) -> None:
     if twice:
         raise DataError(
             f"{where} has a column name twice in its header (column number "
-            f"{', '.join(map(str, twice[:_NAMED_AT_MOST]))}); give every column a name of its own."
+            f"{', '.join(map(str, twice[:NAMED_AT_MOST]))}); give every column a name of its own."
         )
 
 
 def frame_of(table: Any, *, role: str = "table") -> pd.DataFrame:
-    """Return a pandas frame with text names and a fresh index from a pandas or polars frame.
+    """Return a pandas frame with text names and a fresh index from a pandas, polars or pyarrow table.
+
+    Polars and Arrow tables are converted cell by cell; a pandas frame is taken with the types that it has.
 
     Raises
     ------
@@ -354,9 +343,15 @@ def frame_of(table: Any, *, role: str = "table") -> pd.DataFrame:
         If the object is no frame.
     """
     if not isinstance(table, pd.DataFrame):
+        arrow = as_arrow(table)
+        if arrow is not None:
+            return _with_text_names(frame_of_arrow(arrow, f"The {role}"))
         if not hasattr(table, "to_pandas"):
             raise DataError(f"The {role} is a {type(table).__name__}; give a pandas or polars frame or a path.")
         table = table.to_pandas()
-    frame: pd.DataFrame = table.reset_index(drop=True)
+    return _with_text_names(table.reset_index(drop=True))
+
+
+def _with_text_names(frame: pd.DataFrame) -> pd.DataFrame:
     frame.columns = [str(name).strip() for name in frame.columns]
     return frame
