@@ -105,10 +105,18 @@ def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     if _is_plain_number(kind):
         codes, distinct = pd.factorize(column, use_na_sentinel=True)
         return np.asarray(codes, dtype=np.int64), list(distinct)
-    null, cells = column.isna().to_numpy(dtype=bool), list(column)
+    null, cells = _nulls(column), list(column)
     if isinstance(kind, pd.StringDtype) or pd.api.types.infer_dtype(column, skipna=True) == "string":
         return coded("" if nothing else cell for cell, nothing in zip(cells, null, strict=True))
     return np.where(null, -1, np.arange(len(cells))), cells
+
+
+def _nulls(column: "pd.Series[Any]") -> NDArray[np.bool_]:
+    try:
+        return np.asarray(column.isna(), dtype=bool)
+    except decimal.InvalidOperation:  # pandas compares decimals with themselves, which a signalling nan refuses
+        cells = (math.nan if isinstance(cell, decimal.Decimal) and cell.is_nan() else cell for cell in column)
+        return np.array([pd.isna(cell) is True for cell in cells], dtype=bool)
 
 
 def _is_plain_number(kind: Any) -> bool:
