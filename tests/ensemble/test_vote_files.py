@@ -221,3 +221,21 @@ def test_published_vote_files_are_read():
     assert (digits.n_queries, digits.n_classes, digits.n_teachers) == (9000, 10, 250)
     incomes = VoteCounts.read(folder / "votes" / "adult_250_teachers.npy", classes=["<=50K", ">50K"])
     assert (incomes.n_queries, incomes.n_teachers) == (16281, 250)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_named_columns_of_counts_go_to_their_classes(tmp_path, suffix):
+    frame = pd.DataFrame({"yes": [2, 30, 5], "no": [48, 20, 45]})
+    path = tmp_path / f"counts{suffix}"
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
+    counts = VoteCounts.read(path, kind="counts", classes=["no", "yes"])
+    assert counts.open_at_the_door().tolist() == [[48, 2], [20, 30], [45, 5]]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_named_for_other_classes_are_refused(tmp_path, suffix):
+    frame = pd.DataFrame({"ill": [2, 30], "well": [48, 20]})
+    path = tmp_path / f"counts{suffix}"
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
+    with pytest.raises(DataError, match="name each column by its class"):
+        VoteCounts.read(path, kind="counts", classes=["no", "yes"])

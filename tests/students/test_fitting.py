@@ -120,15 +120,22 @@ def test_default_student_learns(counts):
 @pytest.mark.parametrize(
     ("student", "pool", "release", "mend"),
     [
-        (LogisticRegression(), POOL, released(np.full(120, -1)), "no query was answered"),
         (LogisticRegression(), POOL[:200], released(), "200 rows"),
         (NoisyCountsClassifier(), POOL, released(), "labels alone"),
-        (LogisticRegression(), POOL, released([], queries=[]), "no query was answered"),
     ],
 )
 def test_what_does_not_fit_is_refused(student, pool, release, mend):
     with pytest.raises(DataError, match=mend):
         fit_student(student, pool, release)
+
+
+@pytest.mark.parametrize("release", [released(np.full(120, -1)), released([], queries=[])])
+@pytest.mark.parametrize("abstentions", ["drop", "random", "majority"])
+def test_a_release_without_answers_gives_a_constant_and_says_so(release, abstentions):
+    # the price is spent: a student that knows nothing is said aloud, not raised
+    with pytest.warns(UserWarning, match="no query was answered"):
+        student = fit_student(LogisticRegression(), POOL, release, abstentions=abstentions)
+    assert len(set(student.predict(POOL).tolist())) == 1
 
 
 def test_an_unknown_rule_is_refused():

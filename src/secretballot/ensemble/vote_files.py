@@ -26,10 +26,11 @@ _BLOCK_CELLS = 2**20
 
 @dataclass(frozen=True)
 class _Table:
-    """The public width of a file's table, and its rows in blocks."""
+    """The public width of a file's table, its rows in blocks, and its column names if it has any."""
 
     n_columns: int
     blocks: Iterator[npt.NDArray[Any]]
+    names: tuple[str, ...] | None = None
 
 
 def read_counts(
@@ -48,7 +49,7 @@ def read_counts(
     if n_teachers is not None:
         check_count("n_teachers", n_teachers)
     values = None if classes is None else check_classes(classes)
-    table = _open(path, values)
+    table = _open(path, values, kind)
     guessed = kind is None
     kind = kind or _kind_by_shape(table.n_columns, values, n_teachers)
     if kind == "votes":
@@ -57,10 +58,33 @@ def read_counts(
         counts, found = count_votes(table.blocks, values, n_teachers)
         return counts, values, found
     width = None if values is None else len(values)
-    counts, found = check_counts(table.blocks, width, n_teachers)
+    counts, found = check_counts(_by_class(table, values), width, n_teachers)
     if guessed and n_teachers is None and (len(counts) == 1 or found <= table.n_columns):
         raise DataError(_AMBIGUOUS)
     return counts, check_classes(range(table.n_columns)) if values is None else values, found
+
+
+def _by_class(table: _Table, classes: list[Any] | None) -> Iterator[npt.NDArray[Any]]:
+    """Return the blocks of counts with their columns in the order of the classes, by name where columns have names.
+
+    Raises
+    ------
+    DataError
+        If the names are neither the classes nor mere positions: counts must not go to the wrong class in silence.
+    """
+    names = table.names
+    if names is None or classes is None or len(names) != len(classes):
+        return table.blocks
+    wanted = [str(value) for value in classes]
+    if sorted(names) == sorted(wanted):
+        order = [names.index(name) for name in wanted]
+        return (block[:, order] for block in table.blocks)
+    if list(names) == [str(position) for position in range(len(names))]:
+        return table.blocks
+    raise DataError(
+        f"the columns of counts are named {', '.join(names)}, but the classes are {', '.join(wanted)}; "
+        "name each column by its class."
+    )
 
 
 _AMBIGUOUS = "the file could hold votes or counts; say which by kind='votes' or kind='counts'."
@@ -75,10 +99,10 @@ def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | 
     return "counts"
 
 
-def _open(path: Path, classes: list[Any] | None) -> _Table:
+def _open(path: Path, classes: list[Any] | None, kind: str | None) -> _Table:
     openers: dict[str, Callable[[Path], _Table]] = {
         ".npy": _open_npy,
-        ".csv": lambda file: _open_csv(file, classes),
+        ".csv": lambda file: _open_csv(file, classes, kind),
         ".parquet": _open_parquet,
     }
     suffix = path.suffix.lower()
@@ -94,7 +118,7 @@ def _open(path: Path, classes: list[Any] | None) -> _Table:
         raise DataError(f"the file {str(path)!r} is empty.")
     with _readable(path):
         table = openers[suffix](path)
-    return _Table(table.n_columns, _read_all(path, table.blocks))
+    return _Table(table.n_columns, _read_all(path, table.blocks), table.names)
 
 
 def _read_all(path: Path, blocks: Iterator[npt.NDArray[Any]]) -> Iterator[npt.NDArray[Any]]:
@@ -128,12 +152,14 @@ def _open_npy(path: Path) -> _Table:
     return _Table(table.shape[1], blocks_of(table))
 
 
-def _open_csv(path: Path, classes: list[Any] | None) -> _Table:
+def _open_csv(path: Path, classes: list[Any] | None, kind: str | None) -> _Table:
     with path.open(newline="", encoding="utf-8-sig") as file:
         first = next(csv.reader(file))
     if not first[0].strip():
         raise DataError(f"the file {str(path)!r} has a first column without a name; write it without the row index.")
-    has_header = not _is_data(first, classes)
+    words = kind == "counts" and not all(_is_number(cell) for cell in first)
+    has_header = words or (kind != "counts" and not _is_data(first, classes))
+    names = tuple(cell.strip() for cell in first) if has_header else None
     options: dict[str, Any] = {
         "header": 0 if has_header else None,
         "chunksize": max(1, _BLOCK_CELLS // len(first)),
@@ -145,7 +171,7 @@ def _open_csv(path: Path, classes: list[Any] | None) -> _Table:
         "keep_default_na": not _is_text(classes),
         "na_values": [""],
     }
-    return _Table(len(first), _csv_blocks(path, options))
+    return _Table(len(first), _csv_blocks(path, options), names)
 
 
 def _csv_blocks(path: Path, options: dict[str, Any]) -> Iterator[npt.NDArray[Any]]:
@@ -183,7 +209,7 @@ def _open_parquet(path: Path) -> _Table:
     names = pq.read_schema(path).names
     if any(name.startswith("__index_level_") for name in names):
         raise DataError(f"the file {str(path)!r} holds a row index; write it without the row index.")
-    return _Table(len(names), _parquet_blocks(path, max(1, _BLOCK_CELLS // max(1, len(names)))))
+    return _Table(len(names), _parquet_blocks(path, max(1, _BLOCK_CELLS // max(1, len(names)))), tuple(names))
 
 
 def _parquet_blocks(path: Path, rows: int) -> Iterator[npt.NDArray[Any]]:

@@ -16,7 +16,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.learners.plan import AGGREGATORS, choose_aggregator
 from secretballot.learners.run_folder import RunFolder, file_digest
 from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
-from secretballot.learners.watch import Watch
+from secretballot.learners.watch import Watch, note_few_answers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
@@ -152,6 +152,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
         refuse_beyond(ledger, run.budget, folder.request)
         watch.step("Drawing noise")
         released = _released(run, counts, ledger, folder, watch)
+        note_few_answers(released, watch)
         watch.step("Writing the release")
         write_release(folder.release, released)
     return LabelOutcome(released, folder.release, folder.vault, folder.resumed)

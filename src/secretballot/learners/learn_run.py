@@ -20,7 +20,7 @@ from secretballot.learners.plan import choose_teachers
 from secretballot.learners.run_folder import RunFolder, file_digest
 from secretballot.learners.run_inputs import RunInputs, RunTables, check_files, read_inputs
 from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
-from secretballot.learners.watch import Watch
+from secretballot.learners.watch import Watch, note_few_answers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.report.folder import write_release
@@ -195,6 +195,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         watch.step("Training teachers")
         model = _model(run, folder, ledger, watch, inputs, student)
         _fit(model, run, inputs, watch)
+        note_few_answers(model.released_labels_, watch)
         watch.step("Writing the release")
         write_release(
             folder.release,

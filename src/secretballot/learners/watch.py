@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["Note", "Watch"]
+from secretballot.released import ReleasedLabels
+
+__all__ = ["Note", "Watch", "note_few_answers"]
+
+FEW = 0.1  # of the queries asked
 
 
 @dataclass(frozen=True)
@@ -51,3 +55,14 @@ class Watch:
         """Keep a note and pass it on."""
         self.notes.append(Note(text, private))
         self.tell(self.notes[-1])
+
+
+def note_few_answers(released: ReleasedLabels, watch: Watch) -> None:
+    """Say so where hardly any query was answered: it was paid for all the same. What is answered is public."""
+    answered, asked = int(released.answered.sum()), len(released.queries)
+    if answered < FEW * asked:
+        watch.note(
+            f"Only {answered} of {asked} queries were answered, and the price is spent; the sparse vector needs votes "
+            "that nearly all agree. Use more teachers, fewer abstentions (max_unstable) or the Gaussian aggregator.",
+            private=False,
+        )

@@ -70,7 +70,11 @@ def _loading(untrusted: Sequence[str], has_schema: bool) -> str:
             _wrapped("It holds the types named above; trust them only if you know where they come from.", "  ")
         )
     if has_schema:
-        lines.append("  The columns it expects, and their order, are in schema.json.")
+        lines += [
+            "It expects encoded columns; schema.json says how to make them from a table like the public one:",
+            "  from secretballot.datasets.schema import Schema",
+            "  student.predict(Schema.read('schema.json').encode(table))",
+        ]
     return "\n".join(lines)
 
 

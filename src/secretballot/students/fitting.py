@@ -1,5 +1,6 @@
 """From released labels and the public pool to a fitted student."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -66,12 +67,12 @@ def fit_student(
     Raises
     ------
     DataError
-        If nothing was answered, a query is not a row of the pool, or the student wants counts that were not released.
+        If a query is not a row of the pool, or the student wants counts that were not released.
     """
     check_choice("abstentions", abstentions, ABSTENTIONS)
     n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
     if not released.answered.any():
-        raise DataError("no query was answered; ask more queries, or allow more unstable answers.")
+        return _knowing_nothing(released)
     if not released.queries.max() < n_public:
         raise DataError(f"the release asked row {released.queries.max()} of a public pool of {n_public} rows.")
     if learns_from_counts(student):
@@ -102,6 +103,17 @@ def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
         pool=pool,
     )
     return student
+
+
+def _knowing_nothing(released: ReleasedLabels) -> DummyClassifier:
+    """Return the student of a release that answered nothing: paid for all the same, so it is said and not raised."""
+    warnings.warn(
+        "no query was answered, so the student is a constant; use more teachers, fewer abstentions or Gaussian voting.",
+        UserWarning,
+        stacklevel=3,
+    )
+    classes = released.class_values
+    return DummyClassifier(strategy="constant", constant=classes[0]).fit(np.zeros((len(classes), 1)), classes)
 
 
 def _filled(
