@@ -64,6 +64,11 @@ def test_unread_numbers_are_placed_for_the_curator_alone(tmp_path: Path) -> None
     assert SECRET not in note.text
 
 
+def test_a_column_to_drop_that_no_file_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="in no file"):
+        read(tmp_path, drop=("nope",))
+
+
 def test_columns_are_dropped_on_request_from_every_file(tmp_path: Path) -> None:
     private = "rowid,age,state,income\n1,20,CA,low\n2,30,TX,high\n"
     with pytest.raises(DataError, match="has column 'rowid' that the public file lacks"):

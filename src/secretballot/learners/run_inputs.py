@@ -13,9 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from secretballot.datasets.cells import whole
+from secretballot.datasets.naming import name_columns
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import check_columns, check_file, class_indices, name_rows, read_table, unit_ids
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.watch import Watch
 
 __all__ = ["LabelledTable", "RunInputs", "RunTables", "check_classes", "check_files", "read_inputs"]
@@ -138,7 +139,7 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
     ParameterError
         If the classes are not declared, or not properly.
     """
-    schema, public = _public(tables, watch)
+    schema, public, not_public = _public(tables, watch)
     declared = tables.classes if tables.classes is not None else schema.classes
     if declared is None:
         raise ParameterError(
@@ -148,14 +149,23 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
     classes = check_classes(declared)
     test = None if tables.evaluate is None else _labelled(tables, tables.evaluate, "test file", schema, classes)[0]
     private, frame = _labelled(tables, tables.private, "private file", schema, classes, watch)
+    nowhere = [name for name in not_public if name not in frame.columns]
+    if nowhere:
+        raise DataError(
+            f"What is to be dropped, {name_columns(nowhere)}, stands in no file; spell columns as the files do."
+        )
     units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
     return RunInputs(schema, classes, private, units, schema.encode(public, role="public file"), test)
 
 
-def _public(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame]:
-    """Read the public table and settle the schema; its target column, if any, is never used."""
+def _public(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
+    """Read the public table and settle the schema; its target column, if any, is never used.
+
+    Also returns the columns to drop that the public file does not have.
+    """
     public = read_table(tables.public, role="public file")
     aside = [name for name in (tables.target, tables.unit, *tables.drop) if name is not None]
+    not_public = [name for name in tables.drop if name not in public.columns]
     if tables.target in public.columns:
         watch.note(
             f"The public file has the column {tables.target!r}, which is the target; it is left out and never used.",
@@ -169,7 +179,7 @@ def _public(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame]:
         check_columns(public, schema.names, role="public file", source="the schema", aside=schema.ignored)
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
-    return schema, public
+    return schema, public, not_public
 
 
 def _labelled(
