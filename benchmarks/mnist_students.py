@@ -2,7 +2,8 @@
 
     python benchmarks/mnist_students.py [n_runs]
 
-The pool is images 0-8999, whose labels are never read; images 9000-9999 are held out and only scored. All pool images
+The pool is images 0-8999, whose labels no student reads (they did score the exploration of the graph student's design);
+images 9000-9999 are held out and only scored. All pool images
 are asked, so that the public geometry needs no choice of queries; every setting is a default, the rest is marginal
 likelihood. Points are described by histograms of gradient orientations.
 
