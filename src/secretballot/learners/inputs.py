@@ -61,8 +61,8 @@ def with_public_types(X: Any, X_public: Any) -> Any:
     """Return private data with column types that private values did not choose, converted cell by cell.
 
     The type of a column (whole numbers or not, the categories of a categorical) depends on all its rows and is seen by
-    every shard: one record could reach all teachers through it. Frames take the public frame's types, whole numbers
-    become floating point, and kinds that do not match are refused rather than guessed.
+    every shard: one record could reach all teachers through it. Frames and arrays take the public one's types, whole
+    numbers become floating point, and kinds that do not match are refused rather than guessed.
 
     Raises
     ------
@@ -73,9 +73,23 @@ def with_public_types(X: Any, X_public: Any) -> Any:
     if frames[0] != frames[1]:
         raise DataError("Of X and X_public one is a frame and the other is not; give both as frames or both as arrays.")
     if not frames[0]:
-        whole = X.dtype.kind in "iub"
-        return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64) if whole else X
+        return _array_as_public(X, X_public.dtype)
     return X.assign(**{name: _as_public(name, X[name], X_public[name].dtype) for name in X.columns})
+
+
+def _array_as_public(X: Any, kind: np.dtype[Any]) -> Any:
+    numbers = "iubf"
+    try:
+        if kind.kind in numbers:
+            # single precision holds whole numbers of two bytes; everything else gets double
+            return X.astype(np.float32 if kind.itemsize <= 2 or kind == np.float32 else np.float64)
+        if X.dtype.kind in numbers:
+            raise TypeError
+        return X.astype(object)
+    except (ValueError, TypeError):
+        raise DataError(
+            f"X cannot be read as {kind}, the type of X_public; give both the same type, or encode them by one schema."
+        ) from None
 
 
 def _as_public(name: str, column: pd.Series, kind: Any) -> pd.Series:

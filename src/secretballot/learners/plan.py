@@ -30,9 +30,18 @@ def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> st
     Raises
     ------
     ParameterError
-        If counts are asked of the sparse vector, which has none to give.
+        If counts are asked of the sparse vector, which has none to give, or the student needs counts and gets none.
     """
-    check_choice("release", asked, RELEASES)
+    kind = _release_kind(check_choice("release", asked, RELEASES), student, aggregator)
+    if kind == "labels" and student is not None and learns_from_counts(student):
+        raise ParameterError(
+            f"{type(student).__name__} learns from noisy counts, but labels alone would be released; "
+            "use release='counts' with the Gaussian aggregator, or another student."
+        )
+    return kind
+
+
+def _release_kind(asked: str, student: Any, aggregator: str | Aggregator) -> str:
     if isinstance(aggregator, Aggregator):
         if asked not in ("auto", aggregator.release):
             raise ParameterError(f"release is {asked!r}, but the given aggregator releases {aggregator.release}.")
