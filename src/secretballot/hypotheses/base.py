@@ -1,0 +1,145 @@
+"""What every hypothesis class promises: an exact learner, its dichotomies, and its version spaces."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Dichotomies", "Hypothesis", "HypothesisClass", "VersionSpace"]
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+
+
+class Hypothesis(Protocol):
+    """One member of a class, a function from points to 0 or 1. Equal parameters compare equal."""
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Return 0 or 1 for every row of `X`, shape (n,), int64."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters as JSON values."""
+        ...
+
+
+class Dichotomies(ABC):
+    """The distinct labellings that a class gives to some points, in a fixed order, each with one hypothesis behind it.
+
+    The order and the representatives follow from the points alone, never from labels. Nothing is listed until asked
+    for.
+    """
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of distinct labellings."""
+
+    @abstractmethod
+    def hypothesis(self, index: int) -> Hypothesis:
+        """Return the representative of the labelling with that number.
+
+        Raises
+        ------
+        ParameterError
+            If `index` is not from 0 to the number of labellings less 1.
+        """
+
+    @abstractmethod
+    def errors(self, y: ArrayLike) -> IntArray:
+        """Return the number of mistakes of every labelling against `y`, shape (len(self),), int64.
+
+        Parameters
+        ----------
+        y : array of 0 and 1, shape (m,)
+            Labels of the points, in their order.
+        """
+
+    def __iter__(self) -> Iterator[Hypothesis]:
+        return (self.hypothesis(index) for index in range(len(self)))
+
+
+class VersionSpace(ABC):
+    """A set of hypotheses that are still in the running. Immutable; never empty."""
+
+    @abstractmethod
+    def restrict(
+        self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
+    ) -> "VersionSpace":
+        """Keep the hypotheses whose mistakes exceed the least of the space by at most `slack`.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of 0 and 1, shape (n,)
+        slack : float
+            In mistakes, weighted like them; at least 0.
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
+
+        Raises
+        ------
+        DataError, ParameterError
+            If points, labels or weights do not fit, or the slack is negative or nan.
+        """
+
+    @abstractmethod
+    def disagreement_region(self, X: ArrayLike) -> BoolArray:
+        """Return, for every row of `X`, whether two hypotheses of the space label it differently; shape (n,)."""
+
+    @abstractmethod
+    def hypothesis(self) -> Hypothesis:
+        """Return a member with the fewest mistakes on the points of the last `restrict`, by a fixed rule."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return what is left of the class as JSON values, for reports."""
+
+
+class HypothesisClass(ABC):
+    """A class of functions from points to 0 or 1, small enough to be searched exactly.
+
+    Attributes
+    ----------
+    name : str
+        Name for messages and reports.
+    vc_dimension : int
+        Vapnik-Chervonenkis dimension.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def vc_dimension(self) -> int:
+        """Vapnik-Chervonenkis dimension of the class."""
+
+    @abstractmethod
+    def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Hypothesis:
+        """Return a hypothesis with the least weighted number of mistakes (empirical risk minimiser).
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of 0 and 1, shape (n,)
+        sample_weight : array of shape (n,), optional
+            At least 0; 1 by default.
+
+        Raises
+        ------
+        DataError
+            If points, labels or weights do not fit the class.
+        """
+
+    @abstractmethod
+    def dichotomies(self, X: ArrayLike) -> Dichotomies:
+        """Return the distinct labellings of the rows of `X`, shape (m, n_features); duplicates are one point."""
+
+    @abstractmethod
+    def version_space(self) -> VersionSpace:
+        """Return the whole class as a version space."""
+
+    def disagreement_region(self, X: ArrayLike) -> BoolArray:
+        """Return, for every row of `X`, whether two hypotheses of the class label it differently; shape (n,)."""
+        return self.version_space().disagreement_region(X)

@@ -1,0 +1,1 @@
+"""Which public point to ask next. Sees public points and released labels only."""

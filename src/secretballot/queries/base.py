@@ -1,0 +1,85 @@
+"""What a query strategy sees, public things alone, and what it answers: the next points worth their price."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.released import ReleasedLabels
+
+__all__ = ["PublicPool", "QuerySelector", "QueryStrategy"]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PublicPool:
+    """All that is known before the first label: public points and public numbers.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or frame of shape (m, n_features)
+        Public points, distinct, in the order of the stream.
+    classes : tuple
+        Class values; labels are their positions.
+    n_queries : int
+        Labels that the plan pays for, at most.
+    random_state : int
+        Public coins of the strategy.
+    """
+
+    X: Any
+    classes: tuple[Any, ...]
+    n_queries: int
+    random_state: int
+
+    @property
+    def n_points(self) -> int:
+        """Number m of public points."""
+        return int(self.X.shape[0])
+
+
+class QueryStrategy(ABC):
+    """How to choose queries. Holds public settings only, and may be used for any number of pools."""
+
+    @abstractmethod
+    def start(self, pool: PublicPool) -> "QuerySelector":
+        """Return a selector for this pool.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If the strategy cannot work on this pool; nothing was asked yet.
+        """
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return name and settings as JSON values, for the certificate and the report."""
+
+
+class QuerySelector(ABC):
+    """One walk through a pool: propose points, receive what was released, and so on.
+
+    It is deterministic given the pool and what it received, so that an interrupted walk can be taken again: the
+    answers stored under the same questions cost nothing.
+    """
+
+    @abstractmethod
+    def propose(self, n: int) -> IntArray:
+        """Return at most `n` rows of the pool, distinct and none proposed before; empty where no label is worth asking.
+
+        Parameters
+        ----------
+        n : int
+            At least 1.
+        """
+
+    @abstractmethod
+    def receive(self, released: ReleasedLabels) -> None:
+        """Take in everything released so far; `released.queries` are rows of the pool."""
+
+    def explain(self) -> dict[str, Any]:
+        """Return what the report may tell of the walk, as JSON values: a version space, sizes of regions."""
+        return {}
