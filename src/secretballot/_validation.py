@@ -13,6 +13,7 @@ __all__ = [
     "check_finite",
     "check_positive",
     "check_probability",
+    "check_relation",
 ]
 
 
@@ -72,3 +73,12 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise ParameterError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}.")
     return value
+
+
+def check_relation(unit: str, neighbours: str) -> None:
+    """Refuse a unit with a relation that it cannot have, with `ParameterError`: a label is replaced, never removed."""
+    if unit == "label" and neighbours != "replace-one":
+        raise ParameterError(
+            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public, so labels change but do "
+            "not come and go; use neighbours='replace-one'."
+        )

@@ -15,7 +15,7 @@ _TABLES = """
 CREATE TABLE account (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     dataset TEXT NOT NULL,
-    unit TEXT NOT NULL CHECK (unit IN ('record', 'user')),
+    unit TEXT NOT NULL CHECK (unit IN ('record', 'user', 'label')),
     neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'replace-one')),
     epsilon REAL NOT NULL CHECK (epsilon > 0),
     delta REAL NOT NULL CHECK (delta >= 0 AND delta < 1),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from secretballot._validation import check_choice
+from secretballot._validation import check_choice, check_relation
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
     COMPOSITIONS,
@@ -37,7 +37,7 @@ __all__ = [
 State = Literal["reserved", "committed", "forfeited"]
 
 # the default of each stands first
-UNITS = ("record", "user")
+UNITS = ("record", "user", "label")
 NEIGHBOURS = ("add-remove", "replace-one")
 
 
@@ -104,7 +104,7 @@ class GivenTerms:
         Total budget, without a default.
     composition : {"basic", "renyi"} or None
         How releases add up.
-    unit : {"record", "user"} or None
+    unit : {"record", "user", "label"} or None
         Whose data the promise is about.
     neighbours : {"add-remove", "replace-one"} or None
         Relation that the promise is about.
@@ -130,12 +130,20 @@ class GivenTerms:
                 check_choice(name, getattr(self, name), allowed)
 
     def new_account(self, budget: PrivacyBudget) -> Account:
-        """Return the terms of a new ledger; the order of its filter is fixed here, for ever."""
+        """Return the terms of a new ledger; the order of its filter is fixed here, for ever.
+
+        Raises
+        ------
+        ParameterError
+            If the unit cannot have the relation.
+        """
         composition = self.composition or "basic"
+        unit, neighbours = self.unit or UNITS[0], self.neighbours or NEIGHBOURS[0]
+        check_relation(unit, neighbours)
         return Account(
             dataset=self.dataset,
-            unit=self.unit or UNITS[0],
-            neighbours=self.neighbours or NEIGHBOURS[0],
+            unit=unit,
+            neighbours=neighbours,
             epsilon=budget.epsilon,
             delta=budget.delta,
             composition=composition,
@@ -172,16 +180,24 @@ def refuse_other_promise(account: Account, unit: str, neighbours: str, where: st
     Raises
     ------
     ParameterError
-        If the unit or the relation is unknown.
+        If the unit or the relation is unknown, or the unit cannot have the relation.
     LedgerError
         If the release is about another unit or relation.
     """
     check_choice("unit", unit, UNITS)
     check_choice("neighbours", neighbours, NEIGHBOURS)
+    check_relation(unit, neighbours)
     released, promised = (unit, neighbours), (account.unit, account.neighbours)
     # One record more or less is in the one shard of its user, whom the release by user protects at the same price. A
     # record that is replaced by another user's is in two shards, so this ends with add-remove.
-    covered = released == ("user", "add-remove") and promised == ("record", "add-remove")
+    #
+    # Datasets that differ in one label differ in one record, replaced in place by one with the same features. What is
+    # (epsilon, delta)-indistinguishable for every replaced record is so for these pairs too, and the events of all
+    # releases compose pair by pair. Not the other way: a release about labels says nothing of changed features.
+    covered = (released, promised) in (
+        (("user", "add-remove"), ("record", "add-remove")),
+        (("record", "replace-one"), ("label", "replace-one")),
+    )
     if released != promised and not covered:
         raise LedgerError(
             f"{where} adds up a promise about unit {account.unit!r} under {account.neighbours!r}, and this release is"
