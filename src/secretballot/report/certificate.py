@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import check_choice, check_count, check_relation
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate_fields import FORMAT, NEIGHBOURS, UNITS, VERSION
@@ -26,6 +26,7 @@ from secretballot.report.labels_file import class_value, labels_digest
 __all__ = [
     "ASSUMPTIONS",
     "NOT_PROTECTED",
+    "PUBLIC_FEATURES",
     "UNSEEN_TEACHERS",
     "build_certificate",
     "canonical_json",
@@ -50,6 +51,10 @@ NOT_PROTECTED = (
     "The vault: the folder with teachers, votes and ledger must stay secret.",
     "The public points, the classes, the parameters stated here, and the fact that the release was made.",
     "What is true of people in general: a conclusion that the data would support without any one unit.",
+)
+PUBLIC_FEATURES = (
+    "The features of the records, how many there are, and whatever the features tell of a label: only the labels are "
+    "private."
 )
 _DECLARED = ("unit", "unit_column", "neighbours", "assumptions", "not_protected")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
@@ -197,7 +202,7 @@ def check_declaration(declaration: Mapping[str, object] | None) -> dict[str, obj
     Raises
     ------
     ParameterError
-        If the declaration has an unknown key or word in it.
+        If the declaration has an unknown key or word in it, or its unit cannot have its relation.
     """
     given = {"assumptions": [UNSEEN_TEACHERS]} if declaration is None else dict(declaration)
     for key in given:
@@ -205,12 +210,16 @@ def check_declaration(declaration: Mapping[str, object] | None) -> dict[str, obj
     column = given.get("unit_column")
     if column is not None and not isinstance(column, str):
         raise ParameterError(f"unit_column is {column!r}; it must be the name of a column, or None.")
+    unit = check_choice("unit", given.get("unit", "record"), UNITS)
+    neighbours = check_choice("neighbours", given.get("neighbours", "add-remove"), NEIGHBOURS)
+    check_relation(unit, neighbours)
+    standing = (*NOT_PROTECTED, PUBLIC_FEATURES) if unit == "label" else NOT_PROTECTED
     return {
-        "unit": check_choice("unit", given.get("unit", "record"), UNITS),
+        "unit": unit,
         "unit_column": column,
-        "neighbours": check_choice("neighbours", given.get("neighbours", "add-remove"), NEIGHBOURS),
+        "neighbours": neighbours,
         "assumptions": [*ASSUMPTIONS, *_sentences("assumptions", given)],
-        "not_protected": [*NOT_PROTECTED, *_sentences("not_protected", given)],
+        "not_protected": [*standing, *_sentences("not_protected", given)],
     }
 
 

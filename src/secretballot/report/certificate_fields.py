@@ -12,7 +12,7 @@ __all__ = ["FORMAT", "NEIGHBOURS", "UNITS", "VERSION", "check_fields", "check_fo
 
 FORMAT = "secretballot/certificate"
 VERSION = 1
-UNITS = ("record", "user")
+UNITS = ("record", "user", "label")
 NEIGHBOURS = ("add-remove", "replace-one")
 
 _MAX_BYTES = 50 * 1000 * 1000

@@ -15,7 +15,7 @@ from secretballot.report.certificate import UNSEEN_TEACHERS
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures import draw_budget, draw_confidence, draw_votes
 from secretballot.report.verification import verify_certificate
-from secretballot.report.wording import count_text, number_text, one_in, power_bound, shown
+from secretballot.report.wording import count_text, number_text, one_in, power_bound, shown, unit_noun
 
 __all__ = ["render_page", "student_confidence"]
 
@@ -201,10 +201,11 @@ def _moment(issued: str) -> str:
 def _facts(released: ReleasedLabels) -> dict[str, Any]:
     certificate = released.certificate
     mechanism = certificate["mechanism"]["name"]
-    unit = "person" if certificate["unit"] == "user" else "record"
+    unit = unit_noun(certificate["unit"])
+    public = "the features and the number" if unit == "label" else "the number"
     relation = {
         "add-remove": f"adding or removing one {unit}",
-        "replace-one": f"replacing one {unit} by another, the number of records being public",
+        "replace-one": f"replacing one {unit} by another, {public} of records being public",
     }
     return {
         "unit": unit,
@@ -220,6 +221,8 @@ def _facts(released: ReleasedLabels) -> dict[str, Any]:
 
 
 def _unit_words(unit: str, column: str | None) -> str:
+    if unit == "label":
+        return "the label of one record"
     if column:
         return f"all records of one id in the column “{shown(column)}”"
     return "all records of one person, or other declared unit" if unit == "user" else "one record"

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from secretballot.report.wording import number_text, one_in, shown
+from secretballot.report.wording import number_text, one_in, shown, unit_noun
 
 __all__ = ["release_readme"]
 
@@ -31,19 +31,20 @@ def release_readme(
     formula_like : sequence of str
         Classes that a spreadsheet might take for a formula.
     """
-    unit = "person" if certificate["unit"] == "user" else "record"
     width = max(map(len, files))
     parts = [
         f"A private release, made by secretballot from {shown(certificate['composition']['dataset'])}",
         _wrapped(
             f"Everything in this folder may be published. It is ({number_text(certificate['epsilon'])}, "
-            f"{number_text(certificate['delta'])})-differentially private: with or without any one {unit} of the "
-            f"private data, what you see here would have come out nearly alike (delta: "
+            f"{number_text(certificate['delta'])})-differentially private: {_worlds(certificate['unit'])}, "
+            f"what you see here would have come out nearly alike (delta: "
             f"{one_in(certificate['delta'])}). The files may be copied, combined and used for training; "
             "the guarantee stays. Releases from the same data add up."
         ),
         "Files\n" + "\n".join(f"  {name:<{width}}  {words}" for name, words in files.items()),
     ]
+    if certificate["unit"] == "label":
+        parts.append(_wrapped("Only labels are protected: the features of the records were taken as public already."))
     if left_out:
         parts.append("Left out\n" + "\n".join(_wrapped(f"{n}: {why}", "  ") for n, why in left_out.items()))
     if "student.skops" in files:
@@ -52,6 +53,12 @@ def release_readme(
         parts.append("Load the student in another language: student.onnx, input float32, first output the label.")
     parts += [_labels_words(formula_like), _verifying()]
     return "\n\n".join(parts) + "\n"
+
+
+def _worlds(unit: str) -> str:
+    if unit == "label":
+        return "whatever any one label of the private data is"
+    return f"with or without any one {unit_noun(unit)} of the private data"
 
 
 def _wrapped(text: str, indent: str = "") -> str:

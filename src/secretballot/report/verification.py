@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from secretballot._validation import check_relation
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.privacy.accounting import (
     Event,
@@ -228,8 +229,14 @@ def _paid_queries(events: Sequence[Event], shifts_per_query: int, columns: int) 
 def _check_budget(document: Mapping[str, Any]) -> str:
     composition = document["composition"]
     released, promised = ((part["unit"], part["neighbours"]) for part in (document, composition))
-    # A ledger about records takes releases by user too, but not the other way, and only under add-remove.
-    covered = released == ("user", "add-remove") and promised == ("record", "add-remove")
+    for pair in (released, promised):
+        check_relation(*pair)
+    # A ledger about records takes releases by user too, but not the other way, and only under add-remove; one about
+    # labels takes releases by record, since a changed label is a record replaced.
+    covered = (released, promised) in (
+        (("user", "add-remove"), ("record", "add-remove")),
+        (("record", "replace-one"), ("label", "replace-one")),
+    )
     if released != promised and not covered:
         raise CertificateError(
             f"The release is by {released[0]} under {released[1]}, and the dataset's budget by {promised[0]} under "

@@ -3,7 +3,7 @@
 import math
 import unicodedata
 
-__all__ = ["count_text", "number_text", "one_in", "power_bound", "shown"]
+__all__ = ["count_text", "number_text", "one_in", "power_bound", "shown", "unit_noun"]
 
 
 def shown(text: object) -> str:
@@ -25,6 +25,11 @@ def count_text(count: int, noun: str) -> str:
     """Return a count with its noun, in the plural where it must be."""
     plural = {"query": "queries", "class": "classes"}.get(noun, noun + "s")
     return f"{count:,} {noun if count == 1 else plural}"
+
+
+def unit_noun(unit: str) -> str:
+    """Return what a reader calls a unit: a record, a person or a label."""
+    return "person" if unit == "user" else unit
 
 
 def one_in(probability: float) -> str:
