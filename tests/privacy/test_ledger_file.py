@@ -32,6 +32,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         buy(ledger, request)
     ledger.commit(1, b"answer")
     ledger.forfeit(2, "broken off")
+    with ledger.answering(3) as page:
+        page.add([(b"first", b"0"), (b"second", b"1")])
     return place
 
 
@@ -226,9 +228,14 @@ def test_truncated_file_is_noticed(path: Path) -> None:
         "INSERT OR REPLACE INTO reservation"
         " SELECT id, position, request, purpose, events, 1e-9, 0, reserved_at, chain FROM reservation",
         "INSERT OR REPLACE INTO reservation"
-        " SELECT 9, 6, request, purpose, events, 1e-9, 0, reserved_at, chain FROM reservation WHERE id = 1",
+        " SELECT 9, 8, request, purpose, events, 1e-9, 0, reserved_at, chain FROM reservation WHERE id = 1",
         "INSERT OR REPLACE INTO closing"
-        " SELECT 1, 6, 'forfeited', NULL, NULL, 'x', closed_at, chain FROM closing WHERE reservation = 1",
+        " SELECT 1, 8, 'forfeited', NULL, NULL, 'x', NULL, closed_at, chain FROM closing WHERE reservation = 1",
+        "DELETE FROM part",
+        "UPDATE part SET answer = x'31'",
+        "INSERT OR REPLACE INTO part SELECT 3, 1, 8, x'00', x'31', answered_at, chain FROM part WHERE number = 1",
+        "INSERT OR REPLACE INTO part SELECT 3, 3, 8, question, x'31', answered_at, chain FROM part WHERE number = 1",
+        "INSERT INTO part SELECT 1, 1, 8, x'00', x'31', answered_at, chain FROM part WHERE number = 1",
     ],
 )
 def test_file_itself_is_append_only(path: Path, statement: str) -> None:
@@ -292,14 +299,23 @@ def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
         "UPDATE closing SET released_sha256 = 'none' WHERE reservation = 1",
         "UPDATE closing SET reservation = 3 WHERE reservation = 2",
         "UPDATE closing SET reason = 'other' WHERE reservation = 2",
+        "UPDATE closing SET used = '[]' WHERE reservation = 1",
         "DELETE FROM closing WHERE reservation = 2",
+        "UPDATE part SET answer = x'31' WHERE number = 1",
+        "UPDATE part SET answer = '0' WHERE number = 1",
+        "UPDATE part SET question = 'first' WHERE number = 1",
+        "UPDATE part SET reservation = 2 WHERE number = 2",
+        "UPDATE part SET number = 7 WHERE number = 2",
+        "UPDATE part SET answered_at = '2000-01-01T00:00:00+00:00' WHERE number = 2",
+        "DELETE FROM part WHERE number = 2",
+        "DELETE FROM part",
         "DELETE FROM reservation WHERE id = 3",
         "DELETE FROM reservation",
         "DELETE FROM head",
         "UPDATE head SET position = 4",
         "UPDATE head SET chain = randomblob(32)",
         "UPDATE head SET position = 'none'",
-        "INSERT INTO reservation SELECT 4, 6, 'fresh', purpose, events, epsilon, delta, reserved_at, chain"
+        "INSERT INTO reservation SELECT 4, 8, 'fresh', purpose, events, epsilon, delta, reserved_at, chain"
         " FROM reservation WHERE id = 3",
     ],
 )

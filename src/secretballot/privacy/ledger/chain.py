@@ -18,6 +18,7 @@ __all__ = [
     "Account",
     "Progress",
     "add_closing",
+    "add_parts",
     "add_reservation",
     "catch_up",
     "decode_events",
@@ -71,11 +72,12 @@ class Progress:
     Parameters
     ----------
     position : int
-        Number of rows (reservations and closings) checked.
+        Number of rows (reservations, parts and closings) checked.
     chain : bytes
         SHA-256 of the last of them.
     grants : tuple of Grant
-        Every reservation among them, in the order of their ids 1, 2, 3, ...; whatever its state, it is spent.
+        Every reservation among them, in the order of their ids 1, 2, 3, ...; whatever its state, it is spent, up to
+        what its closing says it used where the composition allows that.
     """
 
     position: int
@@ -106,16 +108,22 @@ def decode_events(text: str) -> tuple[Event, ...]:
     return tuple(event_from_json(item) for item in json.loads(text))
 
 
-# Both kinds of rows in the order they were written. Columns: position, kind, chain, then what the chain covers; a
-# closing ends with its released bytes, which the chain covers through their SHA-256.
+# All kinds of rows in the order they were written. Columns: position, kind, chain, then what the chain covers, filled
+# up with NULL; last the released bytes of a closing, which the chain covers through their SHA-256.
 _ROWS = """
-SELECT position, 'reservation', chain, id, request, purpose, events, epsilon, delta, reserved_at
+SELECT position, 'reservation', chain, id, request, purpose, events, epsilon, delta, reserved_at, NULL
 FROM reservation WHERE position > :after
 UNION ALL
-SELECT position, 'closing', chain, reservation, state, released_sha256, reason, closed_at, released, NULL
+SELECT position, 'part', chain, reservation, number, CASE typeof(question) WHEN 'blob' THEN hex(question) END,
+       CASE typeof(answer) WHEN 'blob' THEN hex(answer) END, answered_at, NULL, NULL, NULL
+FROM part WHERE position > :after
+UNION ALL
+SELECT position, 'closing', chain, reservation, state, released_sha256, reason, used, closed_at, NULL, released
 FROM closing WHERE position > :after
 ORDER BY position
 """
+_COVERED = {"reservation": 7, "part": 5, "closing": 6}
+_FIRST, _RELEASED = 3, 10
 
 
 def catch_up(connection: sqlite3.Connection, seen: Progress, where: str) -> Progress:
@@ -145,21 +153,24 @@ def catch_up(connection: sqlite3.Connection, seen: Progress, where: str) -> Prog
         if (row[0], row[2]) != (position, chain) or not _fits(row, len(grants)):
             raise LedgerError(f"{where} was changed by hand at entry {row[0]!r} or before it; restore it from a copy.")
         if row[1] == "reservation":
-            grants.append(_grant(row, where))
+            grants.append(_grant(row[6], row[7], row[8], where))
+        elif row[1] == "closing" and row[7] is not None:
+            bought = grants[row[3] - 1]
+            grants[row[3] - 1] = _grant(row[7], bought.epsilon, bought.delta, where)
     if head != (position, chain):
         raise LedgerError(f"{where} has lost entries, or was replaced by an older copy; restore the newest copy of it.")
     return Progress(position, chain, tuple(grants))
 
 
 def _next_link(chain: bytes, row: tuple[Any, ...]) -> bytes:
-    covered = row[3:] if row[1] == "reservation" else row[3:8]
-    return link(chain, (*row[:2], *covered))
+    return link(chain, (*row[:2], *row[_FIRST : _FIRST + _COVERED[row[1]]]))
 
 
 def _fits(row: tuple[Any, ...], n_reservations: int) -> bool:
     if row[1] == "reservation":
         return bool(row[3] == n_reservations + 1)
-    return bool(1 <= row[3] <= n_reservations and is_answer(row[8], row[5]))
+    known = 1 <= row[3] <= n_reservations
+    return bool(known and (row[1] == "part" or is_answer(row[_RELEASED], row[5])))
 
 
 def is_answer(released: object, digest: object) -> bool:
@@ -169,9 +180,9 @@ def is_answer(released: object, digest: object) -> bool:
     return hashlib.sha256(released).hexdigest() == digest
 
 
-def _grant(row: tuple[Any, ...], where: str) -> Grant:
+def _grant(events: str, epsilon: float, delta: float, where: str) -> Grant:
     try:
-        return Grant(events=decode_events(row[6]), epsilon=row[7], delta=row[8])
+        return Grant(events=decode_events(events), epsilon=epsilon, delta=delta)
     except (SecretBallotError, TypeError, ValueError) as error:
         raise LedgerError(f"{where} holds a reservation that this program cannot read: {error}") from error
 
@@ -192,18 +203,47 @@ def add_reservation(
     return number
 
 
+def add_parts(
+    connection: sqlite3.Connection,
+    seen: Progress,
+    reservation: int,
+    first: int,
+    parts: Sequence[tuple[bytes, bytes]],
+    at: str,
+) -> Progress:
+    """Append answers, as (question, answer), to an open reservation, numbered from `first`; return the new progress."""
+    position, chain = seen.position, seen.chain
+    for number, (question, answer) in enumerate(parts, first):
+        position += 1
+        chain = link(chain, (position, "part", reservation, number, question.hex().upper(), answer.hex().upper(), at))
+        connection.execute(
+            "INSERT INTO part (position, chain, reservation, number, question, answer, answered_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (position, chain, reservation, number, question, answer, at),
+        )
+        connection.execute("UPDATE head SET position = ?, chain = ?", (position, chain))
+    return Progress(position, chain, seen.grants)
+
+
 def add_closing(
-    connection: sqlite3.Connection, seen: Progress, number: int, *, released: bytes | None, reason: str | None, at: str
+    connection: sqlite3.Connection,
+    seen: Progress,
+    number: int,
+    *,
+    released: bytes | None,
+    reason: str | None,
+    used: str | None,
+    at: str,
 ) -> None:
     """Append the closing of reservation `number` after `seen`: committed if `released` is given, else forfeited."""
     position = seen.position + 1
     state = "forfeited" if released is None else "committed"
     digest = None if released is None else hashlib.sha256(released).hexdigest()
-    fields = (number, state, digest, reason, at)
+    fields = (number, state, digest, reason, used, at)
     chain = link(seen.chain, (position, "closing", *fields))
     connection.execute(
-        "INSERT INTO closing (position, chain, reservation, state, released_sha256, reason, closed_at, released)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO closing (position, chain, reservation, state, released_sha256, reason, used, closed_at, released)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (position, chain, *fields, released),
     )
     connection.execute("UPDATE head SET position = ?, chain = ?", (position, chain))

@@ -1,16 +1,18 @@
 """The ledger as its users hold it: a handle on one account."""
 
 import os
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from secretballot._validation import check_count
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Grant, PrivacyBudget
+from secretballot.privacy.ledger.answering import AnswerPage, check_used, parts_of, refuse_unknown_or_closed
 from secretballot.privacy.ledger.book import Book
-from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation, decode_events, is_answer
+from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation
+from secretballot.privacy.ledger.entries import answer_of, entries_of, entry_of, refuse_known
 from secretballot.privacy.ledger.terms import (
     Amount,
     GivenTerms,
@@ -200,8 +202,13 @@ class Ledger:
     def history(self) -> list[LedgerEntry]:
         """Return every reservation, oldest first."""
         with self._book.transaction("DEFERRED") as (connection, _):
-            rows = connection.execute(_HISTORY).fetchall()
-        return [_entry(*row) for row in rows]
+            return entries_of(connection)
+
+    def entry(self, request: str) -> LedgerEntry | None:
+        """Return the reservation of a request, None where there is none."""
+        check_text("request", request)
+        with self._book.transaction("DEFERRED") as (connection, _):
+            return entry_of(connection, request)
 
     # --- buying ---
 
@@ -232,12 +239,37 @@ class Ledger:
         check_text("request", request)
         check_text("purpose", purpose, empty=True)
         with self._book.transaction("IMMEDIATE") as (connection, seen):
-            _refuse_known(connection, request)
+            refuse_known(connection, request)
             if not self._book.filter.admits(seen.grants, grant):
                 raise BudgetError(self._refusal(grant, seen))
             return add_reservation(connection, seen, request, purpose, text, grant=grant, at=utc_now())
 
-    def commit(self, reservation: int, released: bytes) -> None:
+    @contextmanager
+    def answering(self, reservation: int) -> Iterator[AnswerPage]:
+        """Hold the answers of an open reservation while some are added; they are on the disk at the end, or not at all.
+
+        Parameters
+        ----------
+        reservation : int
+            Number that `reserve` returned.
+
+        Raises
+        ------
+        LedgerError
+            If the reservation is unknown or closed, or the ledger cannot be written; no answer may then leave.
+        """
+        number = check_count("reservation", reservation)
+        with self._book.transaction("IMMEDIATE") as (connection, seen):
+            refuse_unknown_or_closed(connection, seen, number, self._book.where)
+            yield AnswerPage(connection, seen, number)
+
+    def parts(self, reservation: int) -> list[tuple[bytes, bytes]]:
+        """Return the answers given so far under a reservation, as (question, answer), oldest first."""
+        number = check_count("reservation", reservation)
+        with self._book.transaction("DEFERRED") as (connection, _):
+            return parts_of(connection, number)
+
+    def commit(self, reservation: int, released: bytes, *, used: Sequence[Event] | None = None) -> None:
         """Close a reservation with the bytes that will be released; return them to the world only afterwards.
 
         Parameters
@@ -246,17 +278,21 @@ class Ledger:
             Number that `reserve` returned.
         released : bytes
             The answer, public; a repeated request gets exactly these bytes.
+        used : sequence of Event, optional
+            The bought events with as many queries as were really answered; the rest goes back into the budget. Only
+            where the composition is "renyi". By default all that was bought is spent.
 
         Raises
         ------
         ParameterError
-            If an argument is of the wrong type.
+            If an argument is of the wrong type, or `used` is no beginning of what was bought.
         LedgerError
-            If the reservation is unknown or closed, or the ledger cannot be written; the bytes must then not leave.
+            If the reservation is unknown or closed, `used` is given under another composition, or the ledger cannot be
+            written; the bytes must then not leave.
         """
         if not isinstance(released, bytes):
             raise ParameterError(f"released is a {type(released).__name__}; it must be bytes.")
-        self._close(reservation, released, None)
+        self._close(reservation, released, None, used)
 
     def forfeit(self, reservation: int, reason: str) -> None:
         """Close a reservation without an answer; drawn or not, it stays spent.
@@ -276,7 +312,7 @@ class Ledger:
             If the reservation is unknown or closed, or the ledger cannot be written.
         """
         check_text("reason", reason)
-        self._close(reservation, None, reason)
+        self._close(reservation, None, reason, None)
 
     def released(self, request: str) -> bytes | None:
         """Return the released bytes of a committed request, None where there is no answer.
@@ -288,13 +324,7 @@ class Ledger:
         """
         check_text("request", request)
         with self._book.transaction("DEFERRED") as (connection, _):
-            row = connection.execute(_ANSWER, (request,)).fetchone()
-        if row is None:
-            return None
-        answer, digest = row
-        if digest is None or not is_answer(answer, digest):
-            raise LedgerError(f"{self._book.where} had an answer changed by hand; restore it from a copy.")
-        return bytes(answer)
+            return answer_of(connection, request, self._book.where)
 
     # --- handles ---
 
@@ -339,15 +369,17 @@ class Ledger:
             self._opened = Book.of_file(self._path, self._dataset, self._expected)
         return self._opened
 
-    def _close(self, reservation: int, released: bytes | None, reason: str | None) -> None:
+    def _close(
+        self, reservation: int, released: bytes | None, reason: str | None, used: Sequence[Event] | None
+    ) -> None:
         number = check_count("reservation", reservation)
         with self._book.transaction("IMMEDIATE") as (connection, seen):
-            if number > len(seen.grants):
-                raise LedgerError(f"{self._book.where} has no reservation {number}; give a number from reserve.")
-            row = connection.execute("SELECT state FROM closing WHERE reservation = ?", (number,)).fetchone()
-            if row is not None:
-                raise LedgerError(f"Reservation {number} is {row[0]} already; a reservation is closed once.")
-            add_closing(connection, seen, number, released=released, reason=reason, at=utc_now())
+            refuse_unknown_or_closed(connection, seen, number, self._book.where)
+            text = None
+            if used is not None:
+                answered = AnswerPage(connection, seen, number).count
+                text = check_used(self._book.account, seen.grants[number - 1].events, used, answered)
+            add_closing(connection, seen, number, released=released, reason=reason, used=text, at=utc_now())
 
     def _refusal(self, grant: Grant, seen: Progress) -> str:
         budget, spent = self.budget, Amount(*self._book.filter.spent(seen.grants))
@@ -356,31 +388,3 @@ class Ledger:
             f" {self.dataset!r}: of its budget ({budget.epsilon:g}, {budget.delta:g}),"
             f" ({spent.epsilon:g}, {spent.delta:g}) is spent; ask for a smaller release."
         )
-
-
-def _entry(number: int, request: str, purpose: str, events: str, *rest: Any) -> LedgerEntry:
-    return LedgerEntry(number, request, purpose, decode_events(events), *rest)
-
-
-_HISTORY = """
-SELECT id, request, purpose, events, epsilon, delta, coalesce(state, 'reserved'), reserved_at, closed_at,
-       released_sha256, reason
-FROM reservation LEFT JOIN closing ON reservation = id ORDER BY id
-"""
-_ANSWER = """
-SELECT released, released_sha256 FROM closing JOIN reservation ON reservation = id
-WHERE request = ? AND state = 'committed'
-"""
-_STATE = "SELECT coalesce(state, 'reserved') FROM reservation LEFT JOIN closing ON reservation = id WHERE request = ?"
-
-_KNOWN = {
-    "committed": "was answered already; use the stored answer, which is public",
-    "reserved": "is being drawn or was interrupted, and stays spent; ask under another key to buy it again",
-    "forfeited": "was forfeited and stays spent; ask under another key to buy it again",
-}
-
-
-def _refuse_known(connection: sqlite3.Connection, request: str) -> None:
-    row = connection.execute(_STATE, (request,)).fetchone()
-    if row is not None:
-        raise LedgerError(f"Request {request!r} {_KNOWN[row[0]]}.")

@@ -1,7 +1,7 @@
 """The tables of a ledger file, and the triggers that keep them append-only.
 
-Nothing is ever updated or deleted but the one row `head`, which counts forward: a reservation is one row, its closing
-(committed or forfeited) is another.
+Nothing is ever updated or deleted but the one row `head`, which counts forward: a reservation is one row, each part of
+an answer that is given in parts another, its closing (committed or forfeited) the last.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "STATEMENTS"]
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of the file
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _TABLES = """
 CREATE TABLE account (
@@ -39,6 +39,17 @@ CREATE TABLE reservation (
     reserved_at TEXT NOT NULL,
     chain BLOB NOT NULL CHECK (length(chain) = 32)
 );
+CREATE TABLE part (
+    reservation INTEGER NOT NULL REFERENCES reservation (id),
+    number INTEGER NOT NULL CHECK (number >= 1),
+    position INTEGER NOT NULL UNIQUE,
+    question BLOB NOT NULL,
+    answer BLOB NOT NULL,
+    answered_at TEXT NOT NULL,
+    chain BLOB NOT NULL CHECK (length(chain) = 32),
+    PRIMARY KEY (reservation, number),
+    UNIQUE (reservation, question)
+);
 CREATE TABLE closing (
     reservation INTEGER PRIMARY KEY REFERENCES reservation (id),
     position INTEGER NOT NULL UNIQUE,
@@ -46,6 +57,7 @@ CREATE TABLE closing (
     released BLOB CHECK ((released IS NOT NULL) = (state = 'committed')),
     released_sha256 TEXT CHECK ((released_sha256 IS NOT NULL) = (state = 'committed')),
     reason TEXT CHECK ((reason IS NOT NULL) = (state = 'forfeited')),
+    used TEXT,
     closed_at TEXT NOT NULL,
     chain BLOB NOT NULL CHECK (length(chain) = 32)
 )
@@ -61,12 +73,19 @@ _NOT_ALONE = "WHEN EXISTS (SELECT 1 FROM {table})"
 _NOT_NEXT = """WHEN new.position <> (SELECT position FROM head) + 1 OR EXISTS (SELECT 1 FROM {table} WHERE {taken})"""
 _TAKEN = {
     "reservation": "id = new.id OR request = new.request OR position = new.position",
+    "part": "position = new.position OR (reservation = new.reservation AND (number = new.number OR"
+    " question = new.question))",
     "closing": "reservation = new.reservation OR position = new.position",
 }
+_NO_LATE_PART = """
+CREATE TRIGGER part_no_late BEFORE INSERT ON part
+WHEN EXISTS (SELECT 1 FROM closing WHERE reservation = new.reservation)
+BEGIN SELECT RAISE(ABORT, 'a closed reservation takes no further part'); END
+"""
 
 
 def _triggers() -> Iterator[str]:
-    for table in ("account", "head", "reservation", "closing"):
+    for table in ("account", "head", "reservation", "part", "closing"):
         yield _GUARDS.format(table=table, verb="DELETE", when="")
         step = "WHEN new.position <> old.position + 1 OR new.id <> old.id" if table == "head" else ""
         yield _GUARDS.format(table=table, verb="UPDATE", when=step)
@@ -74,6 +93,7 @@ def _triggers() -> Iterator[str]:
         yield _GUARDS.format(table=table, verb="INSERT", when=_NOT_ALONE.format(table=table))
     for table, taken in _TAKEN.items():
         yield _GUARDS.format(table=table, verb="INSERT", when=_NOT_NEXT.format(table=table, taken=taken))
+    yield _NO_LATE_PART
 
 
 STATEMENTS: tuple[str, ...] = tuple(s.strip() for s in (*_TABLES.split(";"), *_triggers()))

@@ -72,6 +72,8 @@ class LedgerEntry:
         SHA-256 of the released bytes, in hexadecimal, once committed.
     reason : str or None
         Why it was forfeited.
+    parts : int
+        Answers given one by one so far; 0 where the answer is given as a whole.
     """
 
     id: int
@@ -85,6 +87,7 @@ class LedgerEntry:
     closed_at: str | None
     released_sha256: str | None
     reason: str | None
+    parts: int
 
 
 def utc_now() -> str:

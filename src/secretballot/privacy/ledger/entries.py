@@ -1,0 +1,72 @@
+"""How reservations and stored answers are read out of a ledger."""
+
+import sqlite3
+from typing import Any
+
+from secretballot.exceptions import LedgerError
+from secretballot.privacy.ledger.chain import decode_events, is_answer
+from secretballot.privacy.ledger.terms import LedgerEntry
+
+__all__ = ["answer_of", "entries_of", "entry_of", "refuse_known"]
+
+_ENTRIES = """
+SELECT id, request, purpose, events, epsilon, delta, coalesce(state, 'reserved'), reserved_at, closed_at,
+       released_sha256, reason, (SELECT count(*) FROM part WHERE reservation = id)
+FROM reservation LEFT JOIN closing ON reservation = id
+"""
+_ANSWER = """
+SELECT released, released_sha256 FROM closing JOIN reservation ON reservation = id
+WHERE request = ? AND state = 'committed'
+"""
+_STATE = "SELECT coalesce(state, 'reserved') FROM reservation LEFT JOIN closing ON reservation = id WHERE request = ?"
+
+_KNOWN = {
+    "committed": "was answered already; use the stored answer, which is public",
+    "reserved": "is being drawn or was interrupted, and stays spent; ask under another key to buy it again",
+    "forfeited": "was forfeited and stays spent; ask under another key to buy it again",
+}
+
+
+def entries_of(connection: sqlite3.Connection) -> list[LedgerEntry]:
+    """Return every reservation, oldest first."""
+    return [_entry(*row) for row in connection.execute(f"{_ENTRIES} ORDER BY id")]
+
+
+def entry_of(connection: sqlite3.Connection, request: str) -> LedgerEntry | None:
+    """Return the reservation of a request, None where there is none."""
+    row = connection.execute(f"{_ENTRIES} WHERE request = ?", (request,)).fetchone()
+    return None if row is None else _entry(*row)
+
+
+def _entry(number: int, request: str, purpose: str, events: str, *rest: Any) -> LedgerEntry:
+    return LedgerEntry(number, request, purpose, decode_events(events), *rest)
+
+
+def answer_of(connection: sqlite3.Connection, request: str, where: str) -> bytes | None:
+    """Return the released bytes of a committed request, None where there is no answer.
+
+    Raises
+    ------
+    LedgerError
+        If the bytes are not the ones that were committed.
+    """
+    row = connection.execute(_ANSWER, (request,)).fetchone()
+    if row is None:
+        return None
+    answer, digest = row
+    if digest is None or not is_answer(answer, digest):
+        raise LedgerError(f"{where} had an answer changed by hand; restore it from a copy.")
+    return bytes(answer)
+
+
+def refuse_known(connection: sqlite3.Connection, request: str) -> None:
+    """Refuse a request that has a reservation already, in whatever state.
+
+    Raises
+    ------
+    LedgerError
+        If it has.
+    """
+    row = connection.execute(_STATE, (request,)).fetchone()
+    if row is not None:
+        raise LedgerError(f"Request {request!r} {_KNOWN[row[0]]}.")

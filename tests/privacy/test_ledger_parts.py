@@ -1,0 +1,181 @@
+"""Answers in parts: durable before they leave, found again, and what a plan that stopped early gives back."""
+
+import contextlib
+import threading
+from pathlib import Path
+
+import pytest
+
+from secretballot.exceptions import BudgetError, LedgerError, ParameterError
+from secretballot.privacy.accounting import (
+    Event,
+    GaussianEvent,
+    LabelGaussianEvent,
+    PrivacyBudget,
+    PureEvent,
+    epsilon_upper,
+)
+from secretballot.privacy.ledger import Ledger
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+PLAN = LabelGaussianEvent(20.0, 10)
+
+
+def price_of(*events: Event) -> PrivacyBudget:
+    return PrivacyBudget(epsilon_upper(events, 1e-7), 1e-7)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi")
+
+
+def opened(ledger: Ledger, *events: Event, request: str = "plan") -> int:
+    return ledger.reserve(events or (PLAN,), price_of(*(events or (PLAN,))), request=request, purpose="")
+
+
+def test_parts_are_found_again_in_order(ledger: Ledger) -> None:
+    plan = opened(ledger)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1"), (b"b", b"0")])
+        page.add([(b"c", b"2")])
+    other = Ledger.open_existing(str(ledger.path))
+    with other.answering(plan) as page:
+        assert page.count == 3
+        assert page.find([b"b", b"x", b"c"]) == {b"b": b"0", b"c": b"2"}
+        assert page.answers() == [b"1", b"0", b"2"]
+    assert other.parts(plan) == [(b"a", b"1"), (b"b", b"0"), (b"c", b"2")]
+    entry = other.entry("plan")
+    assert entry is not None
+    assert (entry.parts, entry.state) == (3, "reserved")
+    assert other.entry("unknown") is None
+
+
+def test_a_broken_transaction_leaves_no_part(ledger: Ledger) -> None:
+    plan = opened(ledger)
+    with contextlib.suppress(KeyError), ledger.answering(plan) as page:
+        page.add([(b"a", b"1")])
+        raise KeyError
+    assert ledger.parts(plan) == []
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"0")])
+    assert ledger.parts(plan) == [(b"a", b"0")]
+
+
+def test_a_question_is_answered_once(ledger: Ledger) -> None:
+    plan = opened(ledger)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1")])
+    with pytest.raises(LedgerError), ledger.answering(plan) as page:
+        page.add([(b"a", b"0")])
+    assert ledger.parts(plan) == [(b"a", b"1")]
+
+
+def test_closed_and_unknown_reservations_take_no_part(ledger: Ledger) -> None:
+    plan = opened(ledger)
+    ledger.commit(plan, b"all")
+    with pytest.raises(LedgerError, match="committed already"), ledger.answering(plan):
+        pass
+    with pytest.raises(LedgerError, match="has no reservation 7"), ledger.answering(7):
+        pass
+
+
+def test_threads_share_the_pages(ledger: Ledger) -> None:
+    plan = opened(ledger)
+
+    def work(name: int) -> None:
+        for step in range(10):
+            with ledger.answering(plan) as page:
+                page.add([(bytes([name, step]), b"1")])
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ledger.parts(plan)) == 40
+    assert len(Ledger.open_existing(str(ledger.path)).parts(plan)) == 40
+
+
+def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger) -> None:
+    plan = opened(ledger)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1"), (b"b", b"0")])
+    before = ledger.spent().epsilon
+    ledger.commit(plan, b"two labels", used=(LabelGaussianEvent(20.0, 2),))
+    assert ledger.spent().epsilon == pytest.approx(before / 5)
+    fresh = Ledger.open_existing(str(ledger.path))
+    assert fresh.spent() == ledger.spent()
+    same = Ledger.in_memory(dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi")
+    opened(same, LabelGaussianEvent(20.0, 2))
+    assert fresh.spent() == same.spent()
+
+
+def test_a_plan_that_answered_nothing_gives_all_back(ledger: Ledger) -> None:
+    plan = opened(ledger)
+    ledger.commit(plan, b"none", used=())
+    assert ledger.spent().epsilon <= 1e-9
+    again = opened(Ledger.open_existing(str(ledger.path)), request="again")
+    assert again == 2
+
+
+def test_pairs_are_never_given_back(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    plan = opened(ledger)
+    with pytest.raises(LedgerError, match="costs as much as the whole plan"):
+        ledger.commit(plan, b"none", used=())
+    assert ledger.spent().epsilon == price_of(PLAN).epsilon
+    ledger.commit(plan, b"none")
+    assert ledger.spent().epsilon == price_of(PLAN).epsilon
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        (LabelGaussianEvent(20.0, 1),),  # fewer than were answered
+        (LabelGaussianEvent(20.0, 11),),
+        (LabelGaussianEvent(40.0, 2),),
+        (LabelGaussianEvent(20.0, 2, 50),),
+        (GaussianEvent(20.0, 2),),
+        (LabelGaussianEvent(20.0, 2), PureEvent(0.1, 1)),
+        (),
+    ],
+)
+def test_used_must_be_a_beginning_of_the_plan_and_cover_the_answers(ledger: Ledger, used: tuple[Event, ...]) -> None:
+    plan = opened(ledger)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1"), (b"b", b"0")])
+    before = ledger.spent()
+    with pytest.raises(ParameterError, match="as many queries as were answered"):
+        ledger.commit(plan, b"x", used=used)
+    assert ledger.spent() == before
+    assert ledger.entry("plan").state == "reserved"  # type: ignore[union-attr]
+
+
+def test_several_events_shrink_together_or_not_at_all(ledger: Ledger) -> None:
+    events = (GaussianEvent(50.0, 20), PureEvent(0.01, 1))
+    plan = opened(ledger, *events)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1")])
+    with pytest.raises(ParameterError, match="must be the bought ones"):
+        ledger.commit(plan, b"x", used=(GaussianEvent(50.0, 2),))
+    ledger.commit(plan, b"x", used=(GaussianEvent(50.0, 2), PureEvent(0.01, 1)))
+    assert ledger.spent().epsilon > 0
+
+
+def _fill(ledger: Ledger) -> int:
+    for number in range(10_000):
+        try:
+            opened(ledger, request=str(number))
+        except BudgetError:
+            break
+    return number
+
+
+def test_a_full_budget_admits_again_what_came_back(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET, composition="renyi")
+    last = _fill(ledger)
+    ledger.commit(1, b"", used=())
+    assert opened(ledger, request="from what came back") == last + 1
+    with pytest.raises(BudgetError):
+        opened(ledger, request="one too many")
