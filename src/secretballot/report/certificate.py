@@ -20,11 +20,14 @@ from numpy.typing import NDArray
 from secretballot._validation import check_choice, check_count, check_relation
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
-from secretballot.report.certificate_fields import FORMAT, NEIGHBOURS, UNITS, VERSION
+from secretballot.report.certificate_fields import FORMAT, NEIGHBOURS, UNITS, VERSION, check_optional_fields
 from secretballot.report.labels_file import class_value, labels_digest
+from secretballot.report.plan_checks import check_choices, check_plan
 
 __all__ = [
     "ASSUMPTIONS",
+    "FIXED_BLINDLY",
+    "FIXED_OR_PAID",
     "NOT_PROTECTED",
     "PUBLIC_FEATURES",
     "UNSEEN_TEACHERS",
@@ -35,11 +38,15 @@ __all__ = [
     "describe_released",
 ]
 
+FIXED_BLINDLY = (
+    "The number of teachers, the classes, the number of queries and every parameter of the mechanism were "
+    "fixed without looking at private data."
+)
+FIXED_OR_PAID = FIXED_BLINDLY.removesuffix(".") + ", or chosen by a step listed under choices, at its own price."
 ASSUMPTIONS = (
     "One unit reaches the training data of one teacher only.",
     "A teacher depends on its own shard, on public data and on its own coins, and on nothing else.",
-    "The number of teachers, the classes, the number of queries and every parameter of the mechanism were "
-    "fixed without looking at private data.",
+    FIXED_BLINDLY,
     "The queried points and every other file of the release come from public data and released labels only.",
 )
 UNSEEN_TEACHERS = (
@@ -135,6 +142,8 @@ def build_certificate(
     released: Mapping[str, object],
     declaration: Mapping[str, object] | None = None,
     purpose: str = "",
+    plan: Mapping[str, object] | None = None,
+    choices: Sequence[Mapping[str, object]] | None = None,
 ) -> dict[str, Any]:
     """Build the certificate of one release.
 
@@ -161,11 +170,20 @@ def build_certificate(
         checked how the teachers came about.
     purpose : str
         Why the release was made.
+    plan : mapping, optional
+        Of a release in rounds: ``planned`` queries, ``used`` ones, ``rounds`` (queries of each), ``strategy`` (name and
+        settings) and ``left``, what became of unspent queries: ``"kept"`` open under the same reservation,
+        ``"returned"`` to a Renyi ledger, or ``"none"``. The price is that of the whole plan: a smaller epsilon for
+        stopping early would be false.
+    choices : sequence of mapping, optional
+        Everything chosen with private data for this release: ``purpose``, ``events`` (as JSON objects), ``epsilon``,
+        ``delta``, ``outcome`` and the ``reservation`` it was paid under. ``spent_after`` must count them.
 
     Raises
     ------
     CertificateError
-        If the events cost more than the promise, or something cannot be written as JSON.
+        If the events cost more than the promise, plan or choices do not add up, or something cannot be written as
+        JSON.
     ParameterError
         If the declaration has an unknown word in it.
     """
@@ -191,9 +209,23 @@ def build_certificate(
         "software": _software(),
         "released": dict(released),
     }
-    plain = _plain(certificate)
+    plain = _plain(certificate | _rounds_and_choices(plan, choices))
+    check_optional_fields(plain)
+    if plan is not None:
+        check_plan(plain)
+    if choices:
+        check_choices(plain)
+        plain["assumptions"] = [FIXED_OR_PAID if line == FIXED_BLINDLY else line for line in plain["assumptions"]]
     plain["digest"] = certificate_digest(plain)
     return dict(plain)
+
+
+def _rounds_and_choices(
+    plan: Mapping[str, object] | None, choices: Sequence[Mapping[str, object]] | None
+) -> dict[str, object]:
+    """Return the fields that are written only when given."""
+    fields: dict[str, object] = {} if plan is None else {"plan": plan}
+    return fields | ({"choices": list(choices)} if choices else {})
 
 
 def check_declaration(declaration: Mapping[str, object] | None) -> dict[str, object]:

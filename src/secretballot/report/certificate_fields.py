@@ -8,15 +8,27 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 
-__all__ = ["FORMAT", "NEIGHBOURS", "UNITS", "VERSION", "check_fields", "check_format", "read_certificate"]
+__all__ = [
+    "FORMAT",
+    "LEFT",
+    "NEIGHBOURS",
+    "UNITS",
+    "VERSION",
+    "check_fields",
+    "check_format",
+    "check_optional_fields",
+    "read_certificate",
+]
 
 FORMAT = "secretballot/certificate"
 VERSION = 1
 UNITS = ("record", "user", "label")
+LEFT = ("kept", "returned", "none")
 NEIGHBOURS = ("add-remove", "replace-one")
 
 _MAX_BYTES = 50 * 1000 * 1000
 _MAX_DEPTH = 32
+_MAX_CHOICES = 100
 _MAX_INTEGER = 2**53  # beyond it other programs read another number than was written
 
 Rule = tuple[Callable[[Any], bool], str]
@@ -126,6 +138,10 @@ _HEX: Rule = (
     lambda value: isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef"),
     "64 hexadecimal digits",
 )
+_EVENTS: Rule = (
+    lambda value: isinstance(value, list) and value != [] and all(isinstance(event, Mapping) for event in value),
+    "a list of one or more JSON objects",
+)
 
 # Objects stand before their fields, so that a missing one is named first.
 _RULES: dict[str, Rule] = {
@@ -138,10 +154,7 @@ _RULES: dict[str, Rule] = {
     "delta": _DELTA,
     "mechanism": _OBJECT,
     "mechanism.name": _TEXT,
-    "events": (
-        lambda value: isinstance(value, list) and value != [] and all(isinstance(e, Mapping) for e in value),
-        "a list of one or more JSON objects",
-    ),
+    "events": _EVENTS,
     "price": _OBJECT,
     "price.epsilon": _EPSILON,
     "price.delta": _DELTA,
@@ -187,6 +200,25 @@ _RULES: dict[str, Rule] = {
     "digest": _HEX,
 }
 
+_PLAN: dict[str, Rule] = {
+    "planned": _count(1),
+    "used": _count(0),
+    "rounds": (
+        lambda value: isinstance(value, list) and all(_count(1)[0](item) for item in value),
+        "a list of whole numbers of at least 1",
+    ),
+    "strategy": (lambda value: isinstance(value, Mapping) and _is_text(value.get("name")), "a JSON object with a name"),
+    "left": _choice(LEFT),
+}
+_CHOICE: dict[str, Rule] = {
+    "purpose": (lambda value: _is_text(value) and value.strip() != "", "a text that is not empty"),
+    "events": _EVENTS,
+    "epsilon": _EPSILON,
+    "delta": _DELTA,
+    "outcome": (lambda value: True, "a JSON value"),
+    "reservation": _count(0),
+}
+
 
 def check_fields(document: Mapping[str, Any]) -> str:
     """Return a sentence once every field is there and in its range.
@@ -204,7 +236,38 @@ def check_fields(document: Mapping[str, Any]) -> str:
             value = value[key]
         if not holds(value):
             raise CertificateError(f"The field {place} is {_short(value)}; it must be {words}.")
-    return f"All {len(_RULES)} required fields are there and in range."
+    optional = check_optional_fields(document)
+    also = f"; so {'is' if len(optional) == 1 else 'are'} {' and '.join(optional)}" if optional else ""
+    return f"All {len(_RULES)} required fields are there and in range{also}."
+
+
+def check_optional_fields(document: Mapping[str, Any]) -> list[str]:
+    """Return which of ``plan`` and ``choices`` are there, once their parts are in range.
+
+    Raises
+    ------
+    CertificateError
+        Naming the first part that is missing, unknown or out of range.
+    """
+    if "plan" in document:
+        _check_parts("plan", document["plan"], _PLAN)
+    if "choices" in document:
+        choices = document["choices"]
+        if not isinstance(choices, list) or len(choices) > _MAX_CHOICES:
+            raise CertificateError(f"The field choices must be a list of at most {_MAX_CHOICES} JSON objects.")
+        for index, choice in enumerate(choices):
+            _check_parts(f"choices[{index}]", choice, _CHOICE)
+    return [name for name in ("plan", "choices") if name in document]
+
+
+def _check_parts(place: str, value: object, rules: Mapping[str, Rule]) -> None:
+    if not isinstance(value, Mapping):
+        raise CertificateError(f"The field {place} is {_short(value)}; it must be a JSON object.")
+    if set(value) != set(rules):
+        raise CertificateError(f"The field {place} must hold {', '.join(rules)}, and nothing else.")
+    for key, (holds, words) in rules.items():
+        if not holds(value[key]):
+            raise CertificateError(f"The field {place}.{key} is {_short(value[key])}; it must be {words}.")
 
 
 def _short(value: object) -> str:

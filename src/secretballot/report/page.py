@@ -14,6 +14,8 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import UNSEEN_TEACHERS
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures import draw_budget, draw_confidence, draw_votes
+from secretballot.report.plan_checks import total_price
+from secretballot.report.plan_words import choice_rows, choices_words, plan_words
 from secretballot.report.verification import verify_certificate
 from secretballot.report.wording import count_text, number_text, one_in, power_bound, shown, unit_noun
 
@@ -117,6 +119,9 @@ def render_page(
         guarantee=_guarantee(certificate),
         mechanism=_mechanism(certificate),
         events=_events(certificate),
+        plan=plan_words(certificate),
+        choices=choices_words(certificate),
+        choice_rows=choice_rows(certificate),
         pictures={name: jinja2.utils.markupsafe.Markup(svg) for name, svg in pictures.items()},
         captions=captions,
         student=None if student is None else type(student).__name__,
@@ -229,9 +234,11 @@ def _unit_words(unit: str, column: str | None) -> str:
 
 
 def _guarantee(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    epsilon, delta = certificate["epsilon"], certificate["delta"]
+    epsilon, delta = total_price(certificate)
     factor = math.exp(min(epsilon, 700.0))
     return {
+        "epsilon": epsilon,
+        "delta": delta,
         "factor": f"{factor:.3g}" if factor < 1e6 else f"{factor:.1e}",
         "posterior": 100 * factor / (1 + factor),
         "one_in": one_in(delta),

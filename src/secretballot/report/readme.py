@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from secretballot.report.plan_checks import total_price
+from secretballot.report.plan_words import choices_words, plan_words
 from secretballot.report.wording import number_text, one_in, shown, unit_noun
 
 __all__ = ["release_readme"]
@@ -31,20 +33,22 @@ def release_readme(
     formula_like : sequence of str
         Classes that a spreadsheet might take for a formula.
     """
+    epsilon, delta = total_price(certificate)
     width = max(map(len, files))
     parts = [
         f"A private release, made by secretballot from {shown(certificate['composition']['dataset'])}",
         _wrapped(
-            f"Everything in this folder may be published. It is ({number_text(certificate['epsilon'])}, "
-            f"{number_text(certificate['delta'])})-differentially private: {_worlds(certificate['unit'])}, "
+            f"Everything in this folder may be published. It is ({number_text(epsilon)}, "
+            f"{number_text(delta)})-differentially private: {_worlds(certificate['unit'])}, "
             f"what you see here would have come out nearly alike (delta: "
-            f"{one_in(certificate['delta'])}). The files may be copied, combined and used for training; "
+            f"{one_in(delta)}). The files may be copied, combined and used for training; "
             "the guarantee stays. Releases from the same data add up."
         ),
         "Files\n" + "\n".join(f"  {name:<{width}}  {words}" for name, words in files.items()),
     ]
     if certificate["unit"] == "label":
         parts.append(_wrapped("Only labels are protected: the features of the records were taken as public already."))
+    parts += [_wrapped(words) for words in (plan_words(certificate), choices_words(certificate)) if words]
     if left_out:
         parts.append("Left out\n" + "\n".join(_wrapped(f"{n}: {why}", "  ") for n, why in left_out.items()))
     if "student.skops" in files:

@@ -5,36 +5,23 @@ is smaller than they cost. What it cannot know is whether the events are what re
 is not a signature, so take certificates from those you trust, over a channel you trust.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from secretballot._validation import check_relation
 from secretballot.exceptions import CertificateError, SecretBallotError
-from secretballot.privacy.accounting import (
-    Event,
-    GaussianEvent,
-    LabelGaussianEvent,
-    SparseVectorEvent,
-    delta_upper,
-    event_from_json,
-)
-from secretballot.report.certificate import certificate_digest
+from secretballot.privacy.accounting import Event, delta_upper
+from secretballot.report.certificate import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate_events import SLACK, paid_queries, read_events
 from secretballot.report.certificate_fields import check_fields, check_format, read_certificate
 from secretballot.report.labels_file import summarise_labels_file
+from secretballot.report.plan_checks import check_choices, check_plan, total_price
 from secretballot.report.wording import count_text
 
 __all__ = ["Check", "Verification", "verify_certificate"]
 
-# Mathematical libraries differ in the last digits between machines; no promise is refused for that.
-_SLACK = 1 + 1e-9
-_MAX_EVENTS = 1000
-# Beyond any release the door could have made, and more than pricing could do in minutes: a trap for the verifier.
-_MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
-_MAX_LABEL_SIGMA = 1e6  # votes
-_MAX_SCALE = 1e5  # votes
 # Parameters that a mechanism and its events both state, and must state alike.
 _SHARED = ("sigma", "threshold_scale", "query_scale", "threshold", "max_unstable", "refresh", "scale")
 
@@ -117,6 +104,7 @@ def verify_certificate(certificate: Mapping[str, Any] | str | Path, folder: str 
         if not checks[-1].ok:
             return Verification(tuple(checks))
     checks += [_look(name, look, document) for name, look in _CONTENTS]
+    checks += [_look(name, look, document) for name, look in _OPTIONAL if name in document]
     if folder is not None:
         labels = Path(folder) / "labels.csv"
         checks.append(_look("labels", lambda found: _check_labels(found, labels), document))
@@ -134,23 +122,7 @@ def _look(name: str, look: Callable[[Mapping[str, Any]], str], document: Mapping
 
 
 def _events(document: Mapping[str, Any]) -> list[Event]:
-    if len(document["events"]) > _MAX_EVENTS:
-        raise CertificateError(f"The certificate lists more than {_MAX_EVENTS} events.")
-    events = [event_from_json(event) for event in document["events"]]
-    if any(_is_beyond(event) for event in events):
-        raise CertificateError("An event has more noise or more queries than this program computes with.")
-    return events
-
-
-def _is_beyond(event: Event) -> bool:
-    match event:
-        case LabelGaussianEvent(sigma=sigma):
-            return not sigma <= _MAX_LABEL_SIGMA
-        case GaussianEvent(sigma=sigma, shifts=shifts):
-            return not sigma * math.sqrt(shifts) <= _MAX_DEVIATION
-        case SparseVectorEvent(threshold_scale=first, query_scale=second):
-            return not max(first, second) <= _MAX_SCALE
-    return False
+    return read_events(document["events"])
 
 
 def _check_digest(document: Mapping[str, Any]) -> str:
@@ -168,11 +140,11 @@ def _check_price(document: Mapping[str, Any]) -> str:
     if (price["epsilon"], price["delta"]) != (epsilon, delta):
         raise CertificateError("The price is stated at another epsilon or delta than the promise.")
     recomputed = delta_upper(_events(document), epsilon)
-    if not recomputed <= delta * _SLACK:
+    if not recomputed <= delta * SLACK:
         raise CertificateError(
             f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was {delta:.6g}."
         )
-    if not recomputed <= price["delta_recomputed"] * _SLACK:
+    if not recomputed <= price["delta_recomputed"] * SLACK:
         raise CertificateError(
             f"For its events the certificate states delta {price['delta_recomputed']:.6g}; they cost {recomputed:.6g}."
         )
@@ -195,7 +167,18 @@ def _check_mechanism(document: Mapping[str, Any]) -> str:
     for key, value in stated.items():
         if mechanism.get(key) not in (None, value):
             raise CertificateError(f"The mechanism states another {key} than the certificate.")
+    _check_assumed(document)
     return "The parameters of the mechanism are those of its events."
+
+
+def _check_assumed(document: Mapping[str, Any]) -> None:
+    """Refuse assumptions about the parameters that the list of choices denies."""
+    chosen = bool(document.get("choices"))
+    if (FIXED_OR_PAID in document["assumptions"]) != chosen or (chosen and FIXED_BLINDLY in document["assumptions"]):
+        raise CertificateError(
+            f"The certificate lists {'' if chosen else 'no '}choices made with private data, and its assumptions say "
+            "otherwise."
+        )
 
 
 def _check_released(document: Mapping[str, Any]) -> str:
@@ -206,24 +189,10 @@ def _check_released(document: Mapping[str, Any]) -> str:
         raise CertificateError(f"{answered} answers to {queries} queries are too many.")
     if columns not in (0, n_classes) and not (columns == 1 and n_classes == 2):
         raise CertificateError(f"{columns} noisy counts for each query do not fit {n_classes} classes.")
-    paid = _paid_queries(events, 1 if n_classes == 2 and columns < 2 else 2, columns)
+    paid = paid_queries(events, n_classes, columns)
     if paid is not None and not queries <= paid:
         raise CertificateError(f"The events pay for {paid} queries; {queries} were released.")
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
-
-
-def _paid_queries(events: Sequence[Event], shifts_per_query: int, columns: int) -> int | None:
-    """Return for how many queries Gaussian events pay; None where another mechanism answered."""
-    paid = 0
-    for event in events:
-        if isinstance(event, GaussianEvent):
-            paid += event.shifts // shifts_per_query
-        elif isinstance(event, LabelGaussianEvent):
-            # The label alone was paid for, of two classes: it covers no count and no third class.
-            paid += event.queries if columns == 0 and shifts_per_query == 1 else 0
-        else:
-            return None
-    return paid
 
 
 def _check_budget(document: Mapping[str, Any]) -> str:
@@ -243,13 +212,15 @@ def _check_budget(document: Mapping[str, Any]) -> str:
             f"{promised[1]}; the one does not add to the other."
         )
     budget, spent = composition["budget"], composition["spent_after"]
+    whole = dict(zip(("epsilon", "delta"), total_price(document), strict=True))
     for key in ("epsilon", "delta"):
-        if not spent[key] <= budget[key] * _SLACK:
+        if not spent[key] <= budget[key] * SLACK:
             raise CertificateError(f"The {key} spent on the dataset, {spent[key]:.6g}, exceeds {budget[key]:.6g}.")
         # Only plain sums must show this release in full; a Renyi filter may find the whole cheaper.
-        floor = document[key] if composition["kind"] == "basic" else 0
-        if not floor <= spent[key] * _SLACK:
-            raise CertificateError(f"The {key} spent on the dataset is less than this release cost.")
+        floor = whole[key] if composition["kind"] == "basic" else 0
+        if not floor <= spent[key] * SLACK:
+            choices = ", with its choices," if document.get("choices") else ""
+            raise CertificateError(f"The {key} spent on the dataset is less than this release{choices} cost.")
     kept = "a durable ledger" if composition["durable"] else "memory only, so earlier runs are not counted"
     amount = f"epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} for each {promised[0]}"
     return f"Spent on the dataset so far: {amount}, by {kept}."
@@ -283,3 +254,4 @@ _CONTENTS = (
     ("budget", _check_budget),
     ("noise", _check_noise),
 )
+_OPTIONAL = (("plan", check_plan), ("choices", check_choices))

@@ -23,7 +23,9 @@ def number_text(value: float) -> str:
 
 def count_text(count: int, noun: str) -> str:
     """Return a count with its noun, in the plural where it must be."""
-    plural = {"query": "queries", "class": "classes"}.get(noun, noun + "s")
+    irregular = {"query": "queries", "class": "classes"}
+    *before, last = noun.split(" ")
+    plural = " ".join([*before, irregular.get(last, last + "s")])
     return f"{count:,} {noun if count == 1 else plural}"
 
 

@@ -1,0 +1,91 @@
+"""The events of a certificate: read within the limits of what can be priced, and counted against queries."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from secretballot.exceptions import CertificateError
+from secretballot.privacy.accounting import (
+    Event,
+    GaussianEvent,
+    LabelGaussianEvent,
+    PureEvent,
+    SparseVectorEvent,
+    delta_upper,
+    event_from_json,
+)
+
+__all__ = ["SLACK", "events_delta", "paid_queries", "read_events"]
+
+# Mathematical libraries differ in the last digits between machines; no promise is refused for that.
+SLACK = 1 + 1e-9
+_MAX_EVENTS = 1000
+# Beyond any release the door could have made, and more than pricing could do in minutes: a trap for the verifier.
+_MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
+_MAX_LABEL_SIGMA = 1e6  # votes
+_MAX_SCALE = 1e5  # votes
+
+
+def read_events(listed: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """Return the events of a list of JSON objects.
+
+    Raises
+    ------
+    CertificateError
+        If there are more than a thousand, or one is beyond what is computed with.
+    ParameterError
+        If one is of no known kind.
+    """
+    if len(listed) > _MAX_EVENTS:
+        raise CertificateError(f"The certificate lists more than {_MAX_EVENTS} events.")
+    events = [event_from_json(event) for event in listed]
+    if any(_is_beyond(event) for event in events):
+        raise CertificateError("An event has more noise or more queries than this program computes with.")
+    return events
+
+
+def _is_beyond(event: Event) -> bool:
+    match event:
+        case LabelGaussianEvent(sigma=sigma):
+            return not sigma <= _MAX_LABEL_SIGMA
+        case GaussianEvent(sigma=sigma, shifts=shifts):
+            return not sigma * math.sqrt(shifts) <= _MAX_DEVIATION
+        case SparseVectorEvent(threshold_scale=first, query_scale=second):
+            return not max(first, second) <= _MAX_SCALE
+    return False
+
+
+def events_delta(events: Sequence[Event], epsilon: float) -> float:
+    """Return the delta that events cost at `epsilon`; exactly 0 where they are pure and fit by plain addition.
+
+    `delta_upper` rounds upward and never returns 0, so a pure promise would fail in its seventeenth digit.
+    """
+    if all(isinstance(event, PureEvent) for event in events):
+        total = math.fsum(event.epsilon * event.count for event in events if isinstance(event, PureEvent))
+        if total <= epsilon * SLACK:
+            return 0.0
+    return delta_upper(events, epsilon)
+
+
+def paid_queries(events: Sequence[Event], n_classes: int, columns: int) -> int | None:
+    """Return for how many queries Gaussian events pay; None where another mechanism answered.
+
+    Parameters
+    ----------
+    events : sequence of Event
+    n_classes : int
+        Number of classes.
+    columns : int
+        Noisy counts released for each query; 0 for labels alone.
+    """
+    shifts_per_query = 1 if n_classes == 2 and columns < 2 else 2
+    paid = 0
+    for event in events:
+        if isinstance(event, GaussianEvent):
+            paid += event.shifts // shifts_per_query
+        elif isinstance(event, LabelGaussianEvent):
+            # The label alone was paid for, of two classes: it covers no count and no third class.
+            paid += event.queries if columns == 0 and shifts_per_query == 1 else 0
+        else:
+            return None
+    return paid

@@ -1,0 +1,225 @@
+"""Plan and choices on the certificate: honest ones verify and are worded, every lie in them is caught."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from secretballot.exceptions import CertificateError
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, PureEvent, calibrate_gaussian, price
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.page import render_page
+from secretballot.report.readme import release_readme
+from secretballot.report.verification import verify_certificate
+
+Make = Callable[..., ReleasedLabels]
+PLAN = {
+    "planned": 100,
+    "used": 60,
+    "rounds": [20, 20, 20],
+    "strategy": {"name": "disagreement", "slack": 0.5},
+    "left": "kept",
+}
+ERROR = {
+    "purpose": "estimate of the error level",
+    "events": [PureEvent(0.1, 1).to_json()],
+    "epsilon": 0.1,
+    "delta": 0.0,
+    "outcome": 0.12,
+    "reservation": 3,
+}
+STUDENT = {
+    "purpose": "choice among 4 students",
+    "events": [GaussianEvent(calibrate_gaussian(PrivacyBudget(0.3, 1e-6), 4), 4).to_json()],
+    "epsilon": 0.3,
+    "delta": 1e-6,
+    "outcome": "nearest neighbours",
+    "reservation": 4,
+}
+
+
+@pytest.fixture(name="planned")
+def with_plan(make_binary: Make) -> Callable[..., dict[str, Any]]:
+    """Return certificates of 60 queries out of a plan of 100, with changes."""
+
+    def make(**changes: Any) -> dict[str, Any]:
+        mechanism = {"name": "gaussian", "sigma": 45.0, "n_queries": 100, "n_classes": 2, "release": "counts"}
+        given = {"events": [GaussianEvent(45.0, 100)], "mechanism": mechanism, "plan": PLAN} | changes
+        return make_binary(**given).certificate
+
+    return make
+
+
+def forged(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    document = certificate | changes
+    return document | {"digest": certificate_digest(document)}
+
+
+def failed(document: dict[str, Any]) -> set[str]:
+    return {check.name for check in verify_certificate(document).failures}
+
+
+def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[str, Any]]) -> None:
+    document = planned(choices=[ERROR, STUDENT])
+    verification = verify_certificate(document)
+    assert verification.ok, verification.failures
+    said = {check.name: check.detail for check in verification.checks}
+    assert "60 of 100 planned queries used, in 3 rounds" in said["plan"]
+    assert "epsilon 1.4 and delta 1.1e-5" in said["choices"]
+    assert said["fields"].endswith("so are plan and choices.")
+    assert document["version"] == 1
+
+
+def test_without_them_nothing_is_written(planned: Callable[..., dict[str, Any]]) -> None:
+    document = planned(plan=None)
+    assert not {"plan", "choices"} & set(document)
+    assert not {"plan", "choices"} & {check.name for check in verify_certificate(document).checks}
+    assert document == planned(plan=None, choices=[]) | {"issued": document["issued"], "digest": document["digest"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"planned": 90}, "set up for another number"),
+        ({"used": 59}, "59 queries were used; 60 were released"),
+        ({"used": 101}, "101 queries were used of a plan of 100"),
+        ({"rounds": [20, 20]}, "rounds hold 40"),
+        ({"rounds": [20, 20, 20, 20]}, "rounds hold 80"),
+        ({"left": "none"}, "40 queries were left"),
+        ({"left": "returned"}, "only a renyi ledger"),
+        ({"left": "spent"}, "one of kept, returned, none"),
+        ({"rounds": [60, 0]}, "whole numbers of at least 1"),
+        ({"rounds": [True] * 60}, "whole numbers of at least 1"),
+        ({"rounds": "60"}, "whole numbers of at least 1"),
+        ({"strategy": {}}, "with a name"),
+        ({"strategy": "margin"}, "with a name"),
+        ({"planned": 0}, "at least 1"),
+        ({"used": 60.0}, "whole number"),
+        ({"saved_epsilon": 0.4}, "nothing else"),
+    ],
+)
+def test_every_lie_in_a_plan_is_caught(
+    planned: Callable[..., dict[str, Any]], change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(CertificateError, match=words):
+        planned(plan=PLAN | change)
+    verification = verify_certificate(forged(planned(), plan=PLAN | change))
+    assert [check.name for check in verification.failures] in (["plan"], ["fields"])
+    assert words in verification.failures[0].detail
+
+
+def test_a_plan_that_lacks_a_part_is_refused(planned: Callable[..., dict[str, Any]]) -> None:
+    for key in PLAN:
+        assert failed(forged(planned(), plan={k: v for k, v in PLAN.items() if k != key})) == {"fields"}
+    for plan in (None, [], 3, "plan"):
+        assert failed(forged(planned(), plan=plan)) == {"fields"}
+
+
+def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[str, Any]]) -> None:
+    """Events for the queries used alone would be the smaller epsilon that stopping early must not give."""
+    events = [GaussianEvent(45.0, 60)]
+    with pytest.raises(CertificateError, match="pay for 60 queries, and the plan is of 100"):
+        planned(events=events)
+    cheaper = price(events, epsilon=1.0).delta
+    small = forged(planned(), events=[events[0].to_json()], price=planned()["price"] | {"delta_recomputed": cheaper})
+    assert failed(small) == {"plan"}
+
+
+def test_a_plan_used_up_leaves_nothing(make_binary: Make) -> None:
+    plan = PLAN | {"planned": 60, "left": "none"}
+    assert verify_certificate(make_binary(plan=plan).certificate).ok
+    for left in ("kept", "returned"):
+        with pytest.raises(CertificateError, match="0 queries were left"):
+            make_binary(plan=plan | {"left": left})
+
+
+def test_a_renyi_ledger_takes_queries_back(planned: Callable[..., dict[str, Any]]) -> None:
+    assert verify_certificate(planned(kind="renyi", plan=PLAN | {"left": "returned"})).ok
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": 0.2}, "Choice 1 cost delta"),
+        ({"delta": 1e-9}, "Choice 1 cost delta"),
+        ({"reservation": 7}, "same reservation"),
+        ({"events": []}, "one or more"),
+        ({"purpose": " "}, "not empty"),
+        ({"epsilon": 0}, "positive"),
+        ({"delta": 1.0}, "less than 1"),
+        ({"reservation": -1}, "at least 0"),
+        ({"free": True}, "nothing else"),
+    ],
+)
+def test_every_lie_in_a_choice_is_caught(
+    planned: Callable[..., dict[str, Any]], change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(CertificateError, match=words):
+        planned(choices=[STUDENT | change])
+    verification = verify_certificate(forged(planned(choices=[STUDENT]), choices=[STUDENT | change]))
+    assert [check.name for check in verification.failures] in (["choices"], ["fields"])
+    assert words in verification.failures[0].detail
+
+
+def test_a_choice_of_no_known_event_is_refused(planned: Callable[..., dict[str, Any]]) -> None:
+    document = planned(choices=[STUDENT])
+    assert failed(forged(document, choices=[STUDENT | {"events": [{"event": "magic", "version": 1}]}])) == {"choices"}
+    huge = GaussianEvent(1e12, 10**6).to_json()
+    assert failed(forged(document, choices=[STUDENT | {"events": [huge]}])) == {"choices"}
+    assert failed(forged(document, choices={"0": STUDENT})) == {"fields"}
+    assert failed(forged(document, choices=[STUDENT] * 101)) == {"fields"}
+
+
+def test_pure_choices_may_state_delta_zero_up_to_their_sum(planned: Callable[..., dict[str, Any]]) -> None:
+    three = ERROR | {"events": [PureEvent(0.1, 3).to_json()], "epsilon": 0.3}
+    assert verify_certificate(planned(choices=[three])).ok
+    with pytest.raises(CertificateError, match="Choice 1 cost"):
+        planned(choices=[three | {"epsilon": 0.29}])
+
+
+def test_one_reservation_pays_once(planned: Callable[..., dict[str, Any]]) -> None:
+    with pytest.raises(CertificateError, match="same reservation"):
+        planned(choices=[ERROR, STUDENT | {"reservation": 3}])
+
+
+def test_what_was_spent_must_hold_the_choices(planned: Callable[..., dict[str, Any]]) -> None:
+    document = planned(choices=[STUDENT])
+    spent = document["composition"] | {"spent_after": {"epsilon": 1.2, "delta": 2e-5}}
+    assert failed(forged(document, composition=spent)) == {"budget"}
+
+
+def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any]]) -> None:
+    chosen, blind = planned(choices=[ERROR]), planned()
+    assert FIXED_OR_PAID in chosen["assumptions"]
+    assert FIXED_BLINDLY not in chosen["assumptions"]
+    assert "or chosen by a step listed under choices, at its own price." in FIXED_OR_PAID
+    assert FIXED_BLINDLY in blind["assumptions"]
+    for document, lines in ((chosen, blind), (blind, chosen)):
+        assert failed(forged(document, assumptions=lines["assumptions"])) == {"mechanism"}
+    both = [*chosen["assumptions"], FIXED_BLINDLY]
+    assert failed(forged(chosen, assumptions=both)) == {"mechanism"}
+    without = {key: value for key, value in chosen.items() if key != "choices"}
+    assert failed(forged(without)) == {"mechanism"}
+
+
+def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make) -> None:
+    mechanism = {"name": "gaussian", "sigma": 45.0, "n_queries": 100, "n_classes": 2, "release": "counts"}
+    hostile = STUDENT | {"purpose": "<b>x</b>", "outcome": {"student": "<script>alert(1)</script>"}}
+    released = make_binary(events=[GaussianEvent(45.0, 100)], mechanism=mechanism, plan=PLAN, choices=[ERROR, hostile])
+    readme = " ".join(release_readme(released.certificate, {"labels.csv": "labels"}, {}, [], []).split())
+    page = render_page(released)
+    for words in (
+        "Of 100 planned queries, 60 were used, in 3 rounds, by the strategy disagreement.",
+        "The 40 unspent queries stay open under the same reservation",
+        "stopping early does not make epsilon smaller",
+        "2 things were chosen with private data",
+        "cost (1.4, 1.1e-5) together",
+    ):
+        assert words in readme, words
+        assert words in page, words
+    assert "It is (1.4, 1.1e-5)-differentially private" in readme
+    assert "ε = 1.4 and δ = 1.1e-5</strong>, what was chosen with private data included" in page
+    assert "<script>" not in page
+    assert "&lt;b&gt;x" in page
+    assert "0.12" in page
