@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ParameterError,
         SecretBallotError,
     )
+    from secretballot.learners.label_private import LabelPrivateClassifier
     from secretballot.learners.pate import PATEClassifier
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
@@ -35,6 +36,7 @@ _HOMES = {
     "DataError": "exceptions",
     "GaussianAggregator": "aggregation",
     "GraphCountsClassifier": "students",
+    "LabelPrivateClassifier": "learners.label_private",
     "Ledger": "privacy.ledger",
     "LedgerError": "exceptions",
     "NoisyCountsClassifier": "students",
@@ -55,6 +57,7 @@ __all__ = [
     "DataError",
     "GaussianAggregator",
     "GraphCountsClassifier",
+    "LabelPrivateClassifier",
     "Ledger",
     "LedgerError",
     "NoisyCountsClassifier",

@@ -238,7 +238,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         released = ReleasedLabels.from_json(json.loads(stored))
         assert self.budget is not None
         promise = [released.certificate[field] for field in ("epsilon", "delta", "unit", "neighbours")]
-        asked = [self.budget.epsilon, self.budget.delta, "user" if by_unit else "record", self.neighbours]
+        asked = [self.budget.epsilon, self.budget.delta, self._unit(by_unit), self.neighbours]
         if (promise, released.n_teachers, list(released.classes)) != (asked, self.n_teachers, names):
             raise ParameterError(
                 f"The request {self.request!r} was answered before, with another promise, other classes or number of "
@@ -265,18 +265,19 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             raise DataError(
                 f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the teacher."
             )
+        askable = self._askable(n_rows(X_public))
         aggregator = choose_aggregator(
             self.aggregator,
             self.budget,
             n_teachers=self.n_teachers,
             n_classes=len(names),
-            n_public=n_rows(X_public),
+            n_public=len(askable),
             n_queries=self.n_queries,
             max_unstable=self.max_unstable,
             release=choose_release(self.release, self.student, self.aggregator),
         )
         aggregator.check_useful(self.n_teachers)
-        rows = self._rows(aggregator.n_queries, n_rows(X_public))
+        rows = self._rows(aggregator.n_queries, askable)
         ensemble = self._train(teacher, X, index, units, len(names))
         counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
         if self.vault is not None:
@@ -291,11 +292,16 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             declaration=self._declaration(units is not None, unit_name),
         )
 
-    def _rows(self, n_queries: int, n_public: int) -> NDArray[np.int64]:
+    def _askable(self, n_public: int) -> NDArray[np.int64]:
+        """Return the rows of the public points that may be asked, in ascending order."""
+        return np.arange(n_public)
+
+    def _rows(self, n_queries: int, askable: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the public points to ask: random ones, by public coins."""
-        if n_queries >= n_public:
-            return np.arange(n_public)
-        return np.sort(np.random.default_rng(self.random_state).choice(n_public, n_queries, replace=False))
+        if n_queries >= len(askable):
+            return askable
+        chosen = np.random.default_rng(self.random_state).choice(len(askable), n_queries, replace=False)
+        return askable[np.sort(chosen)]
 
     def _train(self, teacher: Any, X: Any, index: NDArray[np.int64], units: Any, n_classes: int) -> TeacherEnsemble:
         vault = None if self.vault is None else make_vault(self.vault)
@@ -316,7 +322,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _account(self, by_unit: bool) -> Ledger:
         """Return the ledger if it takes such a fit, asked before hours go into teachers; or one for this fit alone."""
-        unit = "user" if by_unit else "record"
+        unit = self._unit(by_unit)
         if self.ledger is not None:
             self.ledger.check_promise(unit, self.neighbours)
             return self.ledger
@@ -325,10 +331,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
         return {
-            "unit": "user" if by_unit else "record",
+            "unit": self._unit(by_unit),
             "unit_column": unit_name if by_unit else None,
             "neighbours": self.neighbours,
         }
+
+    def _unit(self, by_unit: bool) -> str:
+        """Return whose data the promise is about."""
+        return "user" if by_unit else "record"
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self, "student_")
