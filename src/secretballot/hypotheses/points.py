@@ -1,7 +1,7 @@
 """What a hypothesis class takes in: finite points, labels 0 and 1, weights of mistakes, slack."""
 
 import math
-import sys
+import numbers
 from typing import Any
 
 import numpy as np
@@ -109,9 +109,13 @@ def check_slack(slack: object) -> float:
     ParameterError
         If it is not a number, is negative or nan.
     """
-    if isinstance(slack, bool) or not isinstance(slack, (int, float, np.integer, np.floating)) or not slack >= 0:
+    try:
+        number = float(slack) if isinstance(slack, numbers.Real) and not isinstance(slack, bool) else math.nan
+    except OverflowError:  # a whole number beyond the floats is larger than any number of mistakes
+        number = math.inf if slack > 0 else -math.inf  # type: ignore[operator]  # only real numbers come here
+    if not number >= 0:
         raise ParameterError(f"slack is {slack!r}; it must be a number of mistakes, at least 0.")
-    return float(slack) if slack <= sys.float_info.max else math.inf
+    return number
 
 
 def check_index(index: object, n_labellings: int) -> int:
