@@ -1,26 +1,39 @@
 """Exact integer noise from the operating system's entropy: the only room that reads entropy.
 
 Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian law (Canonne, Kamath,
-Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational arithmetic. Nothing here can be
-seeded; a test that needs a fixed stream injects a `NoiseSource` of its own.
+Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational arithmetic; a choice with exponential
+weights is drawn by intervals of whole numbers, narrowed until they decide it. Nothing here can be seeded; a
+test that needs a fixed stream injects a `NoiseSource` of its own.
 """
 
 import functools
 import importlib.metadata
+import math
 import os
 import secrets
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secretballot._validation import check_count, check_positive
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.exponential_bounds import locate, running_bounds
 
-__all__ = ["MAX_SCALE", "ExactNoise", "IntArray", "NoiseSource", "check_scale", "entropy_bytes"]
+__all__ = [
+    "MAX_SCALE",
+    "ChoiceNoise",
+    "ExactNoise",
+    "IntArray",
+    "NoiseSource",
+    "check_scale",
+    "entropy_bytes",
+    "least_scale",
+]
 
 IntArray = NDArray[np.int64]
 
@@ -30,7 +43,12 @@ MAX_SCALE = 2.0**40
 _CHUNK = 1 << 14  # draws per call: about a tenth of a second, so an interrupt is answered soon
 _MAX_THREADS = 4
 
+_MAX_SCORE = 2**40  # in size: gaps between scores stay far inside 64 bits
+_MAX_MULTIPLICITY = 2**62  # of all candidates together, for the same reason
+_SPARE_BITS = 64  # the first look leaves a choice undecided with probability below 2^-60
+
 _Sampler = Callable[[int], IntArray]
+_Bits = Callable[[int], int]
 
 
 class NoiseSource(Protocol):
@@ -56,6 +74,28 @@ class NoiseSource(Protocol):
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2))."""
+        ...
+
+
+class ChoiceNoise(Protocol):
+    """Draws of one candidate of many; apart from `NoiseSource`, as few mechanisms need it.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether the drawn law is the stated one, bit for bit.
+    description : str
+        One line for the certificate.
+    """
+
+    @property
+    def exact(self) -> bool: ...
+
+    @property
+    def description(self) -> str: ...
+
+    def exponential_choice(self, scores: IntArray, scale: float, multiplicities: IntArray | None = None) -> int:
+        """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] / scale)."""
         ...
 
 
@@ -98,7 +138,8 @@ class ExactNoise:
         """One line for the certificate."""
         version = importlib.metadata.version("opendp")
         return (
-            f"discrete Laplace and discrete Gaussian by exact rational arithmetic, OpenDP {version}, "
+            f"discrete Laplace and discrete Gaussian by exact rational arithmetic, OpenDP {version}; "
+            "exponential choices by intervals of whole numbers, narrowed until decided; "
             "cryptographic generator seeded by the operating system"
         )
 
@@ -144,6 +185,47 @@ class ExactNoise:
         """
         return _draw("gaussian", check_scale("sigma", sigma), check_count("size", size, minimum=0))
 
+    def exponential_choice(self, scores: IntArray, scale: float, multiplicities: IntArray | None = None) -> int:
+        """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] / scale).
+
+        Parameters
+        ----------
+        scores : ndarray of int64, shape (n_candidates,)
+            At most 2^40 in size.
+        scale : float
+            Positive, at most `MAX_SCALE`; taken as the binary fraction it is.
+        multiplicities : ndarray of int64, shape (n_candidates,), or None
+            How many equal candidates each index stands for, at least 1 each and 2^62 together; None: one each.
+
+        Returns
+        -------
+        int
+            An index into `scores`.
+
+        Raises
+        ------
+        ParameterError
+            If `scale` is out of its range.
+        DataError
+            If `scores` or `multiplicities` do not fit; no value is named.
+
+        Notes
+        -----
+        The law is exact. Let C(0) <= C(1) <= ... be the running sums of the weights of all distinct scores, W their
+        total, and U a uniform real in [0, 1) whose binary digits are fair bits of the operating system. The score
+        chosen is the g with C(g - 1) <= U W < C(g), which has probability weight(g) / W. U is known to b digits, the
+        sums between whole numbers that `exponential_bounds` proves; g is returned only if every U and all sums within
+        these bounds give it, and otherwise more digits of U are drawn after those there are and the bounds are
+        narrowed. So whenever it is decided, the result is the one that U determines; and as U W meets no C(g) with
+        probability 1, it is decided in the end. Candidates of one score are drawn uniformly, an integer below their
+        number.
+
+        Time and memory grow with the sort of the candidates and one product of some hundred bits per distinct score
+        within about 100 scales of the best.
+        """
+        values, counts = _check_candidates(scores, multiplicities)
+        return _choose(values.max() - values, counts, Fraction(check_scale("scale", scale)), secrets.randbits)
+
 
 def entropy_bytes(n: int) -> bytes:
     """Return `n` bytes of the operating system's entropy, for keys and identifiers.
@@ -162,6 +244,75 @@ def check_scale(name: str, value: object) -> float:
     if not scale <= MAX_SCALE:
         raise ParameterError(f"{name} is {scale!r}; it must be at most 2^40, as larger noise does not fit 64-bit sums.")
     return scale
+
+
+def least_scale(sensitivity: int, epsilon: float) -> float:
+    """Return the smallest float `scale` with sensitivity / scale <= epsilon in exact arithmetic.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or the scale would be below 1e-6, which promises nothing, or above 2^40.
+    """
+    moved, loss = check_count("sensitivity", sensitivity), check_positive("epsilon", epsilon)
+    if not 2.0**-40 * moved <= loss <= 1e6 * moved:
+        raise ParameterError(
+            f"epsilon is {epsilon!r}; it must lie between 2^-40 and 1e6 times {moved}, how far the data may move."
+        )
+    scale = moved / loss
+    while Fraction(scale) * Fraction(loss) < moved:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def _check_candidates(scores: IntArray, multiplicities: IntArray | None) -> tuple[IntArray, IntArray]:
+    values = np.asarray(scores)
+    if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values):
+        raise DataError(
+            f"scores have dtype {values.dtype} and shape {values.shape}; give whole numbers, one for each candidate."
+        )
+    if not ((values >= -_MAX_SCORE) & (values <= _MAX_SCORE)).all():
+        raise DataError("scores hold a number beyond 2^40 in size; give counts of records or votes.")
+    counts = np.ones(len(values), dtype=np.int64) if multiplicities is None else np.asarray(multiplicities)
+    if counts.dtype.kind not in "iu" or counts.shape != values.shape:
+        raise DataError(
+            f"multiplicities have dtype {counts.dtype} and shape {counts.shape}; "
+            f"give whole numbers of shape {values.shape}."
+        )
+    if not ((counts >= 1).all() and counts.sum(dtype=np.float64) <= _MAX_MULTIPLICITY):
+        raise DataError("multiplicities hold a number below 1 or come to more than 2^62; give sizes of classes.")
+    return values.astype(np.int64, copy=False), counts.astype(np.int64, copy=False)
+
+
+def _choose(gaps: IntArray, counts: IntArray, scale: Fraction, random_bits: _Bits) -> int:
+    """Draw an index with weights counts * exp(-gaps / scale), as `ExactNoise.exponential_choice` says."""
+    total = int(counts.sum())
+    bits = _SPARE_BITS + 2 * total.bit_length()
+    uniform = random_bits(bits)
+    while True:
+        # from the horizon on exp(-gap / scale) < 2^-bits, as log 2 < 7 / 10: one bound does for all of them
+        horizon = min(math.ceil(Fraction(7 * bits, 10) * scale), 2 * _MAX_SCORE + 1)
+        near = np.flatnonzero(gaps < horizon)
+        order = near[np.argsort(gaps[near], kind="stable")]
+        distinct, starts = np.unique(gaps[order], return_index=True)
+        sizes = np.add.reduceat(counts[order], starts)
+        lower, upper = running_bounds(distinct, sizes, scale, bits)
+        group = locate(uniform, bits, lower, upper, total - int(sizes.sum()))
+        if group is not None:
+            break
+        uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
+    end = starts[group + 1] if group + 1 < len(starts) else len(order)
+    members = order[starts[group] : end]
+    place = _below(int(sizes[group]), random_bits)
+    return int(members[np.searchsorted(np.cumsum(counts[members]), place, side="right")])
+
+
+def _below(n: int, random_bits: _Bits) -> int:
+    """Return a uniform whole number below `n`: draws of enough bits, until one is."""
+    while True:
+        drawn = random_bits(n.bit_length())
+        if drawn < n:
+            return drawn
 
 
 def _draw(law: str, scale: float, size: int) -> IntArray:
