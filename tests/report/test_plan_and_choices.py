@@ -211,7 +211,7 @@ def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make
     page = render_page(released)
     for words in (
         "Of 100 planned queries, 60 were used, in 3 rounds, by the strategy disagreement.",
-        "The 40 unspent queries stay open under the same reservation",
+        "What is left, 40 unspent queries, stays open under the same reservation",
         "stopping early does not make epsilon smaller",
         "2 things were chosen with private data",
         "cost (1.4, 1.1e-5) together",

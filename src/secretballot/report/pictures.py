@@ -1,83 +1,22 @@
 """Pictures of a release, as SVG text that can stand inside a page.
 
-Every picture shows released values only. Colours are those of Okabe and Ito, told apart by the colour-blind;
-nothing is said by colour alone. Letters stay letters, so that a page can search, scale and read them aloud.
+Every picture shows released values only.
 """
 
-import re
-import warnings
-from collections.abc import Callable, Mapping
-from io import StringIO
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secretballot.released import ReleasedLabels
-from secretballot.report.extras import require_extra
-from secretballot.report.labels_file import class_text
-from secretballot.report.wording import number_text, shown
+from secretballot.report.drawing import BLUE, GREY, INK, ORANGE, PALE, SLATE, Picture, grid, short_name, whole_numbers
+from secretballot.report.wording import number_text
 
 __all__ = ["draw_budget", "draw_confidence", "draw_votes"]
 
-BLUE, ORANGE, GREY, SLATE, PALE, INK = "#0072B2", "#D55E00", "#8A8F98", "#C3C9D1", "#E6E8EB", "#1B1F24"
-_WIDTH = 5.0  # inches; 360 units of SVG, about the width of a telephone
 _MOST_CLASSES = 12
 _NAMED_SHARE = 22  # percent of the bar that a name and a number need
-_LONGEST_NAME = 16
-_STYLE = {
-    "svg.fonttype": "none",
-    "font.family": ["DejaVu Sans"],
-    "font.size": 10.5,
-    "text.color": INK,
-    "text.parse_math": False,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "axes.axisbelow": True,
-    "axes.unicode_minus": False,
-    "hatch.linewidth": 0.7,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.width": 0.8,
-    "ytick.major.width": 0.8,
-    "figure.constrained_layout.use": True,
-}
-
-
-def _draw(name: str, height: float, paint: Callable[[Any], None]) -> str:
-    """Return the SVG text of what `paint` paints on fresh axes; `name` keeps its ids apart from other pictures'."""
-    matplotlib = require_extra("matplotlib", "report")
-    figures = require_extra("matplotlib.figure", "report")
-    text = StringIO()
-    with matplotlib.rc_context(_STYLE | {"svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a font without some letter of a class name; the reader's browser has one
-        figure = figures.Figure(figsize=(_WIDTH, height))
-        paint(figure.add_subplot())
-        figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    return _inline(text.getvalue(), name)
-
-
-def _inline(svg: str, name: str) -> str:
-    """Return the svg element alone: no document type, no metadata, ids with `name` in front."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    head, body = svg.split(">", 1)
-    box = re.search(r'viewBox="[^"]*"', head)
-    body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body).replace("xlink:href", "href")
-    return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{body.strip()}'
-
-
-def _grid(axes: Any, axis: str) -> None:
-    axes.grid(axis=axis, color=PALE, linewidth=0.8)
-    axes.tick_params(length=3)
-
-
-def _short(value: object) -> str:
-    text = shown(class_text(value))
-    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
 
 
 def draw_budget(certificate: Mapping[str, Any]) -> str:
@@ -109,7 +48,7 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
 
-    return _draw("budget", 0.75 + 0.5 * len(kinds), paint)
+    return Picture("budget", 0.75 + 0.5 * len(kinds), paint).inline()
 
 
 def _stack(axes: Any, row: int, parts: list[tuple[str, float, str, str, float]]) -> None:
@@ -160,15 +99,15 @@ def _draw_counts(released: ReleasedLabels, counts: NDArray[np.int64]) -> str:
         axes.axvline(half, color=INK, linewidth=1.2, linestyle="--")
         reach = 1.06 * max(abs(counts.min() - half), abs(counts.max() - half), 1.5 * sigma)
         axes.set_xlim(half - reach, half + reach)
-        names = [_short(value) for value in released.classes]
+        names = [short_name(value) for value in released.classes]
         for place, name, side in ((0.02, f"◀ {names[0]}", "left"), (0.98, f"{names[1]} ▶", "right")):
             axes.text(place, 1.02, name, transform=axes.transAxes, ha=side, va="bottom", weight="bold")
         axes.set_xlabel(f"noisy votes for {names[1]}, of {released.n_teachers:,} teachers")
         axes.set_ylabel("queries")
-        _whole(axes.yaxis)
-        _grid(axes, "y")
+        whole_numbers(axes.yaxis)
+        grid(axes, "y")
 
-    return _draw("votes", 3.1, paint)
+    return Picture("votes", 3.1, paint).inline()
 
 
 def _draw_margins(released: ReleasedLabels) -> str:
@@ -185,20 +124,16 @@ def _draw_margins(released: ReleasedLabels) -> str:
         axes.set_xlim(left=-0.02 * max(float(margins.max()), noise))
         axes.set_xlabel("noisy lead of the winning class (votes)")
         axes.set_ylabel("queries")
-        _whole(axes.yaxis)
-        _grid(axes, "y")
+        whole_numbers(axes.yaxis)
+        grid(axes, "y")
 
-    return _draw("votes", 3.1, paint)
-
-
-def _whole(axis: Any) -> None:
-    axis.set_major_locator(require_extra("matplotlib.ticker", "report").MaxNLocator(5, integer=True))
+    return Picture("votes", 3.1, paint).inline()
 
 
 def _draw_labels(released: ReleasedLabels) -> str:
     counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
     order = np.argsort(-counts, kind="stable") if released.n_classes > _MOST_CLASSES else np.arange(len(counts))
-    rows = [(_short(released.classes[i]), int(counts[i])) for i in order[:_MOST_CLASSES]]
+    rows = [(short_name(released.classes[i]), int(counts[i])) for i in order[:_MOST_CLASSES]]
     if released.n_classes > _MOST_CLASSES:
         others = order[_MOST_CLASSES:]
         rows.append((f"{len(others)} other classes", int(counts[others].sum())))
@@ -215,10 +150,10 @@ def _draw_labels(released: ReleasedLabels) -> str:
         axes.set_xlabel("queries with this released label")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        _whole(axes.xaxis)
-        _grid(axes, "x")
+        whole_numbers(axes.xaxis)
+        grid(axes, "x")
 
-    return _draw("votes", 0.8 + 0.3 * len(rows), paint)
+    return Picture("votes", 0.8 + 0.3 * len(rows), paint).inline()
 
 
 def draw_confidence(confidence: NDArray[np.float64], n_classes: int, *, of_votes: bool = False) -> str:
@@ -254,6 +189,6 @@ def draw_confidence(confidence: NDArray[np.float64], n_classes: int, *, of_votes
         share, chance = "share of teachers expected behind the label", "the student's highest class probability"
         axes.set_xlabel(share if of_votes else chance)
         axes.set_ylabel("public points (%)")
-        _grid(axes, "y")
+        grid(axes, "y")
 
-    return _draw("confidence", 2.9, paint)
+    return Picture("confidence", 2.9, paint).inline()

@@ -10,13 +10,13 @@ from secretballot.report.wording import count_text, number_text, shown
 __all__ = ["PRICE_OF_THE_PLAN", "choice_rows", "choices_words", "plan_words"]
 
 PRICE_OF_THE_PLAN = (
-    "The price stated is that of the whole plan; stopping early does not make epsilon smaller, because when to stop "
-    "was decided by what had been released."
+    "The price stated is that of the whole plan; stopping early does not make epsilon smaller, because the moment to "
+    "stop depends on what was released before."
 )
 _LEFT = {
-    "kept": "The {left} stay open under the same reservation: they can be asked later, and are paid for.",
-    "returned": "The {left} were returned to the dataset's account, which counts by a Renyi filter and may sell "
-    "them again; this release is no cheaper for it.",
+    "kept": "What is left, {left}, stays open under the same reservation and may be asked later: it is paid for.",
+    "returned": "What is left, {left}, went back to the dataset's account, a Renyi filter, and may be spent on other "
+    "releases; this release is no cheaper for it.",
     "none": "Nothing was left.",
 }
 _LONGEST_OUTCOME = 200
