@@ -2,11 +2,13 @@
 
 import os
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from secretballot.exceptions import DataError
 
-__all__ = ["make_vault", "read_secret", "write_secret"]
+__all__ = ["keep_secret", "make_vault", "read_secret", "write_secret"]
 
 
 def make_vault(path: str | Path) -> Path:
@@ -50,6 +52,30 @@ def write_secret(path: Path, content: bytes) -> None:
     DataError
         If it cannot be written; a file that was there before is unchanged.
     """
+    _write(path, content, lambda draft: draft.replace(path))
+
+
+def keep_secret(path: Path, content: bytes) -> bytes:
+    """Write a file of the vault unless there is one, and return what is kept there: the first writer's content.
+
+    Raises
+    ------
+    DataError
+        If it cannot be written or read.
+    """
+
+    def link(draft: Path) -> None:
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        draft.unlink()
+
+    _write(path, content, link)
+    kept = read_secret(path)
+    assert kept is not None  # just linked, or there before
+    return kept
+
+
+def _write(path: Path, content: bytes, settle: Callable[[Path], object]) -> None:
     make_vault(path.parent)
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mkstemp opens with mode 0600
@@ -58,7 +84,7 @@ def write_secret(path: Path, content: bytes) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(temporary).replace(path)
+            settle(Path(temporary))
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise

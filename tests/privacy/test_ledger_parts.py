@@ -30,6 +30,11 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi")
 
 
+def parts(ledger: Ledger, plan: int) -> list[tuple[bytes, bytes]]:
+    with ledger.reading(plan) as page:
+        return page.parts()
+
+
 def opened(ledger: Ledger, *events: Event, request: str = "plan") -> int:
     return ledger.reserve(events or (PLAN,), price_of(*(events or (PLAN,))), request=request, purpose="")
 
@@ -43,8 +48,10 @@ def test_parts_are_found_again_in_order(ledger: Ledger) -> None:
     with other.answering(plan) as page:
         assert page.count == 3
         assert page.find([b"b", b"x", b"c"]) == {b"b": b"0", b"c": b"2"}
-        assert page.answers() == [b"1", b"0", b"2"]
-    assert other.parts(plan) == [(b"a", b"1"), (b"b", b"0"), (b"c", b"2")]
+        assert page.last() == b"2"
+    with other.reading(plan) as page:
+        assert page.find([b"c", b"x"]) == {b"c": b"2"}
+    assert parts(other, plan) == [(b"a", b"1"), (b"b", b"0"), (b"c", b"2")]
     entry = other.entry("plan")
     assert entry is not None
     assert (entry.parts, entry.state) == (3, "reserved")
@@ -56,10 +63,10 @@ def test_a_broken_transaction_leaves_no_part(ledger: Ledger) -> None:
     with contextlib.suppress(KeyError), ledger.answering(plan) as page:
         page.add([(b"a", b"1")])
         raise KeyError
-    assert ledger.parts(plan) == []
+    assert parts(ledger, plan) == []
     with ledger.answering(plan) as page:
         page.add([(b"a", b"0")])
-    assert ledger.parts(plan) == [(b"a", b"0")]
+    assert parts(ledger, plan) == [(b"a", b"0")]
 
 
 def test_a_question_is_answered_once(ledger: Ledger) -> None:
@@ -68,7 +75,7 @@ def test_a_question_is_answered_once(ledger: Ledger) -> None:
         page.add([(b"a", b"1")])
     with pytest.raises(LedgerError), ledger.answering(plan) as page:
         page.add([(b"a", b"0")])
-    assert ledger.parts(plan) == [(b"a", b"1")]
+    assert parts(ledger, plan) == [(b"a", b"1")]
 
 
 def test_closed_and_unknown_reservations_take_no_part(ledger: Ledger) -> None:
@@ -93,8 +100,8 @@ def test_threads_share_the_pages(ledger: Ledger) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(ledger.parts(plan)) == 40
-    assert len(Ledger.open_existing(str(ledger.path)).parts(plan)) == 40
+    assert len(parts(ledger, plan)) == 40
+    assert len(parts(Ledger.open_existing(str(ledger.path)), plan)) == 40
 
 
 def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger) -> None:
@@ -102,7 +109,7 @@ def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger) -> None:
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent().epsilon
-    ledger.commit(plan, b"two labels", used=(LabelGaussianEvent(20.0, 2),))
+    ledger.commit(plan, b"two labels", parts=2, used=(LabelGaussianEvent(20.0, 2),))
     assert ledger.spent().epsilon == pytest.approx(before / 5)
     fresh = Ledger.open_existing(str(ledger.path))
     assert fresh.spent() == ledger.spent()
@@ -147,7 +154,7 @@ def test_used_must_be_a_beginning_of_the_plan_and_cover_the_answers(ledger: Ledg
         page.add([(b"a", b"1"), (b"b", b"0")])
     before = ledger.spent()
     with pytest.raises(ParameterError, match="as many queries as were answered"):
-        ledger.commit(plan, b"x", used=used)
+        ledger.commit(plan, b"x", parts=2, used=used)
     assert ledger.spent() == before
     assert ledger.entry("plan").state == "reserved"  # type: ignore[union-attr]
 
@@ -158,8 +165,8 @@ def test_several_events_shrink_together_or_not_at_all(ledger: Ledger) -> None:
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1")])
     with pytest.raises(ParameterError, match="must be the bought ones"):
-        ledger.commit(plan, b"x", used=(GaussianEvent(50.0, 2),))
-    ledger.commit(plan, b"x", used=(GaussianEvent(50.0, 2), PureEvent(0.01, 1)))
+        ledger.commit(plan, b"x", parts=1, used=(GaussianEvent(50.0, 2),))
+    ledger.commit(plan, b"x", parts=1, used=(GaussianEvent(50.0, 2), PureEvent(0.01, 1)))
     assert ledger.spent().epsilon > 0
 
 
@@ -179,3 +186,14 @@ def test_a_full_budget_admits_again_what_came_back(tmp_path: Path) -> None:
     assert opened(ledger, request="from what came back") == last + 1
     with pytest.raises(BudgetError):
         opened(ledger, request="one too many")
+
+
+def test_a_commit_accounts_for_every_part(ledger: Ledger) -> None:
+    # a release as a whole and a stream must not both come out of one purchase
+    plan = opened(ledger)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1")])
+    with pytest.raises(LedgerError, match="has given 1 answers in parts, not 0"):
+        ledger.commit(plan, b"the whole")
+    ledger.commit(plan, b"the part", parts=1)
+    assert ledger.released("plan") == b"the part"

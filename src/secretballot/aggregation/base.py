@@ -12,7 +12,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
 from secretballot.privacy.noise import IntArray, NoiseSource
 
-__all__ = ["Aggregator", "Answers", "WeakSignalWarning", "budget_or_price", "check_fields", "check_votes"]
+__all__ = ["Aggregator", "AnswerRun", "Answers", "WeakSignalWarning", "budget_or_price", "check_fields", "check_votes"]
 
 
 class WeakSignalWarning(UserWarning):
@@ -37,6 +37,24 @@ class Answers:
     labels: IntArray
     noisy_counts: IntArray | None
     n_reached: int
+
+
+class AnswerRun(ABC):
+    """One plan while it is being answered, a few queries at a time; obtained from `Aggregator.start`."""
+
+    @abstractmethod
+    def answer(self, counts: IntArray) -> Answers:
+        """Draw the answers to the next queries; `n_reached` of them, fewer than asked where the run stops."""
+
+    @property
+    @abstractmethod
+    def secret_state(self) -> dict[str, int] | None:
+        """What the next answer depends on besides its votes, with ``n_below``, for the vault alone; None for nothing."""
+
+    @property
+    @abstractmethod
+    def stopped(self) -> bool:
+        """Whether nothing is answered any more."""
 
 
 class Aggregator(ABC):
@@ -67,6 +85,11 @@ class Aggregator(ABC):
     def sigma_of_counts(self) -> float | None:
         """Scale of the noise on released counts, in votes; None where labels alone are released."""
 
+    @property
+    def most_abstentions(self) -> int | None:
+        """Abstentions after which nothing more is answered; a recipe with such a stop keeps a secret state."""
+        return None
+
     @abstractmethod
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release of `n_queries` queries is to the accountant."""
@@ -82,6 +105,18 @@ class Aggregator(ABC):
     @abstractmethod
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
         """Draw the answers to at most `n_queries` queries."""
+
+    @abstractmethod
+    def start(self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None) -> AnswerRun:
+        """Begin to answer the plan, or go on where an earlier run left `state`."""
+
+    def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...] | None:
+        """Return what the first `n_asked` queries of the plan were to the accountant by themselves.
+
+        None where a plan that stops early is not cheaper than the whole.
+        """
+        check_count("n_asked", n_asked, minimum=0)
+        return None
 
     @classmethod
     @abstractmethod

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.special import ndtr
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation.base import (
     Aggregator,
+    AnswerRun,
     Answers,
     WeakSignalWarning,
     budget_or_price,
@@ -233,6 +235,15 @@ class GaussianAggregator(Aggregator):
             )
         return k
 
+    def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...]:
+        """Return what the first `n_asked` queries of the plan were to the accountant: the noise does not look back."""
+        asked = check_count("n_asked", n_asked, minimum=0)
+        if not asked <= self.n_queries:
+            raise ParameterError(
+                f"n_asked is {asked}, more than the {self.n_queries} queries of the plan; count again."
+            )
+        return tuple(_first(event, asked, self.n_queries) for event in self.events(n_teachers)) if asked else ()
+
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object from which `aggregator_from_description` rebuilds it."""
         fields = {field: getattr(self, field) for field in _FIELDS if field != "budget"}
@@ -322,3 +333,44 @@ class GaussianAggregator(Aggregator):
             return Answers(drawn, None, len(votes))
         labels = majority(drawn, n_teachers) if self.n_classes == 2 else plurality(drawn)
         return Answers(labels, drawn, len(votes))
+
+    def start(self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None) -> "GaussianRun":
+        """Begin or go on; every query is answered by itself, so there is no state.
+
+        Raises
+        ------
+        ParameterError
+            If a state is given.
+        """
+        if state is not None:
+            raise ParameterError("A state is given, and Gaussian voting has none; give None.")
+        return GaussianRun(self, n_teachers, noise)
+
+
+class GaussianRun(AnswerRun):
+    """Gaussian voting a few queries at a time; obtained from `GaussianAggregator.start`."""
+
+    def __init__(self, aggregator: GaussianAggregator, n_teachers: int, noise: NoiseSource) -> None:
+        self._aggregator, self._n_teachers, self._noise = aggregator, n_teachers, noise
+
+    def answer(self, counts: IntArray) -> Answers:
+        """Draw the answers to the next queries; all of them are reached."""
+        return self._aggregator.answer(counts, self._n_teachers, self._noise)
+
+    @property
+    def secret_state(self) -> None:
+        """None: no answer depends on another one's noise."""
+        return None
+
+    @property
+    def stopped(self) -> bool:
+        """False: only the plan's number of queries ends it."""
+        return False
+
+
+def _first(event: Event, asked: int, planned: int) -> Event:
+    """Return the event of the first `asked` of `planned` queries."""
+    if isinstance(event, LabelGaussianEvent):
+        return replace(event, queries=asked)
+    assert isinstance(event, GaussianEvent)
+    return replace(event, shifts=event.shifts // planned * asked)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secretballot._validation import check_choice, check_count
-from secretballot.aggregation.base import Aggregator, Answers, budget_or_price, check_fields, check_votes
+from secretballot.aggregation.base import Aggregator, AnswerRun, Answers, budget_or_price, check_fields, check_votes
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     Event,
@@ -16,7 +16,7 @@ from secretballot.privacy.accounting import (
     calibrate_sparse_vector,
     delta_upper,
 )
-from secretballot.privacy.mechanisms import ABSTAINED, SparseVector, plurality, stability
+from secretballot.privacy.mechanisms import ABSTAINED, SparseVector, SparseVectorRun, plurality, stability
 from secretballot.privacy.noise import IntArray, NoiseSource
 
 __all__ = ["SparseVectorAggregator", "bassily_noise", "liu_noise"]
@@ -211,6 +211,11 @@ class SparseVectorAggregator(Aggregator):
         """Number T of abstentions at which the stream stops."""
         return self.mechanism.max_below
 
+    @property
+    def most_abstentions(self) -> int:
+        """Abstentions after which nothing more is answered: `max_unstable`."""
+        return self.max_unstable
+
     def _events(self) -> tuple[Event, ...]:
         return (self.mechanism.event(),)
 
@@ -291,11 +296,46 @@ class SparseVectorAggregator(Aggregator):
         DataError
             If the counts do not fit; no count is named.
         """
-        votes = check_votes(counts, self, n_teachers)
-        answered = self.mechanism.release(stability(votes), noise)
+        check_votes(counts, self, n_teachers)
+        return self.start(n_teachers, noise).answer(counts)
+
+    def start(
+        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
+    ) -> "SparseVectorVoting":
+        """Begin a stream, or go on where an earlier run left its secret state.
+
+        Raises
+        ------
+        ParameterError
+            If the state is not one of this stream.
+        """
+        run = self.mechanism.start(noise) if state is None else self.mechanism.resume(noise, state)
+        return SparseVectorVoting(self, n_teachers, run)
+
+
+class SparseVectorVoting(AnswerRun):
+    """Sparse-vector voting a few queries at a time; obtained from `SparseVectorAggregator.start`."""
+
+    def __init__(self, aggregator: SparseVectorAggregator, n_teachers: int, run: SparseVectorRun) -> None:
+        self._aggregator, self._n_teachers, self._run = aggregator, n_teachers, run
+
+    def answer(self, counts: IntArray) -> Answers:
+        """Draw the answers to the next queries; those after the last abstention are not reached."""
+        votes = check_votes(counts, self._aggregator, self._n_teachers)
+        answered = self._run.test(stability(votes))
         labels = np.full(len(votes), ABSTAINED, dtype=np.int64)
         labels[: len(answered)] = np.where(answered, plurality(votes[: len(answered)]), ABSTAINED)
         return Answers(labels, None, len(answered))
+
+    @property
+    def secret_state(self) -> dict[str, int]:
+        """The noisy threshold and the abstentions so far; the threshold is secret for ever."""
+        return self._run.secret_state
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the last abstention has happened."""
+        return self._run.stopped
 
 
 def _largest_distance(n_teachers: int) -> int:

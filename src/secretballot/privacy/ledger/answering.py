@@ -9,7 +9,7 @@ from secretballot.privacy.accounting import Event, GaussianEvent, LabelGaussianE
 from secretballot.privacy.ledger.chain import Account, Progress, add_parts, encode_events
 from secretballot.privacy.ledger.terms import utc_now
 
-__all__ = ["AnswerPage", "check_used", "parts_of", "refuse_unknown_or_closed"]
+__all__ = ["AnswerPage", "check_used", "refuse_unknown_or_closed"]
 
 
 class AnswerPage:
@@ -45,19 +45,19 @@ class AnswerPage:
                 found[question] = bytes(row[0])
         return found
 
-    def answers(self) -> list[bytes]:
-        """Return every answer so far, in the order in which they were given."""
-        return [answer for _, answer in parts_of(self._connection, self._reservation)]
+    def parts(self) -> list[tuple[bytes, bytes]]:
+        """Return every (question, answer), in the order in which they were answered."""
+        return [(bytes(q), bytes(a)) for q, a in self._connection.execute(_PARTS, (self._reservation,))]
+
+    def last(self) -> bytes | None:
+        """Return the answer given last, None where there is none yet."""
+        row = self._connection.execute(_LAST, (self._reservation,)).fetchone()
+        return None if row is None else bytes(row[0])
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
         first = self.count + 1
         self._seen = add_parts(self._connection, self._seen, self._reservation, first, parts, utc_now())
-
-
-def parts_of(connection: sqlite3.Connection, reservation: int) -> list[tuple[bytes, bytes]]:
-    """Return (question, answer) of a reservation, in the order in which they were answered."""
-    return [(bytes(q), bytes(a)) for q, a in connection.execute(_PARTS, (reservation,))]
 
 
 def refuse_unknown_or_closed(connection: sqlite3.Connection, seen: Progress, reservation: int, where: str) -> None:
@@ -127,4 +127,5 @@ _STEPPED = (LabelGaussianEvent, GaussianEvent)
 _UNCOUNTED = 2**62  # answers of other events are bounded by their own rule, not by a number of steps
 _COUNT = "SELECT coalesce(max(number), 0) FROM part WHERE reservation = ?"
 _ANSWER = "SELECT answer FROM part WHERE reservation = ? AND question = ?"
+_LAST = "SELECT answer FROM part WHERE reservation = ? ORDER BY number DESC LIMIT 1"
 _PARTS = "SELECT question, answer FROM part WHERE reservation = ? ORDER BY number"

@@ -11,7 +11,7 @@ __all__ = ["answer_of", "entries_of", "entry_of", "refuse_known"]
 
 _ENTRIES = """
 SELECT id, request, purpose, events, epsilon, delta, coalesce(state, 'reserved'), reserved_at, closed_at,
-       released_sha256, reason, (SELECT count(*) FROM part WHERE reservation = id)
+       released_sha256, reason, (SELECT coalesce(max(number), 0) FROM part WHERE reservation = id)
 FROM reservation LEFT JOIN closing ON reservation = id
 """
 _ANSWER = """

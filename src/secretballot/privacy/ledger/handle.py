@@ -9,7 +9,7 @@ from typing import Any, Self
 from secretballot._validation import check_count
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Grant, PrivacyBudget
-from secretballot.privacy.ledger.answering import AnswerPage, check_used, parts_of, refuse_unknown_or_closed
+from secretballot.privacy.ledger.answering import AnswerPage, check_used, refuse_unknown_or_closed
 from secretballot.privacy.ledger.book import Book
 from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation
 from secretballot.privacy.ledger.entries import answer_of, entries_of, entry_of, refuse_known
@@ -158,6 +158,11 @@ class Ledger:
         return self._dataset if self._dataset is not None else self._book.account.dataset
 
     @property
+    def account(self) -> str:
+        """What tells this account from every other one: the SHA-256 of its terms, in hexadecimal."""
+        return self._book.account.digest.hex()
+
+    @property
     def budget(self) -> PrivacyBudget:
         """All that may ever be spent."""
         return budget_of(self._book.account)
@@ -263,13 +268,14 @@ class Ledger:
             refuse_unknown_or_closed(connection, seen, number, self._book.where)
             yield AnswerPage(connection, seen, number)
 
-    def parts(self, reservation: int) -> list[tuple[bytes, bytes]]:
-        """Return the answers given so far under a reservation, as (question, answer), oldest first."""
+    @contextmanager
+    def reading(self, reservation: int) -> Iterator[AnswerPage]:
+        """Show the answers given so far under a reservation, open or closed; nothing can be added."""
         number = check_count("reservation", reservation)
-        with self._book.transaction("DEFERRED") as (connection, _):
-            return parts_of(connection, number)
+        with self._book.transaction("DEFERRED") as (connection, seen):
+            yield AnswerPage(connection, seen, number)
 
-    def commit(self, reservation: int, released: bytes, *, used: Sequence[Event] | None = None) -> None:
+    def commit(self, reservation: int, released: bytes, *, parts: int = 0, used: Sequence[Event] | None = None) -> None:
         """Close a reservation with the bytes that will be released; return them to the world only afterwards.
 
         Parameters
@@ -278,6 +284,8 @@ class Ledger:
             Number that `reserve` returned.
         released : bytes
             The answer, public; a repeated request gets exactly these bytes.
+        parts : int
+            How many answers were given in parts, all of them in `released`: with others the reservation stays open.
         used : sequence of Event, optional
             The bought events with as many queries as were really answered; the rest goes back into the budget. Only
             where the composition is "renyi". By default all that was bought is spent.
@@ -287,12 +295,12 @@ class Ledger:
         ParameterError
             If an argument is of the wrong type, or `used` is no beginning of what was bought.
         LedgerError
-            If the reservation is unknown or closed, `used` is given under another composition, or the ledger cannot be
-            written; the bytes must then not leave.
+            If the reservation is unknown or closed or has other parts, `used` is given under another composition, or
+            the ledger cannot be written; the bytes must then not leave.
         """
         if not isinstance(released, bytes):
             raise ParameterError(f"released is a {type(released).__name__}; it must be bytes.")
-        self._close(reservation, released, None, used)
+        self._close(reservation, released=released, parts=parts, used=used)
 
     def forfeit(self, reservation: int, reason: str) -> None:
         """Close a reservation without an answer; drawn or not, it stays spent.
@@ -312,7 +320,7 @@ class Ledger:
             If the reservation is unknown or closed, or the ledger cannot be written.
         """
         check_text("reason", reason)
-        self._close(reservation, None, reason, None)
+        self._close(reservation, reason=reason)
 
     def released(self, request: str) -> bytes | None:
         """Return the released bytes of a committed request, None where there is no answer.
@@ -350,7 +358,7 @@ class Ledger:
             raise LedgerError(
                 "A ledger in memory cannot be pickled, since a copy would be a second budget; give a path instead."
             )
-        return {"path": str(self._path), "dataset": self.dataset, "account": self._book.account.digest.hex()}
+        return {"path": str(self._path), "dataset": self.dataset, "account": self.account}
 
     def __setstate__(self, state: dict[str, str]) -> None:
         self._hold(Path(state["path"]), state["dataset"], state["account"])
@@ -370,14 +378,24 @@ class Ledger:
         return self._opened
 
     def _close(
-        self, reservation: int, released: bytes | None, reason: str | None, used: Sequence[Event] | None
+        self,
+        reservation: int,
+        *,
+        released: bytes | None = None,
+        reason: str | None = None,
+        parts: int = 0,
+        used: Sequence[Event] | None = None,
     ) -> None:
         number = check_count("reservation", reservation)
         with self._book.transaction("IMMEDIATE") as (connection, seen):
             refuse_unknown_or_closed(connection, seen, number, self._book.where)
+            answered = AnswerPage(connection, seen, number).count
+            if released is not None and answered != parts:
+                raise LedgerError(
+                    f"Reservation {number} has given {answered} answers in parts, not {parts}; read again."
+                )
             text = None
             if used is not None:
-                answered = AnswerPage(connection, seen, number).count
                 text = check_used(self._book.account, seen.grants[number - 1].events, used, answered)
             add_closing(connection, seen, number, released=released, reason=reason, used=text, at=utc_now())
 

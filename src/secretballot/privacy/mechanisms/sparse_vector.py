@@ -1,5 +1,6 @@
 """Answer a stream of threshold queries, paying for those below only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
@@ -94,6 +95,19 @@ class SparseVector(Mechanism):
         """Begin a stream: draw the threshold noise and return the object that holds it."""
         return SparseVectorRun(self, noise)
 
+    def resume(self, noise: NoiseSource, state: Mapping[str, int]) -> "SparseVectorRun":
+        """Go on with a stream from the `secret_state` that its last run left.
+
+        Raises
+        ------
+        ParameterError
+            If the state is none of this mechanism's.
+        """
+        below, threshold = state.get("n_below"), state.get("noisy_threshold")
+        if not isinstance(below, int) or not isinstance(threshold, int) or not 0 <= below <= self.max_below:
+            raise ParameterError("The state is none of this sparse vector; give the state that its own run left.")
+        return SparseVectorRun(self, noise, below, threshold)
+
     def release(self, values: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
         """Return whether each value is above, shape (n_reached,): the stream up to where it stopped.
 
@@ -109,7 +123,7 @@ class SparseVectorRun:
     """Hold one stream's secret state, the noisy threshold, between queries.
 
     Obtained from `SparseVector.start`. It refuses pickling: a copied run would answer twice with one
-    threshold, and the noisy threshold must not leave the process.
+    threshold, and the noisy threshold must not leave the process but for the vault (`secret_state`).
 
     Attributes
     ----------
@@ -119,11 +133,13 @@ class SparseVectorRun:
         Whether the T-th has happened; nothing is answered after it.
     """
 
-    def __init__(self, mechanism: SparseVector, noise: NoiseSource) -> None:
+    def __init__(
+        self, mechanism: SparseVector, noise: NoiseSource, n_below: int = 0, noisy_threshold: int | None = None
+    ) -> None:
         self._mechanism = mechanism
         self._noise = noise
-        self._noisy_threshold = self._draw_threshold()
-        self.n_below = 0
+        self._noisy_threshold = self._draw_threshold() if noisy_threshold is None else noisy_threshold
+        self.n_below = n_below
 
     def __repr__(self) -> str:
         return f"SparseVectorRun({self._mechanism!r}, n_below={self.n_below})"
@@ -134,6 +150,11 @@ class SparseVectorRun:
     @property
     def stopped(self) -> bool:
         return self.n_below >= self._mechanism.max_below
+
+    @property
+    def secret_state(self) -> dict[str, int]:
+        """What the next outcome depends on besides its value: for the vault, and for `SparseVector.resume`."""
+        return {"n_below": self.n_below, "noisy_threshold": self._noisy_threshold}
 
     def test(self, values: IntArray) -> NDArray[np.bool_]:
         """Return whether each next value is above, up to where the stream stops.

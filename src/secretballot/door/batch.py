@@ -1,8 +1,4 @@
-"""The door: check, price, reserve durably, draw exact noise, commit, return. In that order, and nowhere else.
-
-Left of here everything is secret, right of here everything is public. What is refused is refused before anything is
-reserved; once reserved it is spent, whether or not an answer comes out.
-"""
+"""A release as a whole: queries that are known beforehand, answered at once."""
 
 import contextlib
 import json
@@ -14,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot.aggregation import Aggregator, Answers
+from secretballot.door import purchase
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.privacy.accounting import Event, Price, price
+from secretballot.exceptions import DataError, LedgerError, ParameterError
+from secretballot.privacy.accounting import Event, Price
 from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.noise import ExactNoise, NoiseSource
+from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import build_certificate, check_declaration, describe_released
 
@@ -99,13 +96,13 @@ def release(
 
     declared = check_declaration(declaration)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
-    events = _checked_events(counts, aggregator)
-    paid = _priced(events, aggregator)
+    events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)
+    paid = purchase.priced(events, aggregator.budget)
     reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose)
     try:
-        noise = _noise_source()
+        noise = purchase.noise_source()
         answers = aggregator.answer(counts.take(rows).open_at_the_door(), counts.n_teachers, noise)
-        composition = _composition(ledger, reservation)
+        composition = purchase.composition_of(ledger, reservation)
         released = _released(counts, aggregator, named, answers, events, paid, composition, noise, purpose, declaration)
         ledger.commit(reservation, json.dumps(released.to_json()).encode())
     except BaseException:
@@ -125,10 +122,6 @@ def _same_question(stored: ReleasedLabels, aggregator: Aggregator, named: IntArr
             "ask the same again, or use a new request."
         )
     return stored
-
-
-def _noise_source() -> NoiseSource:
-    return ExactNoise()
 
 
 def _rows(counts: VoteCounts, aggregator: Aggregator, queries: ArrayLike | None) -> IntArray:
@@ -155,41 +148,6 @@ def _distinct(name: str, rows: NDArray[Any]) -> IntArray:
     if len(np.unique(rows)) < len(rows):
         raise DataError(f"{name} names a row twice; ask each row once and use the stored answer for repeats.")
     return rows.astype(np.int64)
-
-
-def _checked_events(counts: VoteCounts, aggregator: Aggregator) -> tuple[Event, ...]:
-    if counts.n_classes != aggregator.n_classes:
-        raise ParameterError(
-            f"The votes are on {counts.n_classes} classes, but the aggregator is calibrated for "
-            f"{aggregator.n_classes}; calibrate it with n_classes={counts.n_classes}."
-        )
-    aggregator.check_useful(counts.n_teachers)
-    return aggregator.events(counts.n_teachers)
-
-
-def _priced(events: tuple[Event, ...], aggregator: Aggregator) -> Price:
-    """Return the price at the promised epsilon; refuse an aggregator whose noise does not keep its own budget."""
-    paid = price(events, epsilon=aggregator.budget.epsilon)
-    if not paid.delta <= aggregator.budget.delta:
-        raise BudgetError(
-            f"The aggregator's events cost delta {paid.delta:.6g} at epsilon {aggregator.budget.epsilon:.6g}, "
-            f"more than its budget's {aggregator.budget.delta:.6g}; calibrate it again. Nothing was spent."
-        )
-    return paid
-
-
-def _composition(ledger: Ledger, reservation: int) -> dict[str, Any]:
-    spent = ledger.spent()
-    return {
-        "kind": ledger.composition,
-        "dataset": ledger.dataset,
-        "unit": ledger.unit,
-        "neighbours": ledger.neighbours,
-        "budget": ledger.budget.to_json(),
-        "spent_after": {"epsilon": spent.epsilon, "delta": spent.delta},
-        "durable": ledger.durable,
-        "reservation": reservation,
-    }
 
 
 def _released(

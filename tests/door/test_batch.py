@@ -1,4 +1,4 @@
-"""The door: what it refuses, the order in which it works, and what stays spent when something breaks."""
+"""A release as a whole: what it refuses, the order in which it works, and what stays spent when something breaks."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot import door
+from secretballot.door import purchase
 from secretballot.privacy.noise import ExactNoise
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -70,7 +70,7 @@ def test_noise_is_drawn_only_after_the_price_is_reserved(
     counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spy = _SpyNoise(ledger)
-    monkeypatch.setattr(door, "_noise_source", lambda: spy)
+    monkeypatch.setattr(purchase, "noise_source", lambda: spy)
     sb.release(counts, aggregator, ledger)
     assert spy.states == ["reserved"]
 
@@ -78,7 +78,7 @@ def test_noise_is_drawn_only_after_the_price_is_reserved(
 def test_an_interrupted_draw_stays_spent(
     counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "_noise_source", lambda: _SpyNoise(ledger, fail=True))
+    monkeypatch.setattr(purchase, "noise_source", lambda: _SpyNoise(ledger, fail=True))
     with pytest.raises(KeyboardInterrupt):
         sb.release(counts, aggregator, ledger, request="mine")
     assert ledger.history()[0].state == "forfeited"
@@ -246,7 +246,7 @@ def test_the_sparse_vector_gives_exact_labels_and_stops(ledger: sb.Ledger) -> No
 def test_nothing_of_the_votes_shows_in_errors(
     counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "_noise_source", lambda: _SpyNoise(ledger, fail=True))
+    monkeypatch.setattr(purchase, "noise_source", lambda: _SpyNoise(ledger, fail=True))
     with pytest.raises(KeyboardInterrupt) as caught:
         sb.release(counts, aggregator, ledger)
     assert "private" in repr(counts)

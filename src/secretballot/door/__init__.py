@@ -1,0 +1,13 @@
+"""The door: check, price, reserve durably, draw exact noise, commit, return. In that order, and nowhere else.
+
+Left of here everything is secret, right of here everything is public. What is refused is refused before anything is
+reserved; once reserved it is spent, whether or not an answer comes out.
+
+`batch` releases the answers to queries that are known beforehand; `stream` sells a plan and answers it query by query.
+`purchase` is what both do before they may draw.
+"""
+
+from secretballot.door.batch import release
+from secretballot.door.stream import ReleaseStream, StreamAnswers
+
+__all__ = ["ReleaseStream", "StreamAnswers", "release"]

@@ -1,0 +1,65 @@
+"""What comes before every draw: the checks of public numbers, the price, what the certificate says of the ledger."""
+
+from typing import Any
+
+from secretballot.aggregation import Aggregator
+from secretballot.exceptions import BudgetError, ParameterError
+from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.noise import ExactNoise, NoiseSource
+
+__all__ = ["composition_of", "events_of", "noise_source", "priced"]
+
+
+def noise_source() -> NoiseSource:
+    """Return where all noise comes from."""
+    return ExactNoise()
+
+
+def events_of(aggregator: Aggregator, n_classes: int, n_teachers: int) -> tuple[Event, ...]:
+    """Return what the aggregator's answers are to the accountant, if it fits the votes.
+
+    Raises
+    ------
+    ParameterError
+        If it is calibrated for other votes, or would answer nothing.
+    """
+    if n_classes != aggregator.n_classes:
+        raise ParameterError(
+            f"The votes are on {n_classes} classes, but the aggregator is calibrated for {aggregator.n_classes}; "
+            f"calibrate it with n_classes={n_classes}."
+        )
+    aggregator.check_useful(n_teachers)
+    return aggregator.events(n_teachers)
+
+
+def priced(events: tuple[Event, ...], budget: PrivacyBudget) -> Price:
+    """Return the price at the promised epsilon; refuse noise that does not keep its own budget.
+
+    Raises
+    ------
+    BudgetError
+        If the events cost more than `budget`; nothing was spent.
+    """
+    paid = price(events, epsilon=budget.epsilon)
+    if not paid.delta <= budget.delta:
+        raise BudgetError(
+            f"The aggregator's events cost delta {paid.delta:.6g} at epsilon {budget.epsilon:.6g}, "
+            f"more than its budget's {budget.delta:.6g}; calibrate it again. Nothing was spent."
+        )
+    return paid
+
+
+def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
+    """Return what the certificate says of the account that paid."""
+    spent = ledger.spent()
+    return {
+        "kind": ledger.composition,
+        "dataset": ledger.dataset,
+        "unit": ledger.unit,
+        "neighbours": ledger.neighbours,
+        "budget": ledger.budget.to_json(),
+        "spent_after": {"epsilon": spent.epsilon, "delta": spent.delta},
+        "durable": ledger.durable,
+        "reservation": reservation,
+    }

@@ -1,0 +1,351 @@
+"""A plan that is bought as a whole and answered query by query, each answer on the disk before it is returned."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count
+from secretballot.aggregation import Aggregator
+from secretballot.door import purchase
+from secretballot.door.plan_terms import PlanFiles
+from secretballot.door.secret_state import StateStore
+from secretballot.ensemble.votes import VoteCounts
+from secretballot.exceptions import DataError, LedgerError
+from secretballot.privacy.ledger import Ledger, LedgerEntry
+from secretballot.privacy.ledger.answering import AnswerPage
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import build_certificate, check_declaration, describe_released
+
+__all__ = ["ReleaseStream", "StreamAnswers"]
+
+IntArray = NDArray[np.int64]
+
+BLOCK = 1000  # answers drawn in one transaction, so that others who ask do not wait for long
+
+
+@dataclass(frozen=True, eq=False)
+class StreamAnswers:
+    """Answers to a few questions, public as soon as they are returned.
+
+    Attributes
+    ----------
+    labels : ndarray of int64, shape (n,)
+        Class index, -1 where the aggregator abstained or gave no answer.
+    noisy_counts : ndarray of int64, shape (n,) or (n, n_classes), or None
+        Where counts are released; 0 where no answer was given.
+    given : ndarray of bool, shape (n,)
+        False for questions that came after the plan was spent or the stream had stopped.
+    """
+
+    labels: IntArray
+    noisy_counts: IntArray | None
+    given: NDArray[np.bool_]
+
+
+class ReleaseStream:
+    """Buy a plan, or take up one that was bought, and answer it query by query.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        The plan: recipe, noise and number of queries, fixed without looking at the votes.
+    ledger : Ledger
+        Account of the private dataset. The price of the whole plan is reserved here before anything is answered, and
+        every answer is stored here before it is returned.
+    classes : sequence
+        Class values that the teachers vote on; public.
+    n_teachers : int
+        Number of teachers; public.
+    request : str
+        Key of the plan in the ledger.
+    teachers : str
+        Names the teachers, and through them everything that was fixed before: a plan goes on only with the teachers it
+        began with. Not computed from private data.
+    vault : path, optional
+        Secret folder that ties the plan to its teachers and keeps what the next answer depends on. Without one the plan
+        dies with this object, and what is left of it stays spent.
+    purpose : str
+        Why, in a few words; public.
+    declaration : mapping, optional
+        As for `secretballot.release`.
+
+    Attributes
+    ----------
+    planned : int
+        Queries that were paid for.
+    reservation : int
+        Number of the plan in the ledger.
+
+    Raises
+    ------
+    ParameterError
+        If the aggregator does not fit the votes, or the plan was bought with other terms.
+    BudgetError
+        If the ledger's budget does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used, is about another unit or relation, or has the request but the vault has not.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity : as for `secretballot.release`.
+    Price : that of the whole plan, whoever asks and however the questions are chosen, and whenever one stops: stopping
+        early does not make it smaller (errata 5). A question that was asked before gets its stored answer.
+    Order : within one transaction of the ledger: look for a stored answer, draw, keep the secret state in the vault,
+        store the answer; it returns only once it is on the disk. What a crash interrupts was neither given nor counted.
+    Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm 1.
+    Rounding : upward.
+    """
+
+    def __init__(
+        self,
+        aggregator: Aggregator,
+        ledger: Ledger,
+        *,
+        classes: Sequence[Any],
+        n_teachers: int,
+        request: str,
+        teachers: str = "",
+        vault: str | Path | None = None,
+        purpose: str = "",
+        declaration: Mapping[str, object] | None = None,
+    ) -> None:
+        self.aggregator, self.ledger, self.request, self.purpose = aggregator, ledger, request, purpose
+        self.classes, self.n_teachers = tuple(classes), check_count("n_teachers", n_teachers)
+        self.planned = aggregator.n_queries
+        self._declaration = declaration
+        declared = check_declaration(declaration)
+        ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
+        self._events = purchase.events_of(aggregator, len(self.classes), self.n_teachers)
+        self._paid = purchase.priced(self._events, aggregator.budget)
+        files = PlanFiles(None if vault is None else Path(vault), request)
+        entry, bought_now = self._bought()
+        files.tie(self._terms(teachers, declared), entry, self._events, bought_now=bought_now)
+        self.reservation = entry.id
+        self._states = StateStore(files.state, f"{ledger.account} {entry.id}")
+
+    def __repr__(self) -> str:
+        return f"ReleaseStream({self.request!r}, {self.used} of {self.planned} queries answered)"
+
+    # --- what is left ---
+
+    @property
+    def used(self) -> int:
+        """Number of queries answered so far, abstentions included."""
+        return self._entry().parts
+
+    @property
+    def left(self) -> int:
+        """Number of queries that may still be answered; 0 once the stream has stopped or is closed."""
+        with self.ledger.reading(self.reservation) as page:
+            used, last = page.count, page.last()
+        most = self.aggregator.most_abstentions
+        if self.closed or (most is not None and _abstained(last) >= most):
+            return 0
+        return self.planned - used
+
+    @property
+    def closed(self) -> bool:
+        """Whether the plan was settled: stored answers are all that comes."""
+        return self._entry().state == "committed"
+
+    # --- asking ---
+
+    def find(self, questions: Sequence[bytes]) -> StreamAnswers:
+        """Return the stored answers to `questions`; it costs nothing and draws nothing."""
+        with self.ledger.reading(self.reservation) as page:
+            return self._answers(questions, page.find(questions))
+
+    def answer(self, counts: VoteCounts, questions: Sequence[bytes]) -> StreamAnswers:
+        """Answer questions, those asked before from the store, new ones with fresh noise as long as the plan lasts.
+
+        Parameters
+        ----------
+        counts : VoteCounts
+            Votes of the plan's teachers on every question; secret.
+        questions : sequence of bytes, one for each row of `counts`
+            What tells one question from another; public. The same bytes get the same answer.
+
+        Raises
+        ------
+        DataError
+            If there is not one question for each row, or the votes are of other teachers or classes.
+        LedgerError
+            If the ledger cannot be written, or the vault does not fit it; nothing was answered then.
+        """
+        self._check_votes(counts, questions)
+        stored: dict[bytes, bytes] = {}
+        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
+        asked = list(dict.fromkeys(questions))
+        for start in range(0, len(asked), BLOCK):
+            block = asked[start : start + BLOCK]
+            stored |= self._answer_block(counts, {question: rows[question] for question in block})
+        return self._answers(questions, stored)
+
+    def _answer_block(self, counts: VoteCounts, rows: Mapping[bytes, int]) -> dict[bytes, bytes]:
+        if self.closed:
+            with self.ledger.reading(self.reservation) as page:
+                return page.find(rows)
+        with self.ledger.answering(self.reservation) as page:
+            stored = page.find(rows)
+            new = [question for question in rows if question not in stored][: self.planned - page.count]
+            if new:
+                stored |= self._drawn(page, counts.take([rows[question] for question in new]), new)
+        return stored
+
+    def _drawn(self, page: AnswerPage, counts: VoteCounts, questions: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Draw, keep the secret state, store: inside the transaction that makes it all hold or nothing."""
+        before, abstained = page.count, _abstained(page.last())
+        state = None if self.aggregator.most_abstentions is None else self._states.load(before, abstained)
+        run = self.aggregator.start(self.n_teachers, purchase.noise_source(), state)
+        if run.stopped:
+            return {}
+        answers = run.answer(counts.open_at_the_door())
+        parts = []
+        for row, question in enumerate(questions[: answers.n_reached]):
+            abstained += int(answers.labels[row] < 0)
+            noisy = None if answers.noisy_counts is None else answers.noisy_counts[row].tolist()
+            parts.append((question, json.dumps([int(answers.labels[row]), noisy, abstained]).encode()))
+        if run.secret_state is not None:
+            self._states.save(before + len(parts), run.secret_state)
+        page.add(parts)
+        return dict(parts)
+
+    # --- what came out ---
+
+    def released(self, rows: Mapping[bytes, int], plan: Mapping[str, object] | None = None) -> ReleasedLabels:
+        """Return every answer so far with the certificate of the whole plan.
+
+        Parameters
+        ----------
+        rows : mapping of bytes to int
+            The row of the public pool that each question stands for.
+        plan : mapping, optional
+            What was planned and what was used, for the certificate.
+
+        Raises
+        ------
+        DataError
+            If a question was answered that `rows` does not know.
+        """
+        with self.ledger.reading(self.reservation) as page:
+            parts = page.parts()
+        unknown = sum(question not in rows for question, _ in parts)
+        if unknown:
+            raise DataError(
+                f"{unknown} of the {len(parts)} answers of {self.request!r} are to other points; give all the points "
+                "that were asked."
+            )
+        values = [json.loads(answer) for _, answer in parts]
+        queries = np.array([rows[question] for question, _ in parts], dtype=np.int64)
+        labels = np.array([value[0] for value in values], dtype=np.int64)
+        noisy = self._counts_of([value[1] for value in values])
+        noise = purchase.noise_source()
+        certificate = build_certificate(
+            budget=self.aggregator.budget,
+            events=self._events,
+            price=self._paid,
+            mechanism=self.aggregator.describe(),
+            composition=purchase.composition_of(self.ledger, self.reservation),
+            noise={"exact": noise.exact, "description": noise.description},
+            released=describe_released(queries, labels, self.classes, self.n_teachers, noisy),
+            declaration=self._declaration,
+            purpose=self.purpose,
+            plan=plan,
+        )
+        return ReleasedLabels(
+            queries=queries,
+            labels=labels,
+            classes=self.classes,
+            n_teachers=self.n_teachers,
+            sigma=self.aggregator.sigma_of_counts,
+            noisy_counts=noisy,
+            certificate=certificate,
+        )
+
+    def close(self, released: ReleasedLabels) -> bool:
+        """Settle the plan with what was released; return whether unused queries went back into the budget.
+
+        They do in a ledger that composes by a Renyi filter, which adds up the steps that were taken. Elsewhere the
+        plan costs what it was bought at.
+
+        Raises
+        ------
+        LedgerError
+            If the plan is settled already, or the ledger cannot be written.
+        """
+        asked, used = len(released.queries), None
+        if self.ledger.composition == "renyi":
+            used = self.aggregator.used_events(self.n_teachers, asked)
+        self.ledger.commit(self.reservation, json.dumps(released.to_json()).encode(), parts=asked, used=used)
+        return used is not None and asked < self.planned
+
+    # --- inside ---
+
+    def _entry(self) -> LedgerEntry:
+        entry = self.ledger.entry(self.request)
+        assert entry is not None  # entries are never removed
+        return entry
+
+    def _check_votes(self, counts: VoteCounts, questions: Sequence[bytes]) -> None:
+        if counts.n_queries != len(questions):
+            raise DataError(f"{len(questions)} questions with votes on {counts.n_queries}; give one row of votes each.")
+        if counts.n_teachers != self.n_teachers or tuple(counts.classes) != self.classes:
+            raise DataError(
+                f"The votes are of {counts.n_teachers} teachers on {counts.classes}, and the plan is for "
+                f"{self.n_teachers} on {list(self.classes)}; ask the teachers that the plan began with."
+            )
+
+    def _answers(self, questions: Sequence[bytes], stored: Mapping[bytes, bytes]) -> StreamAnswers:
+        values = [json.loads(stored[question]) if question in stored else None for question in questions]
+        labels = np.array([-1 if value is None else value[0] for value in values], dtype=np.int64)
+        nothing = self._nothing()
+        noisy = self._counts_of([nothing if value is None else value[1] for value in values])
+        return StreamAnswers(labels, noisy, np.array([value is not None for value in values], dtype=np.bool_))
+
+    def _nothing(self) -> int | list[int]:
+        return 0 if len(self.classes) == 2 else [0] * len(self.classes)
+
+    def _counts_of(self, noisy: Sequence[Any]) -> IntArray | None:
+        if self.aggregator.sigma_of_counts is None:
+            return None
+        shape = (len(noisy),) if len(self.classes) == 2 else (len(noisy), len(self.classes))
+        return np.array(noisy, dtype=np.int64).reshape(shape)
+
+    def _terms(self, teachers: str, declared: Mapping[str, object]) -> dict[str, Any]:
+        """Return what must be the same whenever the plan is taken up."""
+        terms = {
+            "ledger": self.ledger.account,
+            "teachers": teachers,
+            "number of teachers": self.n_teachers,
+            "classes": [[type(value).__name__, str(value)] for value in self.classes],
+            "aggregator": self.aggregator.describe(),
+            "unit": [declared["unit"], declared["unit_column"], declared["neighbours"]],
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(terms))
+        return plain
+
+    def _bought(self) -> tuple[LedgerEntry, bool]:
+        """Return the plan's entry in the ledger, and whether it was bought just now."""
+        entry, now = self.ledger.entry(self.request), False
+        if entry is None:
+            try:
+                budget = self.aggregator.budget
+                self.ledger.reserve(self._events, budget, request=self.request, purpose=self.purpose)
+                now = True
+            except LedgerError:
+                if self.ledger.entry(self.request) is None:
+                    raise  # else another process bought it in between
+            entry = self._entry()
+        if entry.state == "forfeited":
+            raise LedgerError(f"Request {self.request!r} was forfeited and stays spent; ask under another key.")
+        return entry, now
+
+
+def _abstained(answer: bytes | None) -> int:
+    """Return how many answers up to this one were abstentions; it is stored with every answer."""
+    return 0 if answer is None else int(json.loads(answer)[2])
