@@ -1,0 +1,51 @@
+"""Random rows: what every other strategy is measured against."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
+from secretballot.released import ReleasedLabels
+
+__all__ = ["OrderedWalk", "PassiveSampling"]
+
+IntArray = NDArray[np.int64]
+
+
+class OrderedWalk(QuerySelector):
+    """Propose rows in an order fixed beforehand; no answer changes it.
+
+    Parameters
+    ----------
+    order : array of int, shape (k,)
+        Distinct rows of the pool.
+    """
+
+    def __init__(self, order: IntArray) -> None:
+        self._order = order
+        self._next = 0
+
+    def propose(self, n: int) -> IntArray:
+        """Return the next `n` rows of the order, or what is left of it."""
+        rows = self._order[self._next : self._next + n]
+        self._next += len(rows)
+        return rows
+
+    def receive(self, released: ReleasedLabels) -> None:
+        """Learn nothing."""
+
+
+class PassiveSampling(QueryStrategy):
+    """Ask random rows of the pool, by public coins (Liu et al. 2021, Algorithm 3).
+
+    The rows do not depend on how many are asked at a time: two rounds of 10 ask what one of 20 asks.
+    """
+
+    def start(self, pool: PublicPool) -> OrderedWalk:
+        """Shuffle the pool by its public coins."""
+        return OrderedWalk(np.random.default_rng(pool.random_state).permutation(pool.n_points))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the name."""
+        return {"name": "passive"}

@@ -1,0 +1,100 @@
+"""Guards on what a strategy proposes, whoever wrote it: nothing is paid for a row that cannot be asked."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
+from secretballot.released import ReleasedLabels
+
+__all__ = ["CheckedSelector", "check_proposal"]
+
+IntArray = NDArray[np.int64]
+
+
+def check_proposal(rows: object, n: int, pool: PublicPool, asked: Collection[int] | IntArray) -> IntArray:
+    """Return the proposed rows as an int64 array of shape (k,), k from 0 to `n`, if they may be asked.
+
+    Parameters
+    ----------
+    rows : array of int, shape (k,)
+        What a strategy proposed.
+    n : int
+        How many it was allowed to propose.
+    pool : PublicPool
+    asked : collection of int
+        Rows that were proposed before.
+
+    Raises
+    ------
+    DataError
+        If the rows are not a list of whole numbers, lie outside of the pool, repeat a row, or are more than `n`.
+    """
+    array: NDArray[Any] = np.asarray(rows)
+    if array.ndim != 1:
+        raise DataError(f"the strategy proposed an array of shape {array.shape}; it must propose a list of rows.")
+    if not array.size:
+        return np.empty(0, dtype=np.int64)
+    if array.dtype.kind not in "iu":
+        raise DataError(f"the strategy proposed rows of dtype {array.dtype}; it must propose whole numbers.")
+    if len(array) > n:
+        raise DataError(f"the strategy proposed {len(array)} rows where {n} were wanted; it must propose at most {n}.")
+    outside = array[(array < 0) | (array >= pool.n_points)]
+    if len(outside):
+        raise DataError(
+            f"the strategy proposed row {outside[0]}, outside of the pool; "
+            f"it must propose rows from 0 to {pool.n_points - 1}."
+        )
+    values, times = np.unique(array.astype(np.int64), return_counts=True)
+    again = values[(times > 1) | np.isin(values, np.fromiter(asked, dtype=np.int64, count=len(asked)))]
+    if len(again):
+        raise DataError(f"the strategy proposed row {again[0]} twice; it must propose each row of the pool once.")
+    return array.astype(np.int64)
+
+
+class CheckedSelector(QuerySelector):
+    """Walk with any strategy, and stop with one sentence at the first proposal that cannot be asked.
+
+    Parameters
+    ----------
+    strategy : QueryStrategy
+    pool : PublicPool
+
+    Raises
+    ------
+    ParameterError
+        If `strategy` is no strategy, or starts something else than a walk.
+    """
+
+    def __init__(self, strategy: QueryStrategy, pool: PublicPool) -> None:
+        if not isinstance(strategy, QueryStrategy):
+            raise ParameterError(
+                f"strategy is a {type(strategy).__name__}; give a QueryStrategy, such as MarginSampling()."
+            )
+        self._pool = pool
+        self._selector = strategy.start(pool)
+        if not isinstance(self._selector, QuerySelector):
+            raise ParameterError(
+                f"{type(strategy).__name__}.start returned a {type(self._selector).__name__}; "
+                "it must return a QuerySelector."
+            )
+        self._asked: set[int] = set()
+
+    def propose(self, n: int) -> IntArray:
+        """Return at most `n` rows that were checked; see `check_proposal` for what is refused."""
+        n = check_count("n", n)
+        rows = check_proposal(self._selector.propose(n), n, self._pool, self._asked)
+        self._asked.update(rows.tolist())
+        return rows
+
+    def receive(self, released: ReleasedLabels) -> None:
+        """Hand everything released so far to the strategy."""
+        self._selector.receive(released)
+
+    def explain(self) -> dict[str, Any]:
+        """Return what the strategy tells of its walk."""
+        return self._selector.explain()
