@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from secretballot.privacy.ledger import Ledger
     from secretballot.released import ReleasedLabels
     from secretballot.report.verification import verify_certificate
-    from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier
+    from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier, VotingStudent
 
 _HOMES = {
     "BudgetError": "exceptions",
@@ -47,6 +47,7 @@ _HOMES = {
     "SecretBallotError": "exceptions",
     "SparseVectorAggregator": "aggregation",
     "VoteCounts": "ensemble.votes",
+    "VotingStudent": "students",
     "release": "door",
     "verify_certificate": "report.verification",
 }
@@ -68,6 +69,7 @@ __all__ = [
     "SecretBallotError",
     "SparseVectorAggregator",
     "VoteCounts",
+    "VotingStudent",
     "__version__",
     "release",
     "verify_certificate",

@@ -79,6 +79,6 @@ def check_relation(unit: str, neighbours: str) -> None:
     """Refuse a unit with a relation that it cannot have, with `ParameterError`: a label is replaced, never removed."""
     if unit == "label" and neighbours != "replace-one":
         raise ParameterError(
-            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public, so labels change but do "
-            "not come and go; use neighbours='replace-one'."
+            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public, so labels change but "
+            "do not come and go; use neighbours='replace-one'."
         )

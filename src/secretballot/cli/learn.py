@@ -55,7 +55,7 @@ def learn(
     ] = ReleaseKind.AUTO,
     teacher: Annotated[str, typer.Option("--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}.")] = "logistic",
     student: Annotated[
-        str, typer.Option("--student", metavar="NAME", help=f"Student: auto, {LEARNER_NAMES}.")
+        str, typer.Option("--student", metavar="NAME", help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}.")
     ] = "auto",
     unit: Annotated[
         str | None,

@@ -24,6 +24,7 @@ from secretballot.learners.watch import Watch, note_few_answers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.report.folder import write_release
+from secretballot.students import VotingStudent
 
 __all__ = ["LearnOutcome", "LearnRun", "run_learn", "student_by_name"]
 
@@ -228,9 +229,12 @@ def student_by_name(name: str) -> Any:
         return None
     if name == "logistic":
         return LogisticRegression(max_iter=1000)
+    if name == "boosted":
+        return VotingStudent(random_state=0)
     if name not in TEACHER_NAMES and ":" not in name:
         raise ParameterError(
-            f"student is {name!r}; it must be one of auto, {', '.join(TEACHER_NAMES)}, or package.module:Class."
+            f"student is {name!r}; it must be one of auto, boosted, {', '.join(TEACHER_NAMES)}, "
+            "or package.module:Class."
         )
     problem = ""
     try:

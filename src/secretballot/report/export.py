@@ -18,11 +18,14 @@ from secretballot.report.extras import MissingExtraError, require_extra
 
 __all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_student", "load_student"]
 
+VOTING_STUDENT = "secretballot.students.voting.VotingStudent"
+
 # Types that carry numbers and no code of a stranger's choosing: our own student, and scikit-learn's containers, trees,
 # distances and optimisers.
 TRUSTED_TYPES = (
     COUNTS_STUDENT,
     "secretballot.students.graph_counts.GraphCountsClassifier",
+    VOTING_STUDENT,
     "numpy.dtype",
     "sklearn._loss.link.HalfLogitLink",
     "sklearn._loss.link.Interval",
@@ -177,8 +180,10 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
 
 
 def _converted(student: Any, points: np.ndarray[Any, Any]) -> bytes:
-    kind = type(student)
-    if f"{kind.__module__}.{kind.__qualname__}" == COUNTS_STUDENT:
+    name = f"{type(student).__module__}.{type(student).__qualname__}"
+    if name == COUNTS_STUDENT:
         return counts_graph(student)
+    if name == VOTING_STUDENT:
+        student = student.as_adaboost()
     skl2onnx = require_extra("skl2onnx", "onnx")
     return bytes(skl2onnx.to_onnx(student, points[:1], options={"zipmap": False}).SerializeToString())

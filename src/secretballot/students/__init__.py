@@ -3,5 +3,13 @@
 from secretballot.students.fitting import default_student, fit_student, learns_from_counts
 from secretballot.students.graph_counts import GraphCountsClassifier
 from secretballot.students.noisy_counts import NoisyCountsClassifier
+from secretballot.students.voting import VotingStudent
 
-__all__ = ["GraphCountsClassifier", "NoisyCountsClassifier", "default_student", "fit_student", "learns_from_counts"]
+__all__ = [
+    "GraphCountsClassifier",
+    "NoisyCountsClassifier",
+    "VotingStudent",
+    "default_student",
+    "fit_student",
+    "learns_from_counts",
+]

@@ -1,0 +1,219 @@
+"""VotingStudent: votes as AdaBoost does, bears what AdaBoost does not, and goes out like every other student."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import secretballot as sb
+from secretballot.learners.learn_run import student_by_name
+from secretballot.released import ReleasedLabels
+from secretballot.report.export import dump_onnx, dump_student, load_student
+from secretballot.students import VotingStudent, fit_student
+
+
+def _rings(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return points whose class is how far out they are: no stump knows it, a vote of stumps does."""
+    X = np.random.default_rng(seed).uniform(-1, 1, (n, 2))
+    return X, np.minimum((np.abs(X).max(axis=1) * classes).astype(int), classes - 1)
+
+
+TIES = "stumps that cut equally well are told apart by the last digit of sums, as in scikit-learn's own AdaBoost"
+
+
+def _expected_failures(estimator: VotingStudent) -> dict[str, str]:
+    kinds = ("dense", "sparse") if estimator.base is None else ()
+    return {f"check_sample_weight_equivalence_on_{kind}_data": TIES for kind in kinds}
+
+
+@parametrize_with_checks(
+    [VotingStudent(n_rounds=10, random_state=0), VotingStudent(GaussianNB(), 5)],
+    expected_failed_checks=_expected_failures,
+)
+def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=2), GaussianNB()], ids=str)
+def test_votes_as_adaboost_does(classes: int, base: Any) -> None:
+    X, y = _rings(400, classes)
+    weights = np.random.default_rng(1).uniform(0.1, 2, 400)
+    student = VotingStudent(base, 20, random_state=0).fit(X, y, sample_weight=weights)
+    peer = AdaBoostClassifier(base, n_estimators=20, random_state=0).fit(X, y, sample_weight=weights)
+    points = np.random.default_rng(2).uniform(-1, 1, (500, 2))
+    assert len(student.hypotheses_) == len(peer.estimators_) <= 20
+    assert (student.weights_ > 0).all()
+    assert np.array_equal(student.predict(points), peer.predict(points))
+    assert np.array_equal(student.as_adaboost().predict(points), peer.predict(points))
+    # the definition: each hypothesis gives its weight to one class
+    shares = np.zeros((500, classes))
+    for hypothesis, weight in zip(student.hypotheses_, student.weights_, strict=True):
+        shares += weight * (hypothesis.predict(points)[:, None] == np.arange(classes))
+    assert np.allclose(student.predict_proba(points), shares / shares.sum(axis=1, keepdims=True))
+
+
+def test_a_vote_knows_what_no_stump_knows() -> None:
+    X, y = _rings(2000, 2)
+    X_test, y_test = _rings(1000, 2, seed=1)
+    alone = DecisionTreeClassifier(max_depth=1).fit(X, y).score(X_test, y_test)
+    one, many = (VotingStudent(n_rounds=K, random_state=0).fit(X, y).score(X_test, y_test) for K in (1, 40))
+    assert one == alone < 0.8
+    assert many > 0.99
+
+
+def test_weights_count_like_repeated_points() -> None:
+    X, y = _rings(60, 2)
+    times = np.random.default_rng(3).integers(0, 4, 60)
+    weighted = VotingStudent(n_rounds=8, random_state=0).fit(X, y, sample_weight=times)
+    repeated = VotingStudent(n_rounds=8, random_state=0).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    points = np.random.default_rng(4).uniform(-1, 1, (300, 2))
+    assert np.allclose(weighted.predict_proba(points), repeated.predict_proba(points))
+
+
+def test_confidences_outvote_unsure_labels() -> None:
+    X = np.repeat(np.arange(10.0)[:, None], 2, axis=0)
+    right, wrong = (X[::2, 0] >= 5).astype(int), (X[1::2, 0] < 5).astype(int)
+    y, confidence = np.ravel(np.column_stack([right, wrong])), np.tile([0.9, 0.6], 10)
+    assert np.array_equal(VotingStudent(n_rounds=5).fit(X, y, sample_weight=confidence).predict(X[::2]), right)
+
+
+def test_a_hypothesis_without_error_is_not_outvoted() -> None:
+    class Late(DecisionTreeClassifier):
+        """Wrong on one point until its weight makes up for it: perfect from the second round on."""
+
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            self.max_depth = 5 if sample_weight.max() > 2 / len(y) else 1
+            return super().fit(X, y, sample_weight=sample_weight)
+
+    X, y = np.arange(20.0)[:, None], (np.arange(20) % 20 >= 10).astype(int)
+    y[3] = 1
+    student = VotingStudent(Late(), 10, random_state=0).fit(X, y)
+    assert len(student.hypotheses_) == 1
+    assert student.score(X, y) == 1
+    assert AdaBoostClassifier(Late(), n_estimators=10, random_state=0).fit(X, y).score(X, y) < 1  # the trap is real
+
+
+def test_a_perfect_base_is_alone() -> None:
+    X, y = _rings(200, 3)
+    student = VotingStudent(DecisionTreeClassifier(), 30).fit(X, y)
+    assert len(student.hypotheses_) == 1
+    assert student.score(X, y) == 1
+
+
+def test_a_base_no_better_than_a_guess_is_alone() -> None:
+    X, y = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]]), np.array([0, 1, 1, 0])
+    with pytest.raises(ValueError, match="worse than random"):
+        AdaBoostClassifier().fit(X, y)
+    student = VotingStudent(random_state=0).fit(X, y)
+    assert len(student.hypotheses_) == 1
+    assert set(student.predict(X)) <= {0, 1}
+
+
+@pytest.mark.parametrize("base", [None, LogisticRegression(), GaussianNB()], ids=str)
+def test_one_class_is_a_constant(base: Any) -> None:
+    X, _ = _rings(30, 2)
+    student = VotingStudent(base).fit(X, np.full(30, "yes"))
+    assert set(student.predict(X)) == {"yes"}
+    assert (student.predict_proba(X) == 1).all()
+    # the other class has no weight
+    student.fit(X, ["no"] + 29 * ["yes"], sample_weight=[0.0] + 29 * [1.0])
+    assert set(student.predict(X)) == {"yes"}
+    assert student.predict_proba(X).tolist() == 30 * [[0.0, 1.0]]
+
+
+def test_other_errors_of_the_base_are_its_own() -> None:
+    class Broken(DecisionTreeClassifier):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            raise ValueError("a sentence of its own")
+
+    with pytest.raises(ValueError, match="a sentence of its own"):
+        VotingStudent(Broken()).fit(*_rings(30, 2))
+
+
+def test_takes_sparse_points_and_learners_without_probabilities() -> None:
+    X, y = _rings(300, 2)
+    dense, thin = VotingStudent(n_rounds=9, random_state=0), VotingStudent(n_rounds=9, random_state=0)
+    assert np.array_equal(dense.fit(X, y).predict(X), thin.fit(sparse.csr_array(X), y).predict(sparse.csr_array(X)))
+    assert VotingStudent(LinearSVC(), 5).fit(X, y).predict_proba(X).shape == (300, 2)
+
+
+@pytest.mark.parametrize(
+    ("base", "word"),
+    [
+        (KNeighborsClassifier(), "KNeighborsClassifier, whose fit takes no sample_weight"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), "Pipeline, whose fit takes no sample_weight"),
+        (object(), "object, whose fit takes no sample_weight"),
+    ],
+)
+def test_a_base_that_cannot_weigh_is_named(base: Any, word: str) -> None:
+    with pytest.raises(sb.ParameterError, match=word):
+        VotingStudent(base).fit(*_rings(30, 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "weights", "word"),
+    [
+        ({"n_rounds": 0}, None, "n_rounds"),
+        ({"n_rounds": 2.5}, None, "n_rounds"),
+        ({}, [-1.0] + 29 * [1.0], "negative"),
+        ({}, [np.nan] + 29 * [1.0], "finite"),
+        ({}, 30 * [0.0], "zero for every point"),
+        ({}, [1.0], "shape"),
+    ],
+)
+def test_nonsense_is_refused(settings: dict[str, Any], weights: Any, word: str) -> None:
+    with pytest.raises(sb.SecretBallotError, match=word):
+        VotingStudent(**settings).fit(*_rings(30, 2), sample_weight=weights)
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], [4, 5, 6]])
+def test_goes_out_and_comes_back_alike(tmp_path: Path, classes: list[Any]) -> None:
+    X, index = _rings(300, len(classes))
+    X = X.astype(np.float32)
+    released = ReleasedLabels(np.arange(0, 300, 2), index[::2], tuple(classes), 50, None, None)
+    student = fit_student(VotingStudent(n_rounds=12, random_state=0), X, released)
+    assert dump_student(student, tmp_path / "student.skops") == ()
+    loaded = load_student(tmp_path / "student.skops")
+    assert np.array_equal(loaded.predict_proba(X), student.predict_proba(X))
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    dump_onnx(student, tmp_path / "student.onnx", X)  # refuses what predicts otherwise
+
+
+def test_has_a_name_on_the_command_line() -> None:
+    assert isinstance(student_by_name("boosted"), VotingStudent)
+    assert sb.VotingStudent is VotingStudent
+    with pytest.raises(sb.ParameterError, match="auto, boosted, logistic"):
+        student_by_name("boasted")
+
+
+def _dimension(sets: set[int], n_points: int) -> int:
+    """Return the VC dimension of sets of points, each a bit mask."""
+    for size in range(n_points, 0, -1):
+        for points in itertools.combinations(range(n_points), size):
+            mask = sum(1 << point for point in points)
+            if len({chosen & mask for chosen in sets}) == 2**size:
+                return size
+    return 0
+
+
+def test_the_printed_dimension_of_votes_is_too_small() -> None:
+    # what lines cut out of five points, three of them on a line and no other three
+    lines = {0b00111, *(1 << a for a in range(5)), 0}
+    lines |= {1 << a | 1 << b for a, b in itertools.combinations(range(5), 2) if b > 2}
+    assert _dimension(lines, 5) == 2
+    votes = {a | b for a in lines for b in lines}  # two votes, ties to class 1
+    assert _dimension(votes, 5) == 5  # printed: at most K d = 4
