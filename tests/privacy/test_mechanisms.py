@@ -27,6 +27,7 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.mechanisms import (
     MECHANISMS,
     DistanceToInstability,
+    ExponentialChoice,
     GaussianNoisyArgmax,
     GaussianNoisyCount,
     GaussianNoisyHistogram,
@@ -35,7 +36,9 @@ from secretballot.privacy.mechanisms import (
     LaplaceNoisyArgmax,
     LaplaceNoisyMajority,
     Mechanism,
+    MinoritySum,
     SparseVector,
+    StabilityQuantile,
     majority,
     margin,
     plurality,
@@ -79,6 +82,11 @@ EXAMPLES = {
         lambda c: stability(c)[:, None],
         SparseVectorEvent(3.0, 6.0, 4, 2, True),
     ),
+    # the count of one class stands for one score
+    ExponentialChoice: (ExponentialChoice(0.7, False), 3, lambda c: c[:, :1], PureEvent(0.7, 7)),
+    # pools of one point; larger ones in test_pool_estimates
+    StabilityQuantile: (StabilityQuantile(0.1, 0.7), 3, lambda c: stability(c)[:, None], PureEvent(0.7, 7)),
+    MinoritySum: (MinoritySum(0.7, 1), 3, lambda c: (c.sum(axis=1) - c.max(axis=1))[:, None], PureEvent(0.7, 7)),
 }
 KINDS = pytest.mark.parametrize("kind", MECHANISMS, ids=lambda kind: kind.__name__)
 
@@ -138,7 +146,7 @@ def test_mechanisms_are_values(kind):
 @pytest.mark.parametrize("scale", [0.0, -2.0, float("nan"), float("inf"), 1e30, "1", None])
 def test_noise_that_is_no_noise_is_refused(kind, scale):
     settings = dict(vars(EXAMPLES[kind][0]))
-    for name in settings.keys() & {"sigma", "scale", "threshold_scale", "query_scale"}:
+    for name in settings.keys() & {"sigma", "scale", "threshold_scale", "query_scale", "epsilon"}:
         with pytest.raises(ParameterError, match=name):
             kind(**{**settings, name: scale})
 

@@ -4,6 +4,13 @@ A mechanism knows votes and noise, never a budget: `event` says what was drawn, 
 """
 
 from secretballot.privacy.mechanisms.distance_to_instability import ABSTAINED, DistanceToInstability
+from secretballot.privacy.mechanisms.error_level import (
+    QuantileSlack,
+    answerable_fraction,
+    choose_max_unstable,
+    quantile_slack,
+    unstable_share_bound,
+)
 from secretballot.privacy.mechanisms.mechanism import Mechanism
 from secretballot.privacy.mechanisms.noisy_argmax import (
     GaussianNoisyArgmax,
@@ -12,8 +19,15 @@ from secretballot.privacy.mechanisms.noisy_argmax import (
     LaplaceNoisyMajority,
     majority,
 )
+from secretballot.privacy.mechanisms.noisy_choice import ExponentialChoice
 from secretballot.privacy.mechanisms.noisy_count import GaussianNoisyCount, GaussianNoisyHistogram
 from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
+from secretballot.privacy.mechanisms.pool_estimates import (
+    MinoritySum,
+    StabilityQuantile,
+    minority_votes,
+    stability_quantile,
+)
 from secretballot.privacy.mechanisms.sparse_vector import SparseVector, SparseVectorRun
 from secretballot.privacy.mechanisms.stability import margin, plurality, stability
 
@@ -21,6 +35,7 @@ __all__ = [
     "ABSTAINED",
     "MECHANISMS",
     "DistanceToInstability",
+    "ExponentialChoice",
     "GaussianNoisyArgmax",
     "GaussianNoisyCount",
     "GaussianNoisyHistogram",
@@ -29,12 +44,21 @@ __all__ = [
     "LaplaceNoisyArgmax",
     "LaplaceNoisyMajority",
     "Mechanism",
+    "MinoritySum",
+    "QuantileSlack",
     "SparseVector",
     "SparseVectorRun",
+    "StabilityQuantile",
+    "answerable_fraction",
+    "choose_max_unstable",
     "majority",
     "margin",
+    "minority_votes",
     "plurality",
+    "quantile_slack",
     "stability",
+    "stability_quantile",
+    "unstable_share_bound",
 ]
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
@@ -47,4 +71,7 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     GaussianThreshold,
     DistanceToInstability,
     SparseVector,
+    ExponentialChoice,
+    StabilityQuantile,
+    MinoritySum,
 )

@@ -1,0 +1,202 @@
+"""What a released estimate of the error level says about a planned stream: post-processing, free of charge.
+
+Bassily, Thakurta, Thakkar 2018, remark 1, sets the number T of abstentions by a private estimate of how often the
+teachers disagree. Here it is one number over a fixed public pool (`StabilityQuantile` or `MinoritySum`), read with
+a stated failure probability. All inputs are released numbers and public settings.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.stats import binom
+
+from secretballot._validation import check_count, check_finite, check_probability
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import SparseVectorEvent
+from secretballot.privacy.accounting.sparse_vector import false_answer, laplace_above
+from secretballot.privacy.mechanisms.pool_estimates import MinoritySum, StabilityQuantile
+
+__all__ = ["QuantileSlack", "answerable_fraction", "choose_max_unstable", "quantile_slack", "unstable_share_bound"]
+
+_ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
+
+
+@dataclass(frozen=True)
+class QuantileSlack:
+    """How far beyond the threshold a released quantile must lie before it shows anything.
+
+    Attributes
+    ----------
+    estimate : int
+        Votes by which the estimate's own noise may exceed 0, except with probability beta / 2.
+    stream : int
+        Votes: all queries of the stream at a distance > threshold + stream are answered as long as it runs, except
+        with probability beta / 2.
+    beta : float
+        Failure probability of both together.
+    """
+
+    estimate: int
+    stream: int
+    beta: float
+
+    @property
+    def total(self) -> int:
+        """Votes that a released quantile must exceed the threshold by."""
+        return self.estimate + self.stream
+
+
+def quantile_slack(quantile: StabilityQuantile, event: SparseVectorEvent, n_queries: int, beta: float) -> QuantileSlack:
+    """Return the slack between a released quantile and the threshold of a planned stream.
+
+    Parameters
+    ----------
+    quantile : StabilityQuantile
+        What the number was released by.
+    event : SparseVectorEvent
+        The planned stream, as `calibrate_sparse_vector` returns it.
+    n_queries : int
+        Length of the stream.
+    beta : float
+        Failure probability of the statement, half for each part.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    A query at distance d is below with probability b(d) = P(X - Y <= w - d) where the threshold noise Y is fresh. Later
+    in an epoch Y is known only to have let the earlier queries pass, which is likelier for low Y, while failing is
+    likelier for high Y; so (Chebyshev) reaching the query in this epoch and failing it has at most b(d) times the
+    probability of reaching it, and over the epochs b(d) at most. Threshold noise drawn once has b(d) outright. The sum
+    over the queries bounds the stream.
+    """
+    n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2
+    estimate = _first(lambda votes: laplace_above(votes, quantile.scale) * _ROUNDING <= half)
+    # X - Y is symmetric: below at w + stream + 1 is as likely as above at w - stream
+    stream = _first(lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half)
+    return QuantileSlack(estimate, stream, beta)
+
+
+def answerable_fraction(
+    released: int, quantile: StabilityQuantile, event: SparseVectorEvent, n_queries: int, beta: float
+) -> float:
+    """Return the share of the pool that a released quantile shows to be answerable: 1 - fraction, or 0.
+
+    Parameters
+    ----------
+    released : int
+        Released order statistic, in votes.
+    quantile : StabilityQuantile
+        What it was released by.
+    event : SparseVectorEvent
+        The planned stream.
+    n_queries : int
+        Length of the stream.
+    beta : float
+        Failure probability of the statement.
+
+    Returns
+    -------
+    float
+        1 - fraction if `released` > threshold + slack: then, except with probability `beta`, at least this share of
+        the pool's points is answered wherever they stand in the stream, as long as it runs. Else 0: nothing is shown.
+    """
+    slack = quantile_slack(quantile, event, n_queries, beta)
+    return 1 - quantile.fraction if released > event.threshold + slack.total else 0.0
+
+
+def unstable_share_bound(released: int, estimate: MinoritySum, n_teachers: int, distance: int, beta: float) -> float:
+    """Return a share of the pool that at most lies below a distance to instability, except with probability `beta`.
+
+    Parameters
+    ----------
+    released : int
+        Released number of minority votes.
+    estimate : MinoritySum
+        What it was released by.
+    n_teachers : int
+        Votes per point.
+    distance : int
+        Distance from which on a point counts as stable, in votes.
+    beta : float
+        Probability that the noise of the estimate breaks the bound.
+
+    Returns
+    -------
+    float
+        A share in [0, 1]; 1 where nothing is shown.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    With v votes in the minority the margin is at least n_teachers - 2 v, and the distance is at least d >= 1 where the
+    margin is at least 2 d + 1. So points below d have more than (n_teachers - 2 d - 1) / 2 minority votes each, and
+    the sum has room for so many of them (Nandi, Bassily 2020, lemma 3.3, in whole numbers).
+    """
+    k, d = check_count("n_teachers", n_teachers), check_count("distance", distance)
+    chance = check_probability("beta", beta)
+    allowed = (k - 2 * d - 1) // 2
+    if allowed < 0:
+        return 1.0
+    lost = _first(lambda votes: laplace_above(votes, estimate.scale) * _ROUNDING <= chance)
+    room = max(0, released + lost) // (allowed + 1)
+    return min(1.0, room / estimate.n_points)
+
+
+def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> int:
+    """Return T such that a stream of independent queries outlasts its abstentions, except with probability `beta`.
+
+    Parameters
+    ----------
+    n_queries : int
+        Length of the stream.
+    unstable_share : float
+        Upper bound on the probability that a query abstains, in [0, 1].
+    beta : float
+        Failure probability of the statement.
+
+    Returns
+    -------
+    int
+        B + 1, where B is the smallest whole number that Binomial(n_queries, unstable_share) exceeds with probability
+        at most `beta`. One more than B, since the T-th abstention ends the stream.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    The tail is the binomial's own. The Chernoff term printed in Bassily, Thakurta, Thakkar 2018, theorem 3.2, promises
+    more than holds. For a stream that asks each point of the pool once, no tail is needed: at most
+    floor(unstable_share * n_points) of them are unstable.
+    """
+    n, chance = check_count("n_queries", n_queries), check_probability("beta", beta)
+    share = check_finite("unstable_share", unstable_share)
+    if not 0 <= share <= 1:
+        raise ParameterError(f"unstable_share is {unstable_share!r}; it must lie between 0 and 1.")
+    return _first(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
+
+
+def _first(holds: Callable[[int], bool]) -> int:
+    """Return the smallest whole number at which `holds`, which stays true once it is."""
+    high = 1
+    while not holds(high - 1):
+        high *= 2
+    low = high // 2  # everything below has failed
+    high -= 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low

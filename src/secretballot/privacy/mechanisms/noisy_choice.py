@@ -1,0 +1,129 @@
+"""Choose one of many candidates by a private score: the exponential mechanism."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count, check_probability
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import PureEvent
+from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
+from secretballot.privacy.noise import ChoiceNoise, IntArray, least_scale
+
+__all__ = ["ExponentialChoice"]
+
+
+@dataclass(frozen=True)
+class ExponentialChoice(Mechanism):
+    """Release the index of one candidate, drawn with probability proportional to exp(score / scale).
+
+    Parameters
+    ----------
+    epsilon : float
+        Price of one choice, in nats; positive, at most 1e6.
+    monotone : bool
+        True: when one unit comes, no score falls, or none rises, as counts of errors or of right answers do under
+        add or remove; scale = 1 / epsilon. False: scores may move both ways at once, as they do when a unit is
+        replaced; scale = 2 / epsilon.
+
+    Privacy
+    -------
+    Unit : one record or user, as the caller's scores count them.
+    Relation : add or remove one unit where `monotone`; else also replace it in place.
+    Sensitivity : every score moves by at most 1 when one unit changes, all of them at once if need be. Scores
+        are whole numbers: an error rate errors / n would hide a private n. The candidates, their order and their
+        multiplicities are fixed without looking at the private data.
+    Price : per choice (epsilon, 0). With w and w' the weights of neighbours, w(i) / w'(i) lies in [e^-1/scale,
+        e^1/scale] and so does the ratio of their sums: 2 / scale in all. Where all scores move one way, both
+        ratios lie on the same side of 1, and 1 / scale is enough.
+    Source : McSherry, Talwar 2007, theorem 6; Nandi, Bassily 2020, algorithms 2 and 7, where the exponent has
+        the half and is only safe with it, as records are replaced.
+    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact arithmetic.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    The attributes `l1_sensitivity` and `squared_l2_sensitivity` speak about one score.
+    """
+
+    epsilon: float
+    monotone: bool
+    l1_sensitivity: ClassVar[int] = 1
+    squared_l2_sensitivity: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.monotone, bool):
+            raise ParameterError(f"monotone is {self.monotone!r}; it must be true or false.")
+        least_scale(self._moved, self.epsilon)
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+
+    @property
+    def _moved(self) -> int:
+        return 1 if self.monotone else 2
+
+    @property
+    def scale(self) -> float:
+        """Scale of the weights, in units of the score."""
+        return least_scale(self._moved, self.epsilon)
+
+    def event(self, count: int = 1) -> PureEvent:
+        """Return what `count` choices, adaptively made, are to the accountant."""
+        return PureEvent(self.epsilon, count)
+
+    def release(self, scores: IntArray, noise: ChoiceNoise, multiplicities: IntArray | None = None) -> int:
+        """Return the index of the chosen candidate.
+
+        Parameters
+        ----------
+        scores : ndarray of int64, shape (n_candidates,)
+            Higher is better.
+        noise : ChoiceNoise
+        multiplicities : ndarray of int64, shape (n_candidates,), or None
+            How many equal candidates each index stands for, public; None: one each.
+
+        Raises
+        ------
+        DataError
+            If `scores` or `multiplicities` do not fit; no value is named.
+        """
+        return noise.exponential_choice(_check_scores(scores), self.scale, multiplicities)
+
+    def law(self, scores: IntArray, multiplicities: IntArray | None = None) -> NDArray[np.float64]:
+        """Return the probability of each candidate, shape (n_candidates,): private, for audits and tests."""
+        values = _check_scores(scores)
+        weights = np.exp((values - values.max()) / self.scale)
+        if multiplicities is not None:
+            weights = weights * np.asarray(multiplicities, dtype=np.float64)
+        return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+    def score_loss(self, n_candidates: int, beta: float) -> float:
+        """Return how far the chosen score may fall short of the best, except with probability `beta`.
+
+        Parameters
+        ----------
+        n_candidates : int
+            Number of candidates, multiplicities counted.
+        beta : float
+            Failure probability of the statement.
+
+        Returns
+        -------
+        float
+            scale * log(n_candidates / beta), in units of the score (McSherry, Talwar 2007, theorem 7 and the union
+            bound).
+        """
+        return self.scale * math.log(check_count("n_candidates", n_candidates) / check_probability("beta", beta))
+
+
+def _check_scores(scores: IntArray) -> IntArray:
+    values = check_values(scores)
+    if not len(values):
+        raise DataError("scores are empty; give one whole number for each candidate.")
+    return values

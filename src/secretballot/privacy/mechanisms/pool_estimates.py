@@ -1,0 +1,224 @@
+"""Estimates of how far a fixed public pool's votes agree: one noisy whole number for all points together."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count, check_probability
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import PureEvent
+from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
+from secretballot.privacy.mechanisms.stability import stability
+from secretballot.privacy.noise import IntArray, NoiseSource, least_scale
+
+__all__ = ["MinoritySum", "StabilityQuantile", "minority_votes", "stability_quantile"]
+
+MAX_POINTS = 2**22  # times 2^40 votes still fits 64 bits
+
+
+def stability_quantile(counts: IntArray, fraction: float) -> int:
+    """Return the smallest distance to instability but floor(fraction * n_points), in votes: private.
+
+    At least a share 1 - fraction of the points lies at this distance or beyond.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_points, n_classes)
+        Votes.
+    fraction : float
+        Share of the points that may lie below, strictly between 0 and 1.
+    """
+    distances = stability(_check_pool(counts))
+    # the float as it is: rounded up, its product with the number of points would leave one point too few beyond
+    rank = math.floor(Fraction(check_probability("fraction", fraction)) * len(distances))
+    return int(np.partition(distances, rank)[rank])
+
+
+def minority_votes(counts: IntArray) -> int:
+    """Return the number of votes that are not for their point's plurality, over all points together: private.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_points, n_classes)
+        Votes.
+    """
+    votes = _check_pool(counts)
+    return int((votes.sum(axis=1) - votes.max(axis=1)).sum())
+
+
+@dataclass(frozen=True)
+class StabilityQuantile(Mechanism):
+    """Release an order statistic of the pool's distances to instability with discrete Laplace noise.
+
+    Parameters
+    ----------
+    fraction : float
+        Share of the points that may lie below, strictly between 0 and 1.
+    epsilon : float
+        Price of one release, in nats.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : 1, however many points there are and although one teacher may change its vote on all of them.
+        Each distance moves by at most 1 (`stability`). If a(i) <= b(i) + 1 for all i, the r + 1 points with b
+        at most its r-th order statistic b[r] have a <= b[r] + 1, so a[r] <= b[r] + 1; and the other way round.
+        Order statistics of the margins have 2, counts of points beyond a margin have n_points.
+    Price : per release (epsilon, 0): noise of scale 1 / epsilon on a whole number that moves by 1.
+    Source : Bassily, Thakurta, Thakkar 2018, remark 1 (an estimate to set T by), corrected.
+    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact arithmetic.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    The pool is fixed beforehand and public. Its size is public with it.
+    """
+
+    fraction: float
+    epsilon: float
+    l1_sensitivity: ClassVar[int] = 1
+    squared_l2_sensitivity: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fraction", check_probability("fraction", self.fraction))
+        least_scale(1, self.epsilon)
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+
+    @property
+    def sensitivity(self) -> int:
+        """How far the exact number can move when one teacher changes its votes on all points."""
+        return 1
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, in votes."""
+        return least_scale(self.sensitivity, self.epsilon)
+
+    def event(self, count: int = 1) -> PureEvent:
+        """Return what `count` releases, of any pools, are to the accountant."""
+        return PureEvent(self.epsilon, count)
+
+    def release(self, counts: IntArray, noise: NoiseSource) -> int:
+        """Return the noisy order statistic, in votes; it may be negative.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (n_points, n_classes)
+        noise : NoiseSource
+
+        Raises
+        ------
+        DataError
+            If `counts` do not fit; no value is named.
+        """
+        return stability_quantile(counts, self.fraction) + int(noise.discrete_laplace(self.scale, 1)[0])
+
+    def law(self, counts: IntArray, outcomes: IntArray) -> NDArray[np.float64]:
+        """Return the probability of each of some outcomes: private, for audits and tests."""
+        return _laplace_pmf(np.asarray(outcomes) - stability_quantile(counts, self.fraction), self.scale)
+
+
+@dataclass(frozen=True)
+class MinoritySum(Mechanism):
+    """Release the number of votes against their point's plurality, over a pool, with discrete Laplace noise.
+
+    Parameters
+    ----------
+    epsilon : float
+        Price of one release, in nats.
+    n_points : int
+        Number of points of the public pool; at most 2^22.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : n_points. One teacher moves one vote at every point, and the highest count there by at most 1,
+        while the number of all votes stays. It is 1 per point, as `l1_sensitivity` says.
+    Price : per release (epsilon, 0): noise of scale n_points / epsilon.
+    Source : Nandi, Bassily 2020, lemma 3.3 (minorities and unstable queries); a mean over teachers and points has
+        sensitivity 1 / n_teachers, and this is that mean in whole numbers.
+    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact arithmetic.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
+
+    epsilon: float
+    n_points: int
+    l1_sensitivity: ClassVar[int] = 1
+    squared_l2_sensitivity: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_points", check_count("n_points", self.n_points))
+        if not self.n_points <= MAX_POINTS:
+            raise ParameterError(f"n_points is {self.n_points}; it must be at most 2^22. Take a part of the pool.")
+        least_scale(self.n_points, self.epsilon)
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+
+    @property
+    def sensitivity(self) -> int:
+        """How far the exact number can move when one teacher changes its votes on all points."""
+        return self.n_points
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, in votes."""
+        return least_scale(self.sensitivity, self.epsilon)
+
+    def event(self, count: int = 1) -> PureEvent:
+        """Return what `count` releases, of any pools of this size, are to the accountant."""
+        return PureEvent(self.epsilon, count)
+
+    def release(self, counts: IntArray, noise: NoiseSource) -> int:
+        """Return the noisy number of votes; it may be negative.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (n_points, n_classes)
+        noise : NoiseSource
+
+        Raises
+        ------
+        DataError
+            If `counts` do not fit, or have another number of points than was priced; no value is named.
+        """
+        return self._exact(counts) + int(noise.discrete_laplace(self.scale, 1)[0])
+
+    def law(self, counts: IntArray, outcomes: IntArray) -> NDArray[np.float64]:
+        """Return the probability of each of some outcomes: private, for audits and tests."""
+        return _laplace_pmf(np.asarray(outcomes) - self._exact(counts), self.scale)
+
+    def mean_share(self, released: int, n_teachers: int) -> float:
+        """Return a released number as the mean share of teachers in the minority, cut to [0, 1]."""
+        return min(1.0, max(0.0, released / (self.n_points * check_count("n_teachers", n_teachers))))
+
+    def _exact(self, counts: IntArray) -> int:
+        votes = _check_pool(counts)
+        if len(votes) != self.n_points:
+            raise DataError(f"counts have {len(votes)} points; the noise is for the {self.n_points} of n_points.")
+        return minority_votes(votes)
+
+
+def _check_pool(counts: IntArray) -> IntArray:
+    table = np.asarray(counts)
+    if not (table.ndim == 2 and table.shape[0] >= 1 and table.shape[1] >= 2):
+        raise DataError(
+            f"counts have shape {table.shape}; give (n_points, n_classes), one point and two classes at least."
+        )
+    return check_counts(table, table.shape[1])
+
+
+def _laplace_pmf(values: IntArray, scale: float) -> NDArray[np.float64]:
+    return np.asarray(np.tanh(0.5 / scale) * np.exp(-np.abs(values) / scale), dtype=np.float64)
