@@ -20,6 +20,7 @@ __all__ = ["BLUE", "GREY", "INK", "ORANGE", "PALE", "SLATE", "Picture", "grid", 
 BLUE, ORANGE, GREY, SLATE, PALE, INK = "#0072B2", "#D55E00", "#8A8F98", "#C3C9D1", "#E6E8EB", "#1B1F24"
 _WIDTH = 5.0  # inches; 360 units of SVG, about the width of a telephone
 _DOTS_PER_INCH = 200
+_MARKS = re.compile(r'<use [^>]*? style="([^"]*)"/>\s*(?:<use [^>]*? style="\1"/>\s*)+')
 _LONGEST_NAME = 16
 _STYLE = {
     "svg.fonttype": "none",
@@ -98,7 +99,17 @@ def _inline(svg: str, name: str) -> str:
     head, body = svg.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', head)
     body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body).replace("xlink:href", "href")
-    return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{body.strip()}'
+    return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{_lean(body.strip())}'
+
+
+def _lean(body: str) -> str:
+    """Say once, not for each, how many like marks look; hundredths of a point are enough for their places."""
+    body = re.sub(r'(<use href="[^"]*" x="[^"]*\.\d\d)\d*(" y="[^"]*\.\d\d)\d*"', r'\g<1>\g<2>"', body)
+    return _MARKS.sub(lambda run: f'<g style="{run[1]}">{run[0].replace(_styled(run[1]), "/>")}</g>', body)
+
+
+def _styled(style: str) -> str:
+    return f' style="{style}"/>'
 
 
 def grid(axes: Any, axis: str) -> None:

@@ -15,6 +15,9 @@ from secretballot.report.export import dump_onnx, dump_student
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.labels_file import class_text, labels_blocks
 from secretballot.report.page import render_page
+from secretballot.report.query_captions import QUERY_TITLES
+from secretballot.report.query_pictures import draw_query_pictures
+from secretballot.report.query_story import QueryStory, check_story
 from secretballot.report.readme import release_readme
 
 __all__ = ["ReleaseFolder", "write_release"]
@@ -49,6 +52,7 @@ def write_release(
     X_public: Any = None,
     schema: Mapping[str, Any] | None = None,
     overwrite: bool = False,
+    story: QueryStory | None = None,
 ) -> ReleaseFolder:
     """Write all that may be published of a release into one folder.
 
@@ -69,6 +73,8 @@ def write_release(
         Public description of the columns, as JSON values; written as ``schema.json``.
     overwrite : bool
         Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
+    story : QueryStory, optional
+        How the queries were chosen; written as ``queries.json`` and drawn, on the page and as files.
 
     Returns
     -------
@@ -81,17 +87,20 @@ def write_release(
     CertificateError
         If the certificate is not the one of these labels.
     DataError
-        If the folder exists, or cannot be written; nothing half-written is left.
+        If the folder exists, or cannot be written, or the story is not the one of these labels; nothing half-written
+        is left.
     """
     if not isinstance(released, ReleasedLabels):
         raise ParameterError(f"released is a {type(released).__name__}; a release is made from ReleasedLabels only.")
+    if story is not None:
+        check_story(story, released)
     target = Path(os.path.abspath(folder))
     _check_place(target, overwrite)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as workshop:
             written = _Writer(Path(workshop) / "new")
-            _write_all(written, released, student, X_public, schema)
+            _write_all(written, released, student, X_public, schema, story)
             _move(written.folder, target, Path(workshop) / "old")
     except OSError as error:
         raise DataError(
@@ -149,7 +158,12 @@ class _Writer:
 
 
 def _write_all(
-    written: _Writer, released: ReleasedLabels, student: Any, X_public: Any, schema: Mapping[str, Any] | None
+    written: _Writer,
+    released: ReleasedLabels,
+    student: Any,
+    X_public: Any,
+    schema: Mapping[str, Any] | None,
+    story: QueryStory | None,
 ) -> None:
     _write_labels(written, released)
     written.write(
@@ -157,6 +171,8 @@ def _write_all(
     )
     if schema is not None:
         written.write("schema.json", "the public columns and categories that the student reads", _json(schema))
+    if story is not None:
+        _write_story(written, released, story)
     untrusted: list[str] = []
     if student is not None:
         written.attempt(
@@ -171,7 +187,8 @@ def _write_all(
         "report.html",
         "the report, for people",
         lambda path: path.write_text(
-            render_page(released, student=student, X_public=X_public, files_written=listed), encoding="utf-8"
+            render_page(released, student=student, X_public=X_public, files_written=listed, story=story),
+            encoding="utf-8",
         ),
     )
     text = release_readme(
@@ -191,6 +208,22 @@ def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
     if not isinstance(bound, Mapping) or bound.get("labels_sha256") != digest.hexdigest():
         raise CertificateError("The certificate is not the one of these released labels; take both from one release.")
     written.files["labels.csv"] = "the released labels, one line for each query"
+
+
+def _write_story(written: _Writer, released: ReleasedLabels, story: QueryStory) -> None:
+    """Write the story, and its pictures for papers and slides."""
+    content = json.dumps(story.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
+    written.write(
+        "queries.json", "which public points were asked, round by round, and where they lie", content.encode()
+    )
+    for name, picture in draw_query_pictures(story, released).items():
+        words = f"picture: {QUERY_TITLES[name][0].lower()}{QUERY_TITLES[name][1:]}"
+        written.attempt(f"queries-{name}.svg", f"{words}, as lines", _painted(picture.svg))
+        written.attempt(f"queries-{name}.png", f"{words}, as dots", _painted(picture.png))
+
+
+def _painted(paint: Callable[[], bytes]) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(paint())
 
 
 def _onnx(student: Any, path: Path, X_public: Any) -> None:

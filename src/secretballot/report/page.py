@@ -16,6 +16,9 @@ from secretballot.report.extras import require_extra
 from secretballot.report.pictures import draw_budget, draw_confidence, draw_votes
 from secretballot.report.plan_checks import total_price
 from secretballot.report.plan_words import choice_rows, choices_words, plan_words
+from secretballot.report.query_captions import QUERY_TITLES, query_captions
+from secretballot.report.query_pictures import draw_query_pictures
+from secretballot.report.query_story import QueryStory, check_story
 from secretballot.report.verification import verify_certificate
 from secretballot.report.wording import count_text, number_text, one_in, power_bound, shown, unit_noun
 
@@ -78,6 +81,7 @@ def render_page(
     student: Any = None,
     X_public: Any = None,
     files_written: Mapping[str, str] | None = None,
+    story: QueryStory | None = None,
 ) -> str:
     """Return the report of a release as one HTML page that needs nothing else.
 
@@ -91,6 +95,8 @@ def render_page(
         Public points on which the student's confidence is drawn.
     files_written : mapping, optional
         Name of each file beside the page, with what it is.
+    story : QueryStory, optional
+        How the queries were chosen; its pictures get a section of their own.
 
     Raises
     ------
@@ -98,6 +104,8 @@ def render_page(
         If matplotlib or jinja2 is not installed.
     ParameterError
         If something else than released labels is given.
+    DataError
+        If the story is not the one of these labels.
     """
     if not isinstance(released, ReleasedLabels):
         raise ParameterError(f"released is a {type(released).__name__}; a page is made from ReleasedLabels only.")
@@ -109,8 +117,9 @@ def render_page(
     template = environment.from_string(
         files("secretballot.report").joinpath("report.html.j2").read_text(encoding="utf-8")
     )
-    certificate = released.certificate
+    certificate, markup = released.certificate, jinja2.utils.markupsafe.Markup
     pictures, captions = _pictures(released, student, X_public)
+    drawn = _query_pictures(story, released)
     page: str = template.render(
         certificate=certificate,
         issued=_moment(certificate["issued"]),
@@ -122,8 +131,9 @@ def render_page(
         plan=plan_words(certificate),
         choices=choices_words(certificate),
         choice_rows=choice_rows(certificate),
-        pictures={name: jinja2.utils.markupsafe.Markup(svg) for name, svg in pictures.items()},
+        pictures={name: markup(svg) for name, svg in pictures.items()},
         captions=captions,
+        queries=[(name, title, markup(svg), caption) for name, title, svg, caption in drawn],
         student=None if student is None else type(student).__name__,
         verification=verify_certificate(certificate),
         files_written=dict(files_written or {}),
@@ -156,6 +166,16 @@ def _pictures(released: ReleasedLabels, student: Any, X_public: Any) -> tuple[di
                 "shows no accuracy."
             )
     return pictures, captions
+
+
+def _query_pictures(story: QueryStory | None, released: ReleasedLabels) -> list[tuple[str, str, str, str]]:
+    """Return name, title, picture and caption of all that is drawn of a story."""
+    if story is None:
+        return []
+    check_story(story, released)
+    captions = query_captions(story, released)
+    drawn = draw_query_pictures(story, released)
+    return [(name, QUERY_TITLES[name], picture.inline(), captions[name]) for name, picture in drawn.items()]
 
 
 def _budget_caption(certificate: Mapping[str, Any]) -> str:

@@ -116,11 +116,11 @@ def _positions(values: FloatArray, names: list[str], rows: IntArray) -> tuple[Fl
     if len(names) == 2:
         return values, PROJECTIONS[0], (names[0], names[1])
     positions, shares = _principal(values)
-    first, second = (f"{name} principal component ({100 * share:.0f} % of the variance)" for name, share in shares)
+    first, second = (f"component {place} ({100 * share:.0f} % of variance)" for place, share in enumerate(shares, 1))
     return positions, PROJECTIONS[1], (first, second)
 
 
-def _principal(values: FloatArray) -> tuple[FloatArray, list[tuple[str, float]]]:
+def _principal(values: FloatArray) -> tuple[FloatArray, list[float]]:
     """Return the first two principal components of standardised columns, with their shares of the variance."""
     spread = values.std(axis=0)
     kept = np.sort(np.argsort(-spread, kind="stable")[:_MOST_FEATURES])
@@ -135,7 +135,7 @@ def _principal(values: FloatArray) -> tuple[FloatArray, list[tuple[str, float]]]
         direction = direction * np.sign(direction[np.argmax(np.abs(direction))])
         positions[:, place] = standard @ direction
         shares[place] = float(strengths[-1 - place] / strengths.sum())
-    return positions, list(zip(("first", "second"), shares, strict=True))
+    return positions, shares
 
 
 def _rounded(positions: FloatArray) -> FloatArray:

@@ -1,0 +1,78 @@
+"""What the pictures of a release in rounds show, and what they do not, in sentences."""
+
+import math
+
+from secretballot.released import ReleasedLabels
+from secretballot.report.query_map import MOST_ASKED, MOST_BACKGROUND
+from secretballot.report.query_pictures import region_sizes, space_segments
+from secretballot.report.query_story import QueryStory
+from secretballot.report.wording import count_text, number_text, shown
+
+__all__ = ["QUERY_TITLES", "query_captions"]
+
+QUERY_TITLES = {"map": "The public pool", "curve": "What further labels changed", "space": "What is still possible"}
+
+_MOST_SEGMENTS = 3
+
+
+def query_captions(story: QueryStory, released: ReleasedLabels) -> dict[str, str]:
+    """Return a caption for every picture that a story may have, by name.
+
+    Parameters
+    ----------
+    story : QueryStory
+    released : ReleasedLabels
+        The release that the story tells of.
+    """
+    return {"map": _map_words(story, released), "curve": _curve_words(story), "space": _space_words(story)}
+
+
+def _map_words(story: QueryStory, released: ReleasedLabels) -> str:
+    asked, silent = len(story.asked), int((~released.answered).sum())
+    words = [
+        f"{count_text(asked, 'point')} of {story.n_points:,} in the public pool "
+        f"{'was' if asked == 1 else 'were'} asked, chosen by the strategy {shown(story.strategy['name'])}; "
+        f"{silent:,} got no answer. Colour and shape tell the released label, which may be wrong."
+    ]
+    if story.projected == "principal components":
+        words.append(
+            "The points have more than two features: shown are the first two principal components of the standardised "
+            "ones, cut at five standard deviations. Points that lie together here may be far apart."
+        )
+    elif story.is_line:
+        words.append("The points have one feature; how high they lie means nothing.")
+    if story.region is not None and story.region.any():
+        words.append("Shaded: where hypotheses that are still possible disagree.")
+    others = len(story.rows) - asked
+    if asked > MOST_ASKED or others > MOST_BACKGROUND or len(story.rows) < story.n_points:
+        some = f"{min(asked, MOST_ASKED):,} of those asked and " if asked > MOST_ASKED else ""
+        words.append(f"To stay legible, {some}{min(others, MOST_BACKGROUND):,} of the others are drawn.")
+    return " ".join(words)
+
+
+def _curve_words(story: QueryStory) -> str:
+    return (
+        "After each round, one dot: on which share of the public pool the student of that round says what the final "
+        "one says, which agrees with itself. It was counted on the whole pool, from public points and released labels, "
+        "and cost nothing. It shows when learning settled; it is no accuracy."
+    )
+
+
+def _space_words(story: QueryStory) -> str:
+    segments = space_segments(story)
+    if segments:
+        listed = ", ".join(_segment_text(*segment) for segment in segments[:_MOST_SEGMENTS])
+        more = f" and {len(segments) - _MOST_SEGMENTS:,} more" if len(segments) > _MOST_SEGMENTS else ""
+        return f"What the released labels leave possible: {listed}{more}. The ticks below are the public pool, thinned."
+    _, sizes = region_sizes(story)
+    sampled = bool((sizes[:, 2] > sizes[:, 0]).any())
+    return (
+        "On which share of the public pool hypotheses that are still possible disagree; only there is a label worth "
+        "asking." + (" Bars: 95 % intervals, where only some of the points were looked at." if sampled else "")
+    )
+
+
+def _segment_text(low: float, high: float) -> str:
+    if not math.isfinite(low):
+        return f"up to {number_text(high)}" if math.isfinite(high) else "everything"
+    return f"{number_text(low)} to {number_text(high)}" if math.isfinite(high) else f"from {number_text(low)} on"
