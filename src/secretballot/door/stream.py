@@ -16,6 +16,7 @@ from secretballot.door.plan_terms import PlanFiles
 from secretballot.door.secret_state import StateStore
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, LedgerError
+from secretballot.privacy.accounting import Event
 from secretballot.privacy.ledger import Ledger, LedgerEntry
 from secretballot.privacy.ledger.answering import AnswerPage
 from secretballot.released import ReleasedLabels
@@ -267,24 +268,31 @@ class ReleaseStream:
             certificate=certificate,
         )
 
-    def close(self, released: ReleasedLabels) -> bool:
-        """Settle the plan with what was released; return whether unused queries went back into the budget.
+    @property
+    def returns(self) -> bool:
+        """Whether closing the plan now would give unused queries back."""
+        unused = self.used < self.planned
+        return unused and self.ledger.composition == "renyi" and self._used_events(self.used) is not None
 
-        They do in a ledger that composes by a Renyi filter, which adds up the steps that were taken. Elsewhere the
-        plan costs what it was bought at.
+    def close(self, released: ReleasedLabels) -> None:
+        """Settle the plan with what was released; it answers nothing new afterwards.
+
+        Unused queries go back into the budget of a ledger that composes by a Renyi filter, which adds up the steps that
+        were taken. Elsewhere the plan costs what it was bought at.
 
         Raises
         ------
         LedgerError
             If the plan is settled already, or the ledger cannot be written.
         """
-        asked, used = len(released.queries), None
-        if self.ledger.composition == "renyi":
-            used = self.aggregator.used_events(self.n_teachers, asked)
+        asked = len(released.queries)
+        used = self._used_events(asked) if self.ledger.composition == "renyi" else None
         self.ledger.commit(self.reservation, json.dumps(released.to_json()).encode(), parts=asked, used=used)
-        return used is not None and asked < self.planned
 
     # --- inside ---
+
+    def _used_events(self, asked: int) -> tuple[Event, ...] | None:
+        return self.aggregator.used_events(self.n_teachers, asked)
 
     def _entry(self) -> LedgerEntry:
         entry = self.ledger.entry(self.request)

@@ -204,6 +204,38 @@ class TeacherEnsemble:
             meter.add((stop - start) * len(stack.models))
         return counts
 
+    def keep(self, vault: Path, serial: str) -> None:
+        """Keep all teachers in the vault under a name of their own, for `kept`.
+
+        Parameters
+        ----------
+        vault : path
+            Secret folder.
+        serial : str
+            Drawn at random, never computed from data.
+
+        Raises
+        ------
+        DataError
+            If a teacher cannot be pickled, or the vault cannot be written.
+        """
+        store = TeacherStore(vault, _binding(["kept", serial, self._random_state]))
+        for number, model in enumerate(self._teachers):
+            store.add(number, model)
+        store.flush()
+        if len(store.load()) < self.n_teachers:
+            raise DataError("The teachers cannot be pickled, so they cannot be kept in a vault; use another learner.")
+
+    @classmethod
+    def kept(
+        cls, vault: Path, serial: str, *, n_teachers: int, n_classes: int, random_state: int = 0
+    ) -> "TeacherEnsemble | None":
+        """Return the teachers that `keep` wrote, None if they are not all there or of other library versions."""
+        found = TeacherStore(vault, _binding(["kept", serial, random_state])).load()
+        if sorted(found) != list(range(n_teachers)):
+            return None
+        return cls([found[number] for number in range(n_teachers)], n_classes, random_state)
+
     def __repr__(self) -> str:
         return f"TeacherEnsemble(n_teachers={self.n_teachers}, n_classes={self.n_classes}, teachers=<private>)"
 
@@ -278,7 +310,10 @@ def _open_store(
     except Exception:
         # A learner that cannot be pickled cannot be kept either.
         return None
-    bound = [fingerprint, learner, recipe.random_state, n_teachers, n_classes]
+    return TeacherStore(Path(vault), _binding([fingerprint, learner, recipe.random_state, n_teachers, n_classes]))
+
+
+def _binding(bound: Sequence[Any]) -> str:
+    """Return the name of what teachers depend on, the versions of the libraries that pickled them included."""
     versions = [sys.version, np.__version__, sklearn.__version__]
-    binding = hashlib.sha256(json.dumps([bound, versions]).encode()).hexdigest()
-    return TeacherStore(Path(vault), binding)
+    return hashlib.sha256(json.dumps([list(bound), versions]).encode()).hexdigest()
