@@ -1,1 +1,7 @@
 """Classes of hypotheses that can be searched exactly: learner, dichotomies, version spaces. Knows no private data."""
+
+from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
+from secretballot.hypotheses.stumps import DecisionStumps
+from secretballot.hypotheses.thresholds import Thresholds
+
+__all__ = ["DecisionStumps", "Dichotomies", "Hypothesis", "HypothesisClass", "Thresholds", "VersionSpace"]

@@ -1,0 +1,56 @@
+"""Thresholds: one feature, 1 from a number on, up to a number, or either; the last are the halfspaces of the line."""
+
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from secretballot._validation import check_choice
+from secretballot.hypotheses.base import HypothesisClass
+from secretballot.hypotheses.cut_spaces import CutDichotomies, CutSpace, best_cut
+from secretballot.hypotheses.cuts import Cut
+from secretballot.hypotheses.points import check_points
+
+__all__ = ["Thresholds"]
+
+
+class Thresholds(HypothesisClass):
+    """Functions 1[x >= t] of one feature, with t a real number or an infinity.
+
+    Parameters
+    ----------
+    direction : {"up", "down", "either"}, default="up"
+        "down" has the complements 1[x < t]; "either" has both, the halfspaces of the line.
+
+    Notes
+    -----
+    On m distinct points there are m + 1 labellings, 2 m for "either". Cost with n points: O(n log n) for `erm`,
+    `dichotomies` and `restrict`; O(n) for errors of all labellings and for the disagreement region.
+
+    Raises
+    ------
+    ParameterError
+        If `direction` is another word.
+    """
+
+    name: ClassVar[str] = "thresholds"
+
+    def __init__(self, direction: str = "up") -> None:
+        self.direction = check_choice("direction", direction, ("up", "down", "either"))
+        self._directions = ("up", "down") if direction == "either" else (direction,)
+
+    @property
+    def vc_dimension(self) -> int:
+        """1; 2 for "either". Exact."""
+        return len(self._directions)
+
+    def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Cut:
+        """Return the threshold with the least weighted mistakes; among equals the first of `dichotomies`."""
+        return best_cut(X, y, sample_weight, 1, self._directions)
+
+    def dichotomies(self, X: ArrayLike) -> CutDichotomies:
+        """Return the labellings, by ascending threshold: up, then down."""
+        return CutDichotomies(check_points(X, 1), self._directions)
+
+    def version_space(self) -> CutSpace:
+        """Return the whole class as a version space."""
+        return CutSpace.whole(self.name, 1, self._directions)

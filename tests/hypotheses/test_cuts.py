@@ -1,0 +1,279 @@
+"""Thresholds and stumps against their definitions, on small grids where every threshold can be tried."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses import DecisionStumps, Thresholds
+from secretballot.hypotheses.cuts import Cut, Segments, SortedColumn, place_between
+
+# Points are whole numbers, so that quarters stand for every threshold there is.
+GRID = [-math.inf, *np.arange(-1, 5.25, 0.25).tolist(), math.inf]
+ALL_POINTS = np.arange(-1, 5.5, 0.5)
+
+DIRECTIONS = {"up": ("up",), "down": ("down",), "either": ("up", "down")}
+
+
+def all_cuts(n_features, directions=("up", "down")):
+    return [Cut(t, way, f, n_features) for f in range(n_features) for way in directions for t in GRID]
+
+
+@st.composite
+def samples(draw, n_features, at_least=1, at_most=8):
+    n = draw(st.integers(at_least, at_most))
+    cell = st.integers(0, 4)
+    X = draw(st.lists(st.tuples(*[cell] * n_features), min_size=n, max_size=n))
+    y = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
+    weights = draw(st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=n, max_size=n))
+    return np.array(X, dtype=float), np.array(y), weights
+
+
+def mistakes(h, X, y, weights=None):
+    return float(((h.predict(X) != y) * (1 if weights is None else np.asarray(weights))).sum())
+
+
+def survivors(cuts, X, y, slack, weights):
+    counts = [mistakes(h, X, y, weights) for h in cuts]
+    return [h for h, count in zip(cuts, counts, strict=True) if count - min(counts) <= slack]
+
+
+def disagree(cuts, X):
+    labels = np.array([h.predict(X) for h in cuts])
+    return (labels != labels[0]).any(axis=0)
+
+
+CLASSES = [
+    (Thresholds(), 1, ("up",)),
+    (Thresholds("down"), 1, ("down",)),
+    (Thresholds("either"), 1, ("up", "down")),
+    (DecisionStumps(2), 2, ("up", "down")),
+]
+
+
+@pytest.mark.parametrize(("family", "d", "directions"), CLASSES)
+def test_erm_has_the_fewest_mistakes_and_is_the_first_dichotomy_among_equals(family, d, directions):
+    cuts = all_cuts(d, directions)
+
+    @given(samples(d))
+    @settings(max_examples=60, deadline=None)
+    def check(sample):
+        X, y, weights = sample
+        best = family.erm(X, y, weights)
+        assert mistakes(best, X, y, weights) == min(mistakes(h, X, y, weights) for h in cuts)
+        dichotomies = family.dichotomies(X)
+        in_order = [mistakes(dichotomies.hypothesis(i), X, y, weights) for i in range(len(dichotomies))]
+        assert best == dichotomies.hypothesis(int(np.argmin(in_order)))
+
+    check()
+
+
+@pytest.mark.parametrize(("family", "d", "directions"), CLASSES)
+def test_dichotomies_are_the_distinct_labellings_once_each(family, d, directions):
+    cuts = all_cuts(d, directions)
+
+    @given(samples(d))
+    @settings(max_examples=60, deadline=None)
+    def check(sample):
+        X, y, _ = sample
+        dichotomies = family.dichotomies(X)
+        listed = [tuple(h.predict(X)) for h in dichotomies]
+        assert len(set(listed)) == len(listed) == len(dichotomies)
+        assert set(listed) == {tuple(h.predict(X)) for h in cuts}
+        np.testing.assert_array_equal(dichotomies.errors(y), [(np.array(labels) != y).sum() for labels in listed])
+        assert dichotomies.errors(y).dtype == np.int64
+
+    check()
+
+
+@pytest.mark.parametrize(("family", "d", "directions"), CLASSES)
+def test_version_space_is_the_definition_after_several_restricts(family, d, directions):
+    everything = all_cuts(d, directions)
+    nowhere_else = np.array(np.meshgrid(*[ALL_POINTS] * d)).reshape(d, -1).T
+
+    @given(st.lists(st.tuples(samples(d), st.sampled_from([0.0, 0.5, 1.0, 2.0])), max_size=4))
+    @settings(max_examples=80, deadline=None)
+    def check(rounds):
+        space, cuts = family.version_space(), everything
+        for (X, y, weights), slack in rounds:
+            space, cuts = space.restrict(X, y, slack, weights), survivors(cuts, X, y, slack, weights)
+            fewest = min(mistakes(h, X, y, weights) for h in cuts)
+            assert mistakes(space.hypothesis(), X, y, weights) == fewest
+        np.testing.assert_array_equal(space.disagreement_region(nowhere_else), disagree(cuts, nowhere_else))
+        json.dumps(space.describe(), allow_nan=False)
+
+    check()
+
+
+@given(samples(2, at_least=2), st.sampled_from([0.0, 1.0]))
+@settings(max_examples=60, deadline=None)
+def test_members_stay_inside_when_restricted_again(sample, slack):
+    X, y, weights = sample
+    first = DecisionStumps(2).version_space().restrict(X, y, slack, weights)
+    second = first.restrict(X[::-1], 1 - y, slack)
+    assert not (second.disagreement_region(X) & ~first.disagreement_region(X)).any()
+    chosen = second.hypothesis()
+    best = mistakes(DecisionStumps(2).erm(X, y, weights), X, y, weights)
+    assert mistakes(chosen, X, y, weights) <= best + slack
+
+
+def test_numbers_of_labellings_in_general_position():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((9, 1))
+    assert len(Thresholds().dichotomies(x)) == len(Thresholds("down").dichotomies(x)) == 10
+    assert len(Thresholds("either").dichotomies(x)) == 18
+    X = rng.standard_normal((40, 3))
+    stumps = DecisionStumps(3).dichotomies(X)
+    assert len({tuple(h.predict(X)) for h in stumps}) == len(stumps) <= 2 * 3 * 39 + 2
+    copies = DecisionStumps(3).dichotomies(np.column_stack([x, -x, x**3]))
+    assert len(copies) == 18
+
+
+def shattered(d, v):
+    """Whether some v points in d columns of ranks get all labellings."""
+    rng = np.random.default_rng(d)
+    tries = (np.array([rng.permutation(v) for _ in range(d)]).T for _ in range(3000))
+    return any(len(DecisionStumps(d).dichotomies(X)) == 2**v for X in tries)
+
+
+@pytest.mark.parametrize(("d", "v"), [(1, 2), (2, 3), (3, 4)])
+def test_stated_dimension_of_stumps_is_attained_and_not_exceeded(d, v):
+    assert DecisionStumps(d).vc_dimension == v
+    assert shattered(d, v)
+    if d < 3:
+        assert not shattered(d, v + 1)
+
+
+def test_vc_dimensions():
+    assert [Thresholds(way).vc_dimension for way in DIRECTIONS] == [1, 1, 2]
+    assert [DecisionStumps(d).vc_dimension for d in (1, 2, 4, 5, 9, 10, 17, 18, 1000)] == [2, 3, 4, 5, 5, 6, 6, 7, 13]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (1.0, np.nextafter(1.0, 2)),
+        (0.0, 5e-324),
+        (-5e-324, 0.0),
+        (5e-324, 1e-323),
+        (-1.7e308, 1.7e308),
+        (1.7e308, np.nextafter(1.7e308, math.inf)),
+        (-1.0, 3.0),
+    ],
+)
+def test_a_threshold_separates_neighbours_however_close(low, high):
+    t = place_between(float(low), float(high))
+    assert low < t <= high
+    X, y = [low, high], [0, 1]
+    for h in (Thresholds().erm(X, y), Thresholds().version_space().restrict(X, y, 0).hypothesis()):
+        assert h.predict(X).tolist() == y
+    space = Thresholds().version_space().restrict(X, y, 0)
+    assert not space.disagreement_region(X).any()
+
+
+def test_a_point_alone_and_equal_points():
+    space = Thresholds().version_space().restrict([2.0], [1], 0)
+    assert space.disagreement_region([1.0, 2.0, 3.0]).tolist() == [True, False, False]
+    contradiction = Thresholds().version_space().restrict([2.0, 2.0], [1, 0], 0)
+    assert contradiction.disagreement_region([1.0, 2.0, 3.0]).all()
+    assert len(Thresholds().dichotomies([2.0, 2.0, 2.0])) == 2
+    assert Thresholds().dichotomies([2.0, 2.0, 2.0]).errors([1, 1, 0]).tolist() == [1, 2]
+
+
+def test_survivors_may_fall_apart():
+    """Two thresholds are equally good, the one between them worse: it must not come back."""
+    X, y = [1.0, 2.0], [1, 0]
+    space = Thresholds().version_space().restrict(X, y, 0)
+    assert [line["segments"] for line in space.describe()["thresholds"]] == [2]
+    again = space.restrict([1.0, 2.0, 2.0], [0, 1, 1], 0)  # would choose 1 < t <= 2
+    assert again.hypothesis() == Cut(-math.inf)
+
+
+def test_weights_that_floats_cannot_add_exactly_drop_nothing():
+    rng = np.random.default_rng(1)
+    X = np.repeat(np.arange(1000.0), 3)
+    weights = np.tile([0.1, 0.2, 0.3], 1000)
+    y = np.tile([1, 1, 0], 1000)  # 0.1 + 0.2 against 0.3: all cuts are equally good
+    order = rng.permutation(3000)
+    space = Thresholds().version_space().restrict(X[order], y[order], 0.0, weights[order])
+    assert space.disagreement_region(X).all()
+    assert space.describe()["thresholds"][0]["segments"] == 1
+    strict = Thresholds().version_space().restrict(X[order], y[order], 0.0, weights[order] + 1e-3 * y[order])
+    assert not strict.disagreement_region(X).any()
+
+
+def test_stumps_are_at_least_as_good_as_a_tree_of_depth_one():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((400, 4)).round(1)
+    y = ((X[:, 2] > 0.3) ^ (rng.random(400) < 0.2)).astype(int)
+    stump, tree = DecisionStumps(4).erm(X, y), DecisionTreeClassifier(max_depth=1).fit(X, y)
+    assert (stump.feature, stump.direction) == (2, "up")
+    assert mistakes(stump, X, y) <= (tree.predict(X) != y).sum()
+
+
+def test_segments_split_and_join():
+    pieces = Segments.whole().split(np.array([0.0, 1.0]))
+    assert pieces.low.tolist() == [-math.inf, 0.0, 1.0]
+    assert pieces.high.tolist() == [0.0, 1.0, math.inf]
+    outer = pieces.keep(np.array([True, False, True]))
+    assert outer.split(np.array([0.0, 0.5, 1.0])).low.tolist() == [-math.inf, 1.0]
+    assert len(outer.joined()) == 2
+    assert len(pieces.joined()) == 1
+
+
+def test_columns_keep_values_and_multiplicities():
+    column = Thresholds().dichotomies([3.0, 1.0, 3.0, -0.0, 0.0]).columns[0]
+    assert column.values.tolist() == [0.0, 1.0, 3.0]
+    assert column.multiplicities.tolist() == [2, 1, 2]
+    assert SortedColumn.sort(np.zeros(0)).prefix_sums(np.zeros(0)).tolist() == [0.0]
+
+
+def test_cuts_describe_themselves():
+    assert Cut(math.inf).describe() == {"threshold": "inf", "direction": "up", "feature": 0}
+    assert Cut(1.0, "down", 1, 2).predict([[5.0, 0.5], [5.0, 1.0]]).tolist() == [1, 0]
+    assert Cut(0.5) == Cut(0.5)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: Thresholds("left"), ParameterError, "direction"),
+        (lambda: DecisionStumps(0), ParameterError, "n_features"),
+        (lambda: Cut(math.nan), ParameterError, "threshold"),
+        (lambda: Cut(0.0, "up", 2, 2), ParameterError, "feature"),
+        (lambda: Thresholds().erm([], []), DataError, "at least one"),
+        (lambda: Thresholds().erm([[1.0, 2.0]], [1]), DataError, "2 columns"),
+        (lambda: DecisionStumps(2).erm([1.0, 2.0], [1, 0]), DataError, "dimensions"),
+        (lambda: Thresholds().erm([1.0, math.nan], [1, 0]), DataError, "row 1"),
+        (lambda: Thresholds().erm([1.0, -math.inf], [1, 0]), DataError, "infinity"),
+        (lambda: Thresholds().erm(["a"], [1]), DataError, "numbers"),
+        (lambda: Thresholds().erm([1.0], [2]), DataError, "0 and 1"),
+        (lambda: Thresholds().erm([1.0], [math.nan]), DataError, "0 and 1"),
+        (lambda: Thresholds().erm([1.0], [1, 0]), DataError, "one label"),
+        (lambda: Thresholds().erm([1.0], [1], [-1.0]), DataError, "negative"),
+        (lambda: Thresholds().erm([1.0], [1], [math.nan]), DataError, "nan"),
+        (lambda: Thresholds().erm([1.0], [1], [math.inf]), DataError, "finite"),
+        (lambda: Thresholds().erm([1.0], [1], [1.0, 1.0]), DataError, "one weight"),
+        (lambda: Thresholds().version_space().restrict([1.0], [1], -1), ParameterError, "slack"),
+        (lambda: Thresholds().version_space().restrict([1.0], [1], math.nan), ParameterError, "slack"),
+        (lambda: Thresholds().version_space().restrict([1.0], [1], "1"), ParameterError, "slack"),
+        (lambda: Thresholds().dichotomies([1.0]).hypothesis(2), ParameterError, "from 0 to 1"),
+        (lambda: Thresholds().dichotomies([1.0]).hypothesis(-1), ParameterError, "from 0 to 1"),
+        (lambda: Thresholds().dichotomies([1.0]).errors([1, 1]), DataError, "one label"),
+    ],
+)
+def test_wrong_input_is_refused_in_one_sentence(call, error, words):
+    with pytest.raises(error, match=words) as caught:
+        call()
+    assert str(caught.value).count(".") >= 1
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unbounded_slack_keeps_everything():
+    for slack in (math.inf, 10**400):
+        assert Thresholds().version_space().restrict([1.0, 2.0], [1, 1], slack).disagreement_region([1.0, 2.0]).all()
