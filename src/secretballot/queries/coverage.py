@@ -1,0 +1,177 @@
+"""Strategies that cover the pool and look at no label: a first round for others, or a whole plan."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from secretballot._validation import check_count
+from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
+from secretballot.queries.passive import OrderedWalk
+from secretballot.queries.points import is_sparse, scaled_points, squared_norms
+from secretballot.released import ReleasedLabels
+
+__all__ = ["ClusterSampling", "KCenterSampling", "spread_over"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Up to this many points k-means looks at all of them in every step.
+_FULL_PASSES = 5_000
+
+
+class KCenterSampling(QueryStrategy):
+    """Ask the point that is farthest from all points asked so far (Gonzalez 1985; Sener and Savarese 2018).
+
+    The first is the one nearest to the mean. Columns are brought to one standard deviation. A point costs one pass over
+    the pool; the distances between all pairs are never held. Far-out points come first, which covers a pool and wastes
+    labels on its outliers.
+    """
+
+    def start(self, pool: PublicPool) -> "QuerySelector":
+        """Scale the pool.
+
+        Raises
+        ------
+        DataError
+            If the pool does not hold finite numbers.
+        """
+        return _FarthestFirst(scaled_points(pool.X))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the name."""
+        return {"name": "k-center"}
+
+
+class _FarthestFirst(QuerySelector):
+    def __init__(self, points: Any) -> None:
+        self._points = points
+        self._norms = squared_norms(points)
+        self._gaps = np.full(len(self._norms), np.inf)  # squared distance to the nearest centre; -1 at centres
+        self._radii: list[float] = []
+
+    def propose(self, n: int) -> IntArray:
+        """Return the next `n` farthest points, or what is left."""
+        rows: list[int] = []
+        while len(rows) < n and (self._gaps >= 0).any():
+            if np.isinf(self._gaps).all():
+                row = int(np.argmin(self._distances(self._mean())))
+            else:
+                row = int(np.argmax(self._gaps))
+                self._radii.append(float(np.sqrt(self._gaps[row])))
+            self._add(row)
+            rows.append(row)
+        return np.array(rows, dtype=np.int64)
+
+    def receive(self, released: ReleasedLabels) -> None:
+        """Keep away from all points that were asked, by whomever."""
+        for row in released.queries[self._gaps[released.queries] >= 0]:
+            self._add(int(row))
+
+    def explain(self) -> dict[str, Any]:
+        """Return how far, in standard deviations, the last point that was asked lay from the others."""
+        return {"radius": self._radii[-1] if self._radii else None}
+
+    def _add(self, row: int) -> None:
+        centre = self._points[[row]]
+        centre = centre.toarray() if is_sparse(centre) else centre
+        gaps = np.minimum(self._gaps, self._distances(np.asarray(centre).ravel()))
+        self._gaps = np.where(self._gaps < 0, -1.0, gaps)
+        self._gaps[row] = -1.0
+
+    def _distances(self, centre: FloatArray) -> FloatArray:
+        return np.asarray(np.maximum(0.0, self._norms - 2 * (self._points @ centre) + centre @ centre))
+
+    def _mean(self) -> FloatArray:
+        return np.asarray(self._points.mean(axis=0)).ravel()
+
+
+class ClusterSampling(QueryStrategy):
+    """Ask the representatives of clusters: of each, the point nearest to its centre (k-means on scaled columns).
+
+    Clusters come by size, so that the first points asked stand for the most points of the pool. When all clusters are
+    represented, their second nearest points follow, and so on. The order does not depend on how many are asked at a
+    time.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        By default as many as the plan has labels.
+
+    Raises
+    ------
+    ParameterError
+        If `n_clusters` is not a whole number of at least 1.
+    """
+
+    def __init__(self, n_clusters: int | None = None) -> None:
+        self.n_clusters = None if n_clusters is None else check_count("n_clusters", n_clusters)
+
+    def start(self, pool: PublicPool) -> OrderedWalk:
+        """Cluster the pool.
+
+        Raises
+        ------
+        DataError
+            If the pool does not hold finite numbers.
+        """
+        points = scaled_points(pool.X)
+        wanted = pool.n_queries if self.n_clusters is None else self.n_clusters
+        assigned, distances = _clusters(points, wanted, pool.random_state)
+        order = np.lexsort((np.arange(len(assigned)), distances, assigned))
+        sizes = np.bincount(assigned)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        rank = np.empty(len(assigned), dtype=np.int64)  # 0 for the representative, 1 for the next nearest
+        rank[order] = np.arange(len(assigned)) - starts[assigned[order]]
+        return OrderedWalk(np.lexsort((assigned, -sizes[assigned], rank)))
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and number of clusters."""
+        return {"name": "cluster", "n_clusters": self.n_clusters}
+
+
+def spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray:
+    """Return `n` places among weighted points: the heaviest point of each cluster of a weighted k-means.
+
+    Parameters
+    ----------
+    points : array or CSR matrix of shape (k, n_features)
+    weights : array of shape (k,)
+        At least 0.
+    n : int
+        From 1 to k.
+    seed : int
+
+    Returns
+    -------
+    ndarray of int64, shape (n,), ascending
+    """
+    assigned, _ = _clusters(points, n, seed, weights + 1e-9)
+    order = np.lexsort((np.arange(len(assigned)), -weights, assigned))
+    first = np.concatenate([[True], np.diff(assigned[order]) > 0])
+    chosen = order[first]
+    # clusters may coincide or stay empty; the heaviest of the other points take their place
+    others = np.setdiff1d(np.arange(len(weights)), chosen)
+    heaviest = others[np.argsort(-weights[others], kind="stable")[: n - len(chosen)]]
+    return np.sort(np.concatenate([chosen, heaviest])).astype(np.int64)
+
+
+def _clusters(points: Any, n: int, seed: int, weights: FloatArray | None = None) -> tuple[IntArray, FloatArray]:
+    """Return of every point its cluster and its squared distance to the centre, both of shape (m,)."""
+    m = points.shape[0]
+    n = min(n, m)
+    family = KMeans if m <= _FULL_PASSES else MiniBatchKMeans
+    model = family(n, n_init=1, random_state=seed % (1 << 32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters: some stay empty
+        assigned = np.asarray(model.fit(points, sample_weight=weights).labels_, dtype=np.int64)
+    centres = np.asarray(model.cluster_centers_)
+    if is_sparse(points):
+        inner = np.asarray(points.multiply(centres[assigned]).sum(axis=1)).ravel()
+    else:
+        inner = np.einsum("ij,ij->i", points, centres[assigned])
+    distances = squared_norms(points) - 2 * inner + squared_norms(centres)[assigned]
+    return assigned, np.asarray(distances, dtype=np.float64)

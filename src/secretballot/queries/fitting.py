@@ -1,0 +1,141 @@
+"""Learners of a strategy: fitted to released labels, with weights where they take them, the same every time."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.queries.base import PublicPool
+from secretballot.queries.labelled import take_rows
+from secretballot.queries.points import scaled_points
+
+__all__ = ["PoolLearner", "describe_learner"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Points of the pool, with made-up labels, on which a learner is tried before anything is asked.
+_REHEARSAL = 20
+
+
+class PoolLearner:
+    """A scikit-learn classifier on the rows of one pool.
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier or None
+        Cloned for every fit; open random states are set by the public coins. None stands for a logistic regression on
+        scaled columns.
+    pool : PublicPool
+
+    Raises
+    ------
+    ParameterError
+        If `learner` is no classifier.
+    DataError
+        If the pool has no points, or does not hold the numbers that the default learner needs.
+    """
+
+    def __init__(self, learner: Any, pool: PublicPool) -> None:
+        if not pool.n_points:
+            raise DataError("the public pool has no points; give at least one.")
+        if learner is None:
+            learner, self.X = LogisticRegression(max_iter=1000), scaled_points(pool.X)
+        elif not (hasattr(learner, "fit") and hasattr(learner, "predict")):
+            raise ParameterError(f"learner is a {type(learner).__name__}; give a scikit-learn classifier.")
+        else:
+            self.X = pool.X
+        self._template = _seeded(clone(learner), pool.random_state)
+        self._weight_name = _weight_name(self._template)
+        self.n_points, self.n_classes = pool.n_points, len(pool.classes)
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether a fit can weigh its points."""
+        return self._weight_name is not None
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return type(self._template).__name__
+
+    def has(self, method: str) -> bool:
+        """Return whether the learner has a method."""
+        return hasattr(self._template, method)
+
+    def fresh(self) -> Any:
+        """Return an unfitted copy of the learner."""
+        return clone(self._template)
+
+    def fit(self, rows: IntArray, labels: IntArray, weights: FloatArray | None = None, model: Any = None) -> Any:
+        """Return a model fitted to rows of the pool; weights are left out where the learner takes none.
+
+        Parameters
+        ----------
+        rows, labels : array of int, shape (n,)
+        weights : array of shape (n,), optional
+        model : unfitted or warm model, optional
+            Fitted in place; by default a fresh copy.
+        """
+        model = self.fresh() if model is None else model
+        given = {} if weights is None or self._weight_name is None else {self._weight_name: weights}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a rough fit serves to choose a question
+            return model.fit(take_rows(self.X, rows), labels, **given)
+
+    def predict(self, model: Any, rows: IntArray) -> IntArray:
+        """Return the label, as a position among the classes, of rows of the pool."""
+        return np.asarray(model.predict(take_rows(self.X, rows)), dtype=np.int64)
+
+    def rehearse(self, ask: Callable[[Any, Any], object]) -> None:
+        """Fit to points of the pool with made-up labels, and ask something of the model.
+
+        Raises
+        ------
+        DataError
+            If the learner fails: better now than when labels have been paid for.
+        """
+        size = min(self.n_points, max(_REHEARSAL, 2 * self.n_classes))
+        rows = np.linspace(0, self.n_points - 1, size).astype(np.int64)
+        if len(rows) < 2:
+            return
+        labels = np.arange(len(rows), dtype=np.int64) % self.n_classes
+        try:
+            ask(self.fit(rows, labels, np.ones(len(rows))), take_rows(self.X, rows))
+        except Exception as failure:
+            raise DataError(
+                f"the learner {self.name} fails on the public points ({type(failure).__name__}: {failure}); "
+                "give one that takes them as they are, such as a pipeline with an encoder."
+            ) from failure
+
+
+def describe_learner(learner: Any) -> str:
+    """Return a learner in one line, for certificate and report."""
+    return "LogisticRegression on scaled columns" if learner is None else " ".join(repr(learner).split())
+
+
+def _seeded(learner: Any, seed: int) -> Any:
+    """Set every open random state, so that a walk can be taken again."""
+    open_states = {
+        name: seed % (1 << 32)
+        for name, value in sorted(learner.get_params(deep=True).items())
+        if (name == "random_state" or name.endswith("__random_state")) and value is None
+    }
+    return learner.set_params(**open_states) if open_states else learner
+
+
+def _weight_name(learner: Any) -> str | None:
+    """Return the name under which `fit` takes sample weights, or None."""
+    if isinstance(learner, Pipeline):
+        name, last = learner.steps[-1]
+        inner = _weight_name(last)
+        return None if inner is None else f"{name}__{inner}"
+    return "sample_weight" if has_fit_parameter(learner, "sample_weight") else None

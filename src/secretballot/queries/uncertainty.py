@@ -1,0 +1,252 @@
+"""Strategies that ask where a learner of the released labels is least sure; any number of classes."""
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count
+from secretballot.exceptions import ParameterError
+from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
+from secretballot.queries.coverage import ClusterSampling, spread_over
+from secretballot.queries.fitting import PoolLearner, describe_learner
+from secretballot.queries.labelled import LabelledRows, labelled_rows, take_rows
+from secretballot.queries.points import scaled_points
+from secretballot.released import ReleasedLabels
+
+__all__ = ["CommitteeSampling", "EntropySampling", "MarginSampling", "UncertaintySampling"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# The cold start plans for at least so many points, even if they are asked one by one.
+_COLD_POINTS = 10
+# Far below the smallest difference between two entropies of votes.
+_TIE = 1e-9
+
+
+class UncertaintySampling(QueryStrategy):
+    """What the strategies share that ask where a learner is unsure: a cold start, and rounds spread over the pool.
+
+    Until labels of two classes are known, `cold_start` chooses. Then every round fits the learner to all answers so
+    far, weighed by the confidence in each where noisy counts were released, takes the ``spread * n`` most uncertain
+    points that were not asked, groups them by a k-means weighted by uncertainty, and asks one point of each group, so
+    that a round is not n copies of one point (Zhdanov 2019, arXiv:1901.05954).
+
+    Parameters
+    ----------
+    learner : scikit-learn classifier, optional
+        By default a logistic regression on scaled columns. Open random states are set by the public coins.
+    cold_start : QueryStrategy, optional
+        By default `ClusterSampling`.
+    spread : int, default 5
+        Candidates per point asked. 1 asks the most uncertain ones wherever they lie, and measures no distances, which
+        with a learner and a cold start of its own serves pools that do not hold numbers.
+
+    Raises
+    ------
+    ParameterError
+        If `spread` is not a whole number of at least 1, or `cold_start` is no strategy.
+    """
+
+    name: str
+
+    def __init__(self, learner: Any = None, cold_start: QueryStrategy | None = None, *, spread: int = 5) -> None:
+        self.learner = learner
+        self.cold_start = ClusterSampling() if cold_start is None else cold_start
+        self.spread = check_count("spread", spread)
+        if not isinstance(self.cold_start, QueryStrategy):
+            raise ParameterError(
+                f"cold_start is a {type(self.cold_start).__name__}; give a strategy, such as PassiveSampling()."
+            )
+
+    def start(self, pool: PublicPool) -> "QuerySelector":
+        """Try the learner on points of the pool with made-up labels, and return a walk.
+
+        Raises
+        ------
+        DataError
+            If learner, cold start or spread cannot work on such points.
+        ParameterError
+            If the learner cannot say how sure it is.
+        """
+        learner = PoolLearner(self.learner, pool)
+        self._check_learner(learner)
+        learner.rehearse(self._doubt)
+        points = None
+        if self.spread > 1:
+            points = learner.X if self.learner is None else scaled_points(pool.X)
+        self.cold_start.start(replace(pool, n_queries=1))  # refuses now what it would refuse later
+        return _UncertaintyWalk(self, pool, learner, points)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and settings."""
+        return {
+            "name": self.name,
+            "learner": describe_learner(self.learner),
+            "cold_start": self.cold_start.describe(),
+            "spread": self.spread,
+        }
+
+    @abstractmethod
+    def _check_learner(self, learner: PoolLearner) -> None:
+        """Raise `ParameterError` if the learner cannot say how sure it is."""
+
+    @abstractmethod
+    def _doubt(self, model: Any, X: Any) -> FloatArray:
+        """Return how unsure one fitted model is about each point, at least 0, shape (n,)."""
+
+    def _doubts(self, learner: PoolLearner, known: LabelledRows, rows: IntArray, coins: list[int]) -> FloatArray:
+        """Return how unsure what is known leaves the learner about each row, at least 0, shape (len(rows),)."""
+        model = learner.fit(known.rows, known.labels, known.weights)
+        return self._doubt(model, take_rows(learner.X, rows))
+
+
+class MarginSampling(UncertaintySampling):
+    """Ask where the two likeliest classes are closest (Scheffer, Decomain and Wrobel 2001).
+
+    A learner without `predict_proba` is asked for its `decision_function`.
+    """
+
+    name = "margin"
+
+    def _check_learner(self, learner: PoolLearner) -> None:
+        if not (learner.has("predict_proba") or learner.has("decision_function")):
+            raise ParameterError(
+                f"the learner {learner.name} has neither predict_proba nor decision_function; "
+                "give one that says how sure it is, or use committee sampling."
+            )
+
+    def _doubt(self, model: Any, X: Any) -> FloatArray:
+        shares = model.predict_proba(X) if hasattr(model, "predict_proba") else model.decision_function(X)
+        shares = np.asarray(shares, dtype=np.float64)
+        if shares.ndim == 1:
+            return np.asarray(1.0 / (1.0 + np.abs(shares)))
+        ordered = np.sort(shares, axis=1)
+        return np.asarray(1.0 / (1.0 + ordered[:, -1] - ordered[:, -2]))
+
+
+class EntropySampling(UncertaintySampling):
+    """Ask where the learner's class probabilities have the largest entropy (Lewis and Gale 1994; Settles 2009)."""
+
+    name = "entropy"
+
+    def _check_learner(self, learner: PoolLearner) -> None:
+        if not learner.has("predict_proba"):
+            raise ParameterError(
+                f"the learner {learner.name} has no predict_proba, which entropy needs; "
+                "give one that has, or use margin sampling."
+            )
+
+    def _doubt(self, model: Any, X: Any) -> FloatArray:
+        return _entropies(np.asarray(model.predict_proba(X), dtype=np.float64))
+
+
+class CommitteeSampling(UncertaintySampling):
+    """Ask where a committee is most divided (query by committee: Seung, Opper and Sompolinsky 1992).
+
+    The members are fitted to bootstrap samples of the released labels; what counts is the entropy of their votes, ties
+    broken by public coins. The settings of `UncertaintySampling`, and:
+
+    Parameters
+    ----------
+    members : int, default 10
+        At least 2.
+    """
+
+    name = "committee"
+
+    def __init__(
+        self, learner: Any = None, cold_start: QueryStrategy | None = None, *, members: int = 10, spread: int = 5
+    ) -> None:
+        super().__init__(learner, cold_start, spread=spread)
+        self.members = check_count("members", members, minimum=2)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name and settings."""
+        return super().describe() | {"members": self.members}
+
+    def _check_learner(self, learner: PoolLearner) -> None:
+        """Any classifier can vote."""
+
+    def _doubt(self, model: Any, X: Any) -> FloatArray:
+        return np.zeros(len(model.predict(X)))  # a lone member is never divided
+
+    def _doubts(self, learner: PoolLearner, known: LabelledRows, rows: IntArray, coins: list[int]) -> FloatArray:
+        rng = np.random.default_rng(coins)
+        n = len(known.rows)
+        votes = np.zeros((len(rows), learner.n_classes))
+        for _ in range(self.members):
+            drawn = rng.integers(n, size=n)
+            labels = known.labels[drawn]
+            if len(np.unique(labels)) < 2:  # a member that saw one class votes for it
+                votes[:, labels[0]] += 1
+                continue
+            model = learner.fit(known.rows[drawn], labels, known.weights[drawn])
+            votes[np.arange(len(rows)), learner.predict(model, rows)] += 1
+        return _entropies(votes / self.members) + _TIE * rng.random(len(rows))
+
+
+class _UncertaintyWalk(QuerySelector):
+    """One walk: cold start, then rounds of the most uncertain points, spread out."""
+
+    def __init__(self, strategy: UncertaintySampling, pool: PublicPool, learner: PoolLearner, points: Any) -> None:
+        self._strategy, self._pool, self._learner, self._points = strategy, pool, learner, points
+        self._cold: QuerySelector | None = None
+        self._released: ReleasedLabels | None = None
+        self._known = LabelledRows.none()
+        self._free = np.ones(pool.n_points, dtype=np.bool_)
+        self._rounds: list[dict[str, Any]] = []
+
+    def propose(self, n: int) -> IntArray:
+        """Return `n` rows, or what is left of the pool."""
+        if not self._free.any():
+            return np.empty(0, dtype=np.int64)
+        cold = self._known.n_classes < 2
+        rows = self._cold_rows(n) if cold else self._doubtful_rows(n)
+        self._free[rows] = False
+        self._rounds.append({"asked": len(rows), "cold_start": cold})
+        return rows
+
+    def receive(self, released: ReleasedLabels) -> None:
+        """Take in everything released so far."""
+        self._known = labelled_rows(released, self._pool)
+        self._released = released
+        self._free[self._known.asked] = False
+        if self._cold is not None:
+            self._cold.receive(released)
+
+    def explain(self) -> dict[str, Any]:
+        """Return the size of every round, and whether it was a cold start."""
+        return {"rounds": [dict(entry) for entry in self._rounds]}
+
+    def _cold_rows(self, n: int) -> IntArray:
+        if self._cold is None:
+            planned = replace(self._pool, n_queries=max(n, _COLD_POINTS))
+            self._cold = self._strategy.cold_start.start(planned)
+            if self._released is not None:
+                self._cold.receive(self._released)
+        found = np.empty(0, dtype=np.int64)
+        while len(found) < n and len(rows := self._cold.propose(n - len(found))):
+            found = np.concatenate([found, rows[self._free[rows]]])
+        return found
+
+    def _doubtful_rows(self, n: int) -> IntArray:
+        free = np.flatnonzero(self._free)
+        n = min(n, len(free))
+        coins = [self._pool.random_state, self._pool.n_points - len(free)]
+        doubts = self._strategy._doubts(self._learner, self._known, free, coins)
+        candidates = np.argsort(-doubts, kind="stable")[: n * self._strategy.spread]
+        if n < len(candidates):
+            seed = int(np.random.default_rng(coins).integers(1 << 31))
+            places = spread_over(self._points[free[candidates]], doubts[candidates], n, seed)
+            candidates = candidates[places]  # ascending places: the most uncertain first
+        return free[candidates]
+
+
+def _entropies(shares: FloatArray) -> FloatArray:
+    """Return the entropy of every row of probabilities, in nats, shape (n,)."""
+    positive = np.where(shares > 0, shares, 1.0)
+    return np.asarray(-(positive * np.log(positive)).sum(axis=1))
