@@ -128,13 +128,15 @@ def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(monkeypa
 
 @pytest.mark.parametrize("spare", [-5, 64])
 @pytest.mark.parametrize("multiplicities", [None, [1, 7, 2, 30, 1, 1]])
-@pytest.mark.parametrize("scale", [0.8, 2.0, 6.0])
-def test_choices_follow_their_law_and_no_law_of_another_scale(monkeypatch, spare, multiplicities, scale):
+@pytest.mark.parametrize(
+    ("scale", "scores"),
+    [(0.8, [1, 0, 2, -1, 2, -9]), (2.0, [3, 1, 4, 0, 4, -9]), (25.0, [40, 10, 60, -20, 60, -99])],
+)
+def test_choices_follow_their_law_and_no_law_of_another_scale(monkeypatch, spare, multiplicities, scale, scores):
     monkeypatch.setattr(room, "_SPARE_BITS", spare)
-    scores = np.array([3, 1, 4, 0, 4, -9])
     counts = None if multiplicities is None else np.array(multiplicities)
     source = ExactNoise()
-    sample = np.array([source.exponential_choice(scores, scale, counts) for _ in range(2500)])
+    sample = np.array([source.exponential_choice(np.array(scores), scale, counts) for _ in range(2500)])
     assert sample_p_value(sample, law(scores, scale, counts)) > ALPHA
     for wrong in (0.5, 2.0):
         assert sample_p_value(sample, law(scores, wrong * scale, counts)) < ALPHA
