@@ -1,0 +1,136 @@
+"""Halfspaces of the plane, searched exactly by turning a line around every point."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses.base import Dichotomies, HypothesisClass
+from secretballot.hypotheses.planar import Fan, Plane, fans
+from secretballot.hypotheses.planar_lines import CONSTANTS, Halfspace, behind_line
+from secretballot.hypotheses.planar_mistakes import Mistakes
+from secretballot.hypotheses.planar_versions import HalfspaceVersionSpace
+from secretballot.hypotheses.points import check_index, check_labels, check_points
+
+__all__ = ["HalfspaceDichotomies", "Halfspaces"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# 10^8 labellings: 800 MB for one list of their mistakes.
+_MOST_POINTS = 10_000
+
+
+class HalfspaceDichotomies(Dichotomies):
+    """The labellings of points of the plane by halfspaces, each listed once.
+
+    A labelling with both labels is separated by lines of a whole interval of angles. At its first angle the line
+    touches a point p labelled 1 and, further on in its direction, a point labelled 0. So the labellings are the two
+    constants, 0 then 1, and one for each point p and each direction in which another point is seen from it: 1 to the
+    left of that ray, on p, and behind p.
+
+    Parameters
+    ----------
+    X : array of shape (m, 2)
+        Checked points; equal rows are one point.
+
+    Raises
+    ------
+    DataError
+        If there are more than 10,000 distinct points.
+    """
+
+    def __init__(self, X: FloatArray) -> None:
+        points, self._point = np.unique(X, axis=0, return_inverse=True)
+        if len(points) > _MOST_POINTS:
+            raise DataError(
+                f"X has {len(points)} distinct points; halfspaces label them in up to {_most(len(points)):,} ways, too "
+                f"many to list: give at most {_MOST_POINTS:,}."
+            )
+        self._plane = Plane(points)
+
+    def _fans(self) -> Iterator[Fan]:
+        everything = np.arange(len(self._plane))
+        return fans(self._plane, everything, everything)
+
+    @cached_property
+    def _starts(self) -> IntArray:
+        """Number of the first labelling of each pivot, and one past the last."""
+        counts = [fan.representatives().sum(axis=1) for fan in self._fans()]
+        return np.asarray(2 + np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def hypothesis(self, index: int) -> Halfspace:
+        """Return the representative of the labelling with that number."""
+        index = check_index(index, len(self))
+        if index < 2:
+            return CONSTANTS[index]
+        pivot = int(np.searchsorted(self._starts, index, side="right")) - 1
+        (fan,) = fans(self._plane, np.array([pivot]), np.arange(len(self._plane)))
+        place = np.flatnonzero(fan.representatives()[0])[index - self._starts[pivot]]
+        return behind_line(self._plane, fan, int(place))
+
+    def errors(self, y: ArrayLike) -> IntArray:
+        """Return the number of mistakes of every labelling against `y`, in O(m^2 log m)."""
+        labels = check_labels(y, len(self._point))
+        mistakes = Mistakes.count(self._point, len(self._plane), labels)
+        errors = np.empty(_most(len(self._plane)), dtype=np.int64)
+        errors[0], errors[1], filled = mistakes.base, mistakes.base + mistakes.costs.sum(), 2
+        for fan in self._fans():
+            units = mistakes.base + fan.excess(mistakes.costs)[fan.representatives()]
+            errors[filled : filled + len(units)] = units
+            filled += len(units)
+        return errors[:filled]
+
+
+def _most(n_points: int) -> int:
+    return n_points * (n_points - 1) + 2
+
+
+class Halfspaces(HypothesisClass):
+    """Halfspaces of the plane, ``1[w . x + b >= 0]`` of either side, with the two constants.
+
+    Time is O(n^2 log n) for `erm` and for the mistakes of all dichotomies; sides of lines are decided exactly.
+
+    Parameters
+    ----------
+    n_features : int
+        2; more features would need a search over about n^d halfspaces.
+
+    Raises
+    ------
+    ParameterError
+        If `n_features` is not 2.
+    """
+
+    name: ClassVar[str] = "halfspaces"
+
+    def __init__(self, n_features: int = 2) -> None:
+        if n_features != 2:
+            raise ParameterError(
+                f"n_features is {n_features!r}; halfspaces are searched exactly in the plane only, as n points in d "
+                "dimensions are labelled in about 2 n^d / d! ways: use a FiniteClass of fitted models."
+            )
+        self.n_features = n_features
+
+    @property
+    def vc_dimension(self) -> int:
+        """Vapnik-Chervonenkis dimension: 3."""
+        return 3
+
+    def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Halfspace:
+        """Return a halfspace with the least weighted number of mistakes; of several, a constant, else the first."""
+        return self.version_space().restrict(X, y, 0.0, sample_weight).hypothesis()
+
+    def dichotomies(self, X: ArrayLike) -> HalfspaceDichotomies:
+        """Return the distinct labellings of the rows of `X`; m (m - 1) + 2 where no three lie on one line."""
+        return HalfspaceDichotomies(check_points(X, 2))
+
+    def version_space(self) -> HalfspaceVersionSpace:
+        """Return all halfspaces of the plane as a version space."""
+        return HalfspaceVersionSpace.whole()

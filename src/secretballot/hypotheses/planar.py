@@ -1,0 +1,205 @@
+"""Points of the plane: which side of a line, exactly, and all lines through a point in the order of their angle."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.exceptions import DataError
+
+__all__ = ["Fan", "Plane", "fans"]
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# A float determinant of differences errs by less than 3.4e-16 of its two products (Shewchuk 1997, "ccwerrboundA");
+# below the second number products may have lost bits to underflow.
+_DETERMINANT_ERROR, _UNDERFLOW = 1e-15, 1e-280
+# Differences are rounded by 1.2e-16 each, arctan2 by at most a few units in the last place of pi.
+_ANGLE_ERROR = 2e-14
+# Differences of such whole numbers, their products and the difference of two products fit into 63 bits.
+_SMALL = 2**30
+# Products of larger coordinates could overflow.
+_LARGEST = 1e100
+# Pivots are taken together until this many angles are held at once.
+_BLOCK = 2**18
+
+
+class Plane:
+    """Distinct points of the plane.
+
+    Parameters
+    ----------
+    points : array of shape (n, 2)
+        Finite and distinct.
+
+    Raises
+    ------
+    DataError
+        If a coordinate exceeds 1e100 in size.
+    """
+
+    def __init__(self, points: FloatArray) -> None:
+        if not np.all(np.abs(points) <= _LARGEST):
+            raise DataError("X holds a coordinate above 1e100 in size; rescale its columns.")
+        self.points = points
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @cached_property
+    def scaled(self) -> tuple[NDArray[Any], int]:
+        """The points as whole numbers (int64 where small, else Python's) and the power of two that made them so."""
+        ratios = [value.as_integer_ratio() for value in self.points.ravel().tolist()]
+        scale = max((denominator for _, denominator in ratios), default=1)
+        whole = [numerator * (scale // denominator) for numerator, denominator in ratios]
+        small = all(-_SMALL < value < _SMALL for value in whole)
+        return np.array(whole, dtype=np.int64 if small else object).reshape(-1, 2), scale
+
+    def turn(self, a: IntArray, b: IntArray, c: IntArray) -> IntArray:
+        """Return 1 where points `a`, `b`, `c` turn left, -1 where right, 0 where they lie on one line; exact."""
+        sides = self.points[b] - self.points[a], self.points[c] - self.points[a]
+        left, right = sides[0][..., 0] * sides[1][..., 1], sides[0][..., 1] * sides[1][..., 0]
+        turns = np.sign(left - right).astype(np.int64)
+        doubtful = ~(np.abs(left - right) > _DETERMINANT_ERROR * (np.abs(left) + np.abs(right)) + _UNDERFLOW)
+        if doubtful.any():
+            whole, _ = self.scaled
+            a, b, c = (np.broadcast_to(index, turns.shape)[doubtful] for index in (a, b, c))
+            u, v = whole[b] - whole[a], whole[c] - whole[a]
+            first, second = u[:, 0] * v[:, 1], u[:, 1] * v[:, 0]
+            turns[doubtful] = (first > second).astype(np.int64) - (first < second).astype(np.int64)
+        return turns
+
+
+@dataclass(frozen=True)
+class Fan:
+    """The lines through each of some pivots and each other point, turned counterclockwise by half a turn.
+
+    A line is directed by an angle from 0 to below pi, so that a point on it lies ahead of its pivot or behind.
+
+    Attributes
+    ----------
+    pivots : array of shape (r,)
+    order : array of shape (r, n)
+        Points in the order of their line's angle; a point that is the pivot itself comes last.
+    ahead : bool array of shape (r, n)
+        Whether the point in that place lies ahead.
+    last : bool array of shape (r, n)
+        Whether the next place holds another line; False for the pivot itself.
+    apart : bool array of shape (r, n)
+        Whether the point in that place is not the pivot.
+    """
+
+    pivots: IntArray
+    order: IntArray
+    ahead: BoolArray
+    last: BoolArray
+    apart: BoolArray
+
+    @cached_property
+    def end(self) -> IntArray:
+        """Last place of the line to which each place belongs, shape (r, n)."""
+        places = np.arange(self.order.shape[1])
+        ends = np.where(self.last | ~self.apart, places, self.order.shape[1])
+        return np.asarray(np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1])
+
+    def representatives(self) -> BoolArray:
+        """Return which places hold the first point of their line that lies ahead, or the first behind; (r, n)."""
+        if np.all(self.last | ~self.apart):
+            return self.apart
+        places = np.arange(self.order.shape[1])
+        starts = np.maximum.accumulate(np.where(np.roll(self.last, 1, axis=1) | (places == 0), places, 0), axis=1)
+        first = np.zeros_like(self.last)
+        for side in (self.ahead, ~self.ahead):
+            seen = np.cumsum(side, axis=1)
+            before: IntArray = np.take_along_axis(seen - side, starts, axis=1)
+            first |= side & (seen - before == 1)
+        return first & self.apart
+
+    def left_of(self, costs: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the costs of points to the left of the lines, and of all points but the pivot.
+
+        Parameters
+        ----------
+        costs : int64 array of shape (n,)
+
+        Returns
+        -------
+        left : shape (r, n)
+            For each place, of the directed line through the pivot turned just past the line of that place.
+        total : shape (r, 1)
+        """
+        ordered = np.where(self.apart, costs[self.order], 0)
+        ahead = np.where(self.ahead, ordered, 0)
+        passed = np.cumsum(ordered - 2 * ahead, axis=1)  # those behind come to the left, those ahead leave it
+        return ahead.sum(axis=1, keepdims=True) + passed, ordered.sum(axis=1, keepdims=True)
+
+    def excess(self, costs: IntArray) -> IntArray:
+        """Return the cost of each place's labelling, shape (r, n); the pivot's own place means nothing.
+
+        The labelling of a place: 1 to the left of the line from the pivot to its point, on the pivot, and behind the
+        pivot on that line. The others are all points, the pivot among them.
+        """
+        left, total = self.left_of(costs)
+        past = np.take_along_axis(left, self.end, axis=1)
+        return np.asarray(costs[self.pivots][:, None] + np.where(self.ahead, past, total - past))
+
+
+def fans(plane: Plane, pivots: IntArray, others: IntArray) -> Iterator[Fan]:
+    """Yield the fans of the pivots among the others, block by block, in their order.
+
+    Parameters
+    ----------
+    pivots, others : arrays of point numbers
+        `order` of a fan holds positions in `others`.
+    """
+    rows = max(1, _BLOCK // max(1, len(others)))
+    for start in range(0, len(pivots), rows):
+        yield _fan(plane, pivots[start : start + rows], others)
+
+
+def _fan(plane: Plane, pivots: IntArray, others: IntArray) -> Fan:
+    steps = plane.points[others][None] - plane.points[pivots][:, None]
+    dx, dy = steps[..., 0], steps[..., 1]
+    behind = (dy < 0) | ((dy == 0) & (dx < 0))
+    angle = np.arctan2(np.abs(dy), np.where(behind, -dx, dx))
+    angle[(dx == 0) & (dy == 0)] = 9.0  # the pivot itself: beyond all lines
+    order = np.argsort(angle, axis=1, kind="stable")
+    angle = np.take_along_axis(angle, order, axis=1)
+    apart = angle < 9.0
+    last = apart.copy()
+    close = (np.diff(angle, axis=1) <= _ANGLE_ERROR) & apart[:, 1:]
+    if close.any():
+        _settle(plane, pivots, others, behind, order, last, np.nonzero(close))
+    return Fan(pivots, order, ~np.take_along_axis(behind, order, axis=1), last, apart)
+
+
+def _settle(
+    plane: Plane,
+    pivots: IntArray,
+    others: IntArray,
+    behind: BoolArray,
+    order: IntArray,
+    last: BoolArray,
+    close: tuple[IntArray, ...],
+) -> None:
+    """Put neighbours whose angles floats cannot tell apart into their exact order, by exchanges, and mark equals."""
+    rows, places = close
+    parity = 0
+    while True:
+        first, second = order[rows, places], order[rows, places + 1]
+        turns = plane.turn(pivots[rows], others[first], others[second])
+        turns[behind[rows, first] != behind[rows, second]] *= -1
+        wrong = turns < 0
+        if not wrong.any():
+            last[rows, places] = turns != 0
+            return
+        if not np.any(wrong & (places % 2 == parity)):
+            parity = 1 - parity
+        swap = wrong & (places % 2 == parity)
+        order[rows[swap], places[swap]], order[rows[swap], places[swap] + 1] = second[swap], first[swap]
+        parity = 1 - parity
