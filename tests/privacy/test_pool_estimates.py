@@ -75,13 +75,13 @@ def test_a_count_of_points_beyond_a_margin_moves_by_the_whole_pool(n_teachers, n
         assert moved.max() == n_points
 
 
-@pytest.mark.parametrize(("n_teachers", "n_classes", "n_points"), [(5, 2, 3), (6, 2, 3), (5, 3, 2)])
+@pytest.mark.parametrize(("n_teachers", "n_classes", "n_points"), [(5, 2, 3), (4, 2, 3), (4, 3, 2)])
 def test_the_released_laws_lose_epsilon_and_no_more_on_all_neighbouring_tables(n_teachers, n_classes, n_points):
     counts, neighbours = neighbouring_counts(n_teachers, n_classes)
     moves = np.stack([np.concatenate([counts, counts]), np.concatenate([neighbours, counts])], axis=1)
     moves = np.unique(moves, axis=0)
-    rng, outcomes = np.random.default_rng(5), np.arange(-6, 12)
-    chosen = rng.integers(0, len(moves), (1500, n_points))
+    outcomes = np.arange(-6, 12)
+    chosen = [list(row) for row in itertools.product(range(len(moves)), repeat=n_points)]
     for mechanism in (StabilityQuantile(0.4, 0.9), MinoritySum(0.9, n_points)):
         losses = [
             np.abs(np.log(mechanism.law(here, outcomes) / mechanism.law(there, outcomes))).max()

@@ -138,7 +138,8 @@ def unstable_share_bound(released: int, estimate: MinoritySum, n_teachers: int, 
     -----
     With v votes in the minority the margin is at least n_teachers - 2 v, and the distance is at least d >= 1 where the
     margin is at least 2 d + 1. So points below d have more than (n_teachers - 2 d - 1) / 2 minority votes each, and
-    the sum has room for so many of them (Nandi, Bassily 2020, lemma 3.3, in whole numbers).
+    the sum has room for so many of them (Bassily, Thakurta, Thakkar 2018, lemma 3.3, in
+    whole numbers and for votes of any accuracy).
     """
     k, d = check_count("n_teachers", n_teachers), check_count("distance", distance)
     chance = check_probability("beta", beta)
@@ -177,7 +178,7 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
     -----
     The tail is the binomial's own. The Chernoff term printed in Bassily, Thakurta, Thakkar 2018, theorem 3.2, promises
     more than holds. For a stream that asks each point of the pool once, no tail is needed: at most
-    floor(unstable_share * n_points) of them are unstable.
+    floor(unstable_share * n_points) of them are unstable, and T is one more.
     """
     n, chance = check_count("n_queries", n_queries), check_probability("beta", beta)
     share = check_finite("unstable_share", unstable_share)

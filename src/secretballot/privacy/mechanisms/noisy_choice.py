@@ -116,8 +116,8 @@ class ExponentialChoice(Mechanism):
         Returns
         -------
         float
-            scale * log(n_candidates / beta), in units of the score (McSherry, Talwar 2007, theorem 7 and the union
-            bound).
+            scale * log(n_candidates / beta), in units of the score: each candidate that falls short by more is chosen
+            with probability below beta / n_candidates.
         """
         return self.scale * math.log(check_count("n_candidates", n_candidates) / check_probability("beta", beta))
 

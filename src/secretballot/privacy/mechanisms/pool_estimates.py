@@ -145,7 +145,7 @@ class MinoritySum(Mechanism):
     Sensitivity : n_points. One teacher moves one vote at every point, and the highest count there by at most 1,
         while the number of all votes stays. It is 1 per point, as `l1_sensitivity` says.
     Price : per release (epsilon, 0): noise of scale n_points / epsilon.
-    Source : Nandi, Bassily 2020, lemma 3.3 (minorities and unstable queries); a mean over teachers and points has
+    Source : Bassily, Thakurta, Thakkar 2018, remark 1, corrected: the mean share of teachers in the minority has
         sensitivity 1 / n_teachers, and this is that mean in whole numbers.
     Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact arithmetic.
 
