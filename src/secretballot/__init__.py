@@ -22,8 +22,11 @@ if TYPE_CHECKING:
         ParameterError,
         SecretBallotError,
     )
+    from secretballot.learners.active import ActivePATEClassifier, label_actively
     from secretballot.learners.label_private import LabelPrivateClassifier
     from secretballot.learners.pate import PATEClassifier
+    from secretballot.learners.session import LabelingSession
+    from secretballot.learners.teaching import TrainedTeachers, train_teachers
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
     from secretballot.released import ReleasedLabels
@@ -31,12 +34,14 @@ if TYPE_CHECKING:
     from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier, VotingStudent
 
 _HOMES = {
+    "ActivePATEClassifier": "learners.active",
     "BudgetError": "exceptions",
     "CertificateError": "exceptions",
     "DataError": "exceptions",
     "GaussianAggregator": "aggregation",
     "GraphCountsClassifier": "students",
     "LabelPrivateClassifier": "learners.label_private",
+    "LabelingSession": "learners.session",
     "Ledger": "privacy.ledger",
     "LedgerError": "exceptions",
     "NoisyCountsClassifier": "students",
@@ -46,19 +51,24 @@ _HOMES = {
     "ReleasedLabels": "released",
     "SecretBallotError": "exceptions",
     "SparseVectorAggregator": "aggregation",
+    "TrainedTeachers": "learners.teaching",
     "VoteCounts": "ensemble.votes",
     "VotingStudent": "students",
+    "label_actively": "learners.active",
     "release": "door",
+    "train_teachers": "learners.teaching",
     "verify_certificate": "report.verification",
 }
 
 __all__ = [
+    "ActivePATEClassifier",
     "BudgetError",
     "CertificateError",
     "DataError",
     "GaussianAggregator",
     "GraphCountsClassifier",
     "LabelPrivateClassifier",
+    "LabelingSession",
     "Ledger",
     "LedgerError",
     "NoisyCountsClassifier",
@@ -68,10 +78,13 @@ __all__ = [
     "ReleasedLabels",
     "SecretBallotError",
     "SparseVectorAggregator",
+    "TrainedTeachers",
     "VoteCounts",
     "VotingStudent",
     "__version__",
+    "label_actively",
     "release",
+    "train_teachers",
     "verify_certificate",
 ]
 

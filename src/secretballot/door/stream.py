@@ -81,6 +81,8 @@ class ReleaseStream:
         Queries that were paid for.
     reservation : int
         Number of the plan in the ledger.
+    resumable : bool
+        Whether the plan outlives this process: its vault and its ledger do.
 
     Raises
     ------
@@ -127,6 +129,7 @@ class ReleaseStream:
         entry, bought_now = self._bought()
         files.tie(self._terms(teachers, declared), entry, self._events, bought_now=bought_now)
         self.reservation = entry.id
+        self.resumable = files.state is not None and ledger.durable
         self._states = StateStore(files.state, f"{ledger.account} {entry.id}")
 
     def __repr__(self) -> str:
@@ -217,6 +220,11 @@ class ReleaseStream:
         return dict(parts)
 
     # --- what came out ---
+
+    def order(self) -> list[bytes]:
+        """Return every question that was answered, in order."""
+        with self.ledger.reading(self.reservation) as page:
+            return [question for question, _ in page.parts()]
 
     def released(self, rows: Mapping[bytes, int], plan: Mapping[str, object] | None = None) -> ReleasedLabels:
         """Return every answer so far with the certificate of the whole plan.

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_finite
+from secretballot._validation import check_count, check_finite
 from secretballot.aggregation import Aggregator
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.inputs import as_matrix, n_rows, take_rows
@@ -154,7 +154,12 @@ class LabelPrivateClassifier(PATEClassifier):
         asked = np.sort(order[:n_dropped] if share > 0 else order)
         if not len(asked):
             raise ParameterError(
-                f"dropped is {share:g} of {n_records} records, which leaves no point to ask; drop more."
+                f"dropped is {share:g} of {n_records} sample(s), which leaves no point to ask; drop more, or none."
+            )
+        if check_count("n_teachers", self.n_teachers) > len(taught):
+            raise ParameterError(
+                f"n_teachers is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their labels; every "
+                "teacher needs one, so ask for fewer teachers or drop fewer labels."
             )
         return taught, asked
 
@@ -169,11 +174,13 @@ class LabelPrivateClassifier(PATEClassifier):
         return "label"
 
     def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
-        words = (
-            "The features of all records are public. By public coins "
-            f"(numpy's default_rng({self._seed}), permutation) the labels of a share of {self.dropped:g} were dropped "
-            "before anything was computed; the others each went to one teacher, by position."
-        )
+        coins = f"by position and public coins (the permutation of numpy's default_rng({self._seed}))"
+        fate = "each label goes to one teacher"
+        if self.dropped > 0:
+            fate = (
+                f"a share of {self.dropped:g} of the labels were dropped unread, each of the others goes to one teacher"
+            )
+        words = f"The features of all records are public; {fate}, {coins}."
         return {**super()._declaration(by_unit, unit_name), "assumptions": [words]}
 
 

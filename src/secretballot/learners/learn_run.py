@@ -15,11 +15,12 @@ from secretballot._validation import check_choice, check_count
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.ensemble.teacher_names import TEACHER_NAMES, teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.pate import NEIGHBOURS, PATEClassifier
+from secretballot.learners.pate import PATEClassifier
 from secretballot.learners.plan import choose_teachers
 from secretballot.learners.run_folder import RunFolder, file_digest
 from secretballot.learners.run_inputs import RunInputs, RunTables, check_files, read_inputs
 from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
+from secretballot.learners.teaching import NEIGHBOURS
 from secretballot.learners.watch import Watch, note_few_answers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger

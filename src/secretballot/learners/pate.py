@@ -18,7 +18,7 @@ from secretballot.aggregation import Aggregator
 from secretballot.door import release
 from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import ParameterError
 from secretballot.learners.inputs import (
     as_matrix,
     check_same_columns,
@@ -27,12 +27,11 @@ from secretballot.learners.inputs import (
     n_columns,
     n_rows,
     take_rows,
-    unfit_values,
     with_public_types,
 )
 from secretballot.learners.plan import choose_aggregator, choose_release
-from secretballot.learners.rehearsal import rehearse, rehearse_with_holes
 from secretballot.learners.shards import assign_shards, fingerprint, forget_records
+from secretballot.learners.teaching import NEIGHBOURS, check_teacher
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
@@ -41,7 +40,6 @@ from secretballot.vault import make_vault
 
 __all__ = ["PATEClassifier"]
 
-NEIGHBOURS = ("add-remove", "replace-one")
 DEFAULT_TEACHER = "logistic"
 ABSTENTIONS = ("drop", "random", "majority")
 
@@ -258,13 +256,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Everything left of the door, and the door."""
         assert self.budget is not None
         account = self._account(units is not None)
-        teacher = teacher_by_name(DEFAULT_TEACHER, len(names)) if self.teacher is None else self.teacher
-        rehearse(teacher, X_public, len(names))
-        bad = unfit_values("X", X, X_public)
-        if bad is not None and not rehearse_with_holes(teacher, X_public, len(names), bad[1]):
-            raise DataError(
-                f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the teacher."
-            )
+        teacher = check_teacher(self.teacher, X, X_public, len(names))
         askable = self._askable(n_rows(X_public))
         aggregator = choose_aggregator(
             self.aggregator,

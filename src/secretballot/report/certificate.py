@@ -173,8 +173,8 @@ def build_certificate(
     plan : mapping, optional
         Of a release in rounds: ``planned`` queries, ``used`` ones, ``rounds`` (queries of each), ``strategy`` (name and
         settings) and ``left``, what became of unspent queries: ``"kept"`` open under the same reservation,
-        ``"returned"`` to a Renyi ledger, or ``"none"``. The price is that of the whole plan: a smaller epsilon for
-        stopping early would be false.
+        ``"returned"`` to a Renyi ledger, ``"forfeited"``, or ``"none"``. The price is that of the whole plan: a
+        smaller epsilon for stopping early would be false.
     choices : sequence of mapping, optional
         Everything chosen with private data for this release: ``purpose``, ``events`` (as JSON objects), ``epsilon``,
         ``delta``, ``outcome`` and the ``reservation`` it was paid under. ``spent_after`` must count them.

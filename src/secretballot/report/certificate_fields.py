@@ -23,7 +23,7 @@ __all__ = [
 FORMAT = "secretballot/certificate"
 VERSION = 1
 UNITS = ("record", "user", "label")
-LEFT = ("kept", "returned", "none")
+LEFT = ("kept", "returned", "forfeited", "none")
 NEIGHBOURS = ("add-remove", "replace-one")
 
 _MAX_BYTES = 50 * 1000 * 1000

@@ -15,6 +15,7 @@ PRICE_OF_THE_PLAN = (
 )
 _LEFT = {
     "kept": "What is left, {left}, stays open under the same reservation and may be asked later: it is paid for.",
+    "forfeited": "What is left, {left}, can never be asked: it stays spent.",
     "returned": "What is left, {left}, went back to the dataset's account, a Renyi filter, and may be spent on other "
     "releases; this release is no cheaper for it.",
     "none": "Nothing was left.",

@@ -1,0 +1,232 @@
+"""Select, release, learn, in rounds: a strategy walks through public points, and a stream answers what it asks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count
+from secretballot.door import ReleaseStream, StreamAnswers
+from secretballot.ensemble.votes import VoteCounts
+from secretballot.exceptions import ParameterError
+from secretballot.learners.inputs import n_rows, take_rows
+from secretballot.learners.questions import question_digests
+from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
+from secretballot.released import ReleasedLabels
+
+__all__ = ["AskableRows", "Walk", "ask_in_rounds", "first_answers", "settle", "walk_of"]
+
+IntArray = NDArray[np.int64]
+ROUNDS = 20  # of a plan, where nothing else is said
+
+
+@dataclass(frozen=True, eq=False)
+class AskableRows:
+    """The distinct points of a public pool: what a strategy may choose from.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (m,)
+        Rows of the public pool; of points that are there twice, the first.
+    questions : list of bytes
+        What the door knows each of them by.
+    """
+
+    rows: IntArray
+    questions: list[bytes]
+
+    @classmethod
+    def of(cls, X_public: Any, askable: IntArray | None = None, *, by_value: bool = True) -> "AskableRows":
+        """Return the distinct points among the rows `askable`, all rows by default.
+
+        Parameters
+        ----------
+        X_public : array, sparse matrix or frame of shape (n, n_features)
+        askable : ndarray of int64, optional
+            Rows that may be asked.
+        by_value : bool
+            Whether equal points are one question; False takes every row for a question of its own, as for votes that
+            were counted elsewhere.
+        """
+        rows = np.arange(n_rows(X_public)) if askable is None else askable
+        if not by_value:
+            return cls(rows, [b"row %d" % row for row in rows])
+        digests = question_digests(take_rows(X_public, rows))
+        first = {digest: place for place, digest in reversed(list(enumerate(digests)))}
+        places = np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))
+        return cls(rows[places], [digests[place] for place in places])
+
+    def pool(self, X_public: Any, classes: Sequence[Any], n_queries: int, random_state: int) -> PublicPool:
+        """Return what a strategy sees of these points."""
+        return PublicPool(take_rows(X_public, self.rows), tuple(classes), n_queries, random_state)
+
+    @property
+    def row_of(self) -> dict[bytes, int]:
+        """The row of the public pool behind every question."""
+        return dict(zip(self.questions, self.rows.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """What came of asking in rounds; public.
+
+    Attributes
+    ----------
+    released : ReleasedLabels
+        All answers of the plan, with the certificate.
+    rounds : list of int
+        Queries of each round, in the order in which they were asked.
+    explanation : dict
+        What the strategy tells of its walk.
+    """
+
+    released: ReleasedLabels
+    rounds: list[int]
+    explanation: dict[str, Any]
+
+
+def walk_of(strategy: QueryStrategy, pool: PublicPool) -> CheckedSelector:
+    """Begin a walk; a strategy that cannot work on the pool says so here, before anything is spent.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If it cannot; also if the plan has more queries than the pool has points.
+    """
+    if pool.n_queries > pool.n_points:
+        raise ParameterError(
+            f"A plan of {pool.n_queries} queries is more than the {pool.n_points} distinct public points; plan fewer, "
+            "or give more public points."
+        )
+    return CheckedSelector(strategy, pool)
+
+
+def ask_in_rounds(
+    stream: ReleaseStream,
+    votes: Callable[[IntArray], VoteCounts],
+    askable: AskableRows,
+    selector: CheckedSelector,
+    strategy: QueryStrategy,
+    *,
+    round_size: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Walk:
+    """Ask what the strategy proposes until it has no more to ask, the points are used up, or the plan is spent.
+
+    An interrupted walk is taken again from its start: what was answered is found in the ledger and costs nothing.
+
+    Parameters
+    ----------
+    stream : ReleaseStream
+        The plan.
+    votes : callable
+        Rows of the public pool to the votes on them; secret, asked for what is new alone.
+    askable : AskableRows
+    selector : CheckedSelector
+        From `walk_of`, on the pool of `askable`.
+    strategy : QueryStrategy
+        For the certificate.
+    round_size : int, optional
+        Queries per round; a twentieth of the plan by default. The strategy learns from the answers between rounds.
+    progress : callable, optional
+        Called with (queries answered, queries planned).
+
+    Privacy
+    -------
+    The strategy sees public points and released labels, so its choices are post-processing of what the plan paid for.
+    Source : Liu et al. 2021, Algorithm 4, with one labelling service (errata 5).
+    """
+    size = max(1, stream.planned // ROUNDS) if round_size is None else check_count("round_size", round_size)
+    before = stream.used
+    order: list[int] = []
+    rounds: list[int] = []
+    drawn: list[int] = []
+    while len(order) < stream.planned:
+        proposed = selector.propose(min(size, stream.planned - len(order)))
+        if not len(proposed):
+            break
+        used = stream.used
+        given = _answered(stream, votes, askable, proposed)
+        order += given.tolist()
+        rounds.append(len(given))
+        drawn.append(stream.used - used)
+        if progress is not None:
+            progress(len(order), stream.planned)
+        if len(given) < len(proposed):
+            break
+        selector.receive(_so_far(stream, askable, order))
+    if stream.used != len(order) or drawn != rounds:
+        rounds = _settled_rounds(stream, askable, order, rounds, drawn, before)
+    plan = _plan(stream, [size for size in rounds if size], strategy)
+    return Walk(stream.released(askable.row_of, plan=plan), [size for size in rounds if size], selector.explain())
+
+
+def _answered(
+    stream: ReleaseStream, votes: Callable[[IntArray], VoteCounts], askable: AskableRows, proposed: IntArray
+) -> IntArray:
+    """Return the proposed points that have an answer now, in their order."""
+    questions = [askable.questions[place] for place in proposed]
+    found = stream.find(questions)
+    new = np.flatnonzero(~found.given)
+    if len(new) and stream.left:
+        stream.answer(votes(askable.rows[proposed[new]]), [questions[place] for place in new])
+        found = stream.find(questions)
+    return proposed[found.given]
+
+
+def _so_far(stream: ReleaseStream, askable: AskableRows, order: list[int]) -> ReleasedLabels:
+    """Return the answers of this walk for the strategy, as rows of its pool; the certificate comes at the end."""
+    answers: StreamAnswers = stream.find([askable.questions[place] for place in order])
+    return ReleasedLabels(
+        queries=np.array(order, dtype=np.int64),
+        labels=answers.labels,
+        classes=stream.classes,
+        n_teachers=stream.n_teachers,
+        sigma=stream.aggregator.sigma_of_counts,
+        noisy_counts=answers.noisy_counts,
+    )
+
+
+def _settled_rounds(
+    stream: ReleaseStream, askable: AskableRows, order: list[int], rounds: list[int], drawn: list[int], before: int
+) -> list[int]:
+    """Return the rounds in the order of the ledger, where an earlier walk asked some of the queries.
+
+    A walk that was interrupted and taken again has its own rounds. Queries of another walk count as one round before.
+    """
+    if stream.order() == [askable.questions[place] for place in order]:
+        return rounds
+    return [before, *drawn]
+
+
+def _plan(stream: ReleaseStream, rounds: list[int], strategy: QueryStrategy) -> dict[str, object]:
+    used = stream.used
+    unspent = "returned" if stream.returns else "kept" if stream.resumable else "forfeited"
+    left = "none" if used == stream.planned else unspent
+    return {
+        "planned": stream.planned,
+        "used": used,
+        "rounds": rounds,
+        "strategy": strategy.describe(),
+        "left": left,
+    }
+
+
+def settle(stream: ReleaseStream, walk: Walk) -> None:
+    """Close a plan that is spent, whose rest goes back, or that nobody could take up; leave any other one open."""
+    if not stream.closed and (stream.used == stream.planned or stream.returns or not stream.resumable):
+        stream.close(walk.released)
+
+
+def first_answers(released: ReleasedLabels, n: int) -> ReleasedLabels:
+    """Return the first `n` answers of a release, for a student on the way; without a certificate of their own."""
+    return ReleasedLabels(
+        queries=released.queries[:n],
+        labels=released.labels[:n],
+        classes=released.classes,
+        n_teachers=released.n_teachers,
+        sigma=released.sigma,
+        noisy_counts=None if released.noisy_counts is None else released.noisy_counts[:n],
+    )
