@@ -88,7 +88,7 @@ def test_without_them_nothing_is_written(planned: Callable[..., dict[str, Any]])
         ({"rounds": [20, 20, 20, 20]}, "rounds hold 80"),
         ({"left": "none"}, "40 queries were left"),
         ({"left": "returned"}, "only a renyi ledger"),
-        ({"left": "spent"}, "one of kept, returned, none"),
+        ({"left": "spent"}, "one of kept, returned, "),
         ({"rounds": [60, 0]}, "whole numbers of at least 1"),
         ({"rounds": [True] * 60}, "whole numbers of at least 1"),
         ({"rounds": "60"}, "whole numbers of at least 1"),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses.thresholds import Thresholds
 from secretballot.privacy.accounting import GaussianEvent
 from secretballot.released import ReleasedLabels
 from secretballot.report import folder as folder_room
@@ -19,7 +20,7 @@ from secretballot.report.extras import MissingExtraError
 from secretballot.report.folder import write_release
 from secretballot.report.page import render_page
 from secretballot.report.query_captions import query_captions
-from secretballot.report.query_pictures import draw_query_pictures, region_sizes, space_segments
+from secretballot.report.query_pictures import Segment, draw_query_pictures, region_sizes, space_segments
 from secretballot.report.query_story import QueryStory, make_story
 
 Make = Callable[..., ReleasedLabels]
@@ -123,7 +124,8 @@ def test_segments_of_a_line_are_drawn_and_named(make_binary: Make) -> None:
     released, X = make_binary(), np.linspace(0, 1, 180)[:, None]
     segments = [[None, 0.1], [0.25, 0.25], [0.4, 0.5], [0.9, None]]
     story = tell(released, X, [30, 30], explanation={"version_space": {"segments": segments}})
-    assert space_segments(story) == [(-np.inf, 0.1), (0.25, 0.25), (0.4, 0.5), (0.9, np.inf)]
+    ends = [(-np.inf, 0.1), (0.25, 0.25), (0.4, 0.5), (0.9, np.inf)]
+    assert space_segments(story) == [Segment(low, high) for low, high in ends]
     picture = draw_query_pictures(story, released)["space"]
     assert picture.inline().count('id="space-segment"') == 4
     assert marks(picture, "pool") == 180
@@ -133,8 +135,43 @@ def test_segments_of_a_line_are_drawn_and_named(make_binary: Make) -> None:
     assert "how high they lie means nothing" in query_captions(story, released)["map"]
 
 
+def test_thresholds_of_both_directions_have_a_row_each(make_binary: Make) -> None:
+    released, X = make_binary(), np.linspace(0, 1, 180)[:, None]
+    lines = [
+        {"feature": 0, "direction": "up", "above": 0.4, "at_most": "inf", "segments": 3},
+        {"feature": 0, "direction": "down", "above": "-inf", "at_most": 0.25, "segments": 1},
+    ]
+    story = tell(released, X, [30, 30], explanation={"version_space": {"class": "thresholds", "thresholds": lines}})
+    assert space_segments(story) == [Segment(0.4, np.inf, "up", 3), Segment(-np.inf, 0.25, "down", 1)]
+    picture = draw_query_pictures(story, released)["space"]
+    assert painted(picture).count('id="space-segment"') == 2
+    assert ">possible: yes above<" in painted(picture)
+    assert ">possible: yes below<" in painted(picture)
+    assert "from 0.4 on (in 3 pieces), up to 0.25" in query_captions(story, released)["space"]
+
+
+def test_the_version_space_of_our_thresholds_is_drawn(make_binary: Make) -> None:
+    released, X = make_binary(), np.linspace(0, 1, 180)[:, None]
+    space = Thresholds().version_space().restrict(X[[40, 90]], [0, 1], 0.0)
+    story = tell(released, X, [60], explanation={"version_space": space.describe()})
+    (segment,) = space_segments(story)
+    assert (segment.low, segment.high) == pytest.approx((X[40, 0], X[90, 0]))
+
+
 @pytest.mark.parametrize(
-    "space", [None, "x", {}, {"segments": 3}, {"segments": [[1]]}, {"segments": [[0, "b"]]}, {"segments": [[0, True]]}]
+    "space",
+    [
+        None,
+        "x",
+        {},
+        {"segments": 3},
+        {"segments": [[1]]},
+        {"segments": [[0, "b"]]},
+        {"segments": [[0, True]]},
+        {"thresholds": ["x"]},
+        {"thresholds": [{"above": 1, "at_most": 0}]},
+        {"thresholds": [{"at_most": 0}]},
+    ],
 )
 def test_other_version_spaces_are_not_drawn_as_segments(make_binary: Make, plane: np.ndarray, space: Any) -> None:
     released = make_binary()

@@ -218,8 +218,8 @@ def _write_story(written: _Writer, released: ReleasedLabels, story: QueryStory) 
     )
     for name, picture in draw_query_pictures(story, released).items():
         words = f"picture: {QUERY_TITLES[name][0].lower()}{QUERY_TITLES[name][1:]}"
-        written.attempt(f"queries-{name}.svg", f"{words}, as lines", _painted(picture.svg))
-        written.attempt(f"queries-{name}.png", f"{words}, as dots", _painted(picture.png))
+        written.attempt(f"queries-{name}.svg", f"{words} (to scale and print)", _painted(picture.svg))
+        written.attempt(f"queries-{name}.png", f"{words} (for slides)", _painted(picture.png))
 
 
 def _painted(paint: Callable[[], bytes]) -> Callable[[Path], object]:

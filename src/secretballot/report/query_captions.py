@@ -4,7 +4,7 @@ import math
 
 from secretballot.released import ReleasedLabels
 from secretballot.report.query_map import MOST_ASKED, MOST_BACKGROUND
-from secretballot.report.query_pictures import region_sizes, space_segments
+from secretballot.report.query_pictures import Segment, region_sizes, space_segments
 from secretballot.report.query_story import QueryStory
 from secretballot.report.wording import count_text, number_text, shown
 
@@ -61,7 +61,7 @@ def _curve_words(story: QueryStory) -> str:
 def _space_words(story: QueryStory) -> str:
     segments = space_segments(story)
     if segments:
-        listed = ", ".join(_segment_text(*segment) for segment in segments[:_MOST_SEGMENTS])
+        listed = ", ".join(_segment_text(segment) for segment in segments[:_MOST_SEGMENTS])
         more = f" and {len(segments) - _MOST_SEGMENTS:,} more" if len(segments) > _MOST_SEGMENTS else ""
         return f"What the released labels leave possible: {listed}{more}. The ticks below are the public pool, thinned."
     _, sizes = region_sizes(story)
@@ -72,7 +72,10 @@ def _space_words(story: QueryStory) -> str:
     )
 
 
-def _segment_text(low: float, high: float) -> str:
-    if not math.isfinite(low):
-        return f"up to {number_text(high)}" if math.isfinite(high) else "everything"
-    return f"{number_text(low)} to {number_text(high)}" if math.isfinite(high) else f"from {number_text(low)} on"
+def _segment_text(segment: Segment) -> str:
+    low, high = number_text(segment.low), number_text(segment.high)
+    if not math.isfinite(segment.low):
+        words = f"up to {high}" if math.isfinite(segment.high) else "everything"
+    else:
+        words = f"{low} to {high}" if math.isfinite(segment.high) else f"from {low} on"
+    return words if segment.pieces < 2 else f"{words} (in {segment.pieces:,} pieces)"

@@ -4,25 +4,43 @@ Drawn from public points and released labels alone.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secretballot.released import ReleasedLabels
-from secretballot.report.drawing import BLUE, GREY, INK, ORANGE, Picture, grid, whole_numbers
+from secretballot.report.drawing import BLUE, GREY, INK, ORANGE, Picture, grid, short_name, whole_numbers
 from secretballot.report.extras import require_extra
 from secretballot.report.query_map import MOST_ASKED, axis_name, class_marks, draw_query_map, thinned
 from secretballot.report.query_story import QueryStory
 from secretballot.report.wording import number_text
 
-__all__ = ["draw_learning_curve", "draw_query_pictures", "draw_version_space", "region_sizes", "space_segments"]
+__all__ = [
+    "Segment",
+    "draw_learning_curve",
+    "draw_query_pictures",
+    "draw_version_space",
+    "region_sizes",
+    "space_segments",
+]
 
 _MOST_TICKS = 250
 _SHADE = "#F3E3B5"
 _NORMAL_95 = 1.959964  # quantile of the standard normal law at 97.5 %
 
 FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Part of the line that is still possible, from `low` to `high`, in so many pieces, for one direction of a cut."""
+
+    low: float
+    high: float
+    direction: str = ""
+    pieces: int = 1
 
 
 def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str, Picture]:
@@ -88,23 +106,51 @@ def draw_version_space(story: QueryStory, released: ReleasedLabels) -> Picture |
     return _draw_region_sizes(seen, sizes) if len(seen) else None
 
 
-def space_segments(story: QueryStory) -> list[tuple[float, float]]:
-    """Return the segments of a version space on the line, an open end as infinity; none where the story has none."""
+def space_segments(story: QueryStory) -> list[Segment]:
+    """Return what a version space leaves of the line; nothing where the story has none on a line.
+
+    Read are ``segments``, pairs [low, high], and ``thresholds``, objects with ``above``, ``at_most``, ``direction`` and
+    ``segments``, how many pieces lie between these ends. An open end is None, "-inf" or "inf".
+    """
     space = story.explanation.get("version_space")
-    listed = space.get("segments") if isinstance(space, dict) and story.is_line else None
-    if not isinstance(listed, list):
+    if not isinstance(space, dict) or not story.is_line:
         return []
-    pairs = [pair for pair in listed if isinstance(pair, list) and len(pair) == 2]
-    if len(pairs) < len(listed) or not all(end is None or _is_number(end) for pair in pairs for end in pair):
-        return []
-    return [(-np.inf if low is None else float(low), np.inf if high is None else float(high)) for low, high in pairs]
+    if isinstance(space.get("thresholds"), list):
+        found = [_segment_of_cut(entry) for entry in space["thresholds"]]
+    else:
+        listed = space.get("segments")
+        pairs = listed if isinstance(listed, list) else []
+        found = [_segment(*pair) if isinstance(pair, list) and len(pair) == 2 else None for pair in pairs]
+    segments = [segment for segment in found if segment is not None]
+    return segments if len(segments) == len(found) else []
+
+
+def _segment_of_cut(entry: object) -> Segment | None:
+    if not isinstance(entry, Mapping):
+        return None
+    pieces = entry.get("segments")
+    direction = entry.get("direction")
+    return _segment(
+        entry.get("above", ""), entry.get("at_most", ""), str(direction or ""),
+        pieces if isinstance(pieces, int) else 1,
+    )  # fmt: skip
+
+
+def _segment(low: object, high: object, direction: str = "", pieces: int = 1) -> Segment | None:
+    if low is None or low == "-inf":
+        low = -np.inf
+    if high is None or high == "inf":
+        high = np.inf
+    if not (_is_number(low) and _is_number(high) and low <= high):
+        return None
+    return Segment(float(low), float(high), direction, pieces)
 
 
 def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _draw_segments(story: QueryStory, released: ReleasedLabels, segments: list[tuple[float, float]]) -> Picture:
+def _draw_segments(story: QueryStory, released: ReleasedLabels, segments: list[Segment]) -> Picture:
     values = story.positions[:, 0]
     asked = values[np.searchsorted(story.rows, story.asked)]
     reach = 0.04 * (float(np.ptp(values)) or 1.0)
@@ -113,28 +159,40 @@ def _draw_segments(story: QueryStory, released: ReleasedLabels, segments: list[t
             for marks in class_marks(released)]  # fmt: skip
     rows += [("no answer", released.labels < 0, INK, "x")] if (released.labels < 0).any() else []
 
+    spaces = list(dict.fromkeys(segment.direction for segment in segments))
+    names = ["public pool", *_space_names(spaces, released), *(f"asked: {row[0]}" for row in rows)]
+
     def paint(axes: Any) -> None:
         ticks = values[thinned(np.argsort(values), _MOST_TICKS)]
         axes.plot(ticks, np.zeros(len(ticks)), linestyle="", marker="|", markersize=9, color=GREY,
                   markeredgewidth=0.6, gid="pool")  # fmt: skip
-        for low, high in segments:
-            ends = np.clip([low, high], left, right)
+        for segment in segments:
+            ends = np.clip([segment.low, segment.high], left, right)
             axes.axvspan(*ends, color=_SHADE, linewidth=0, zorder=0)
             # The ends are marked too: they keep a segment visible however short it is.
-            axes.plot(ends, [1, 1], color=INK, linewidth=5, solid_capstyle="butt", marker="|", markersize=11,
-                      markeredgewidth=1.6, gid="segment")  # fmt: skip
-        for place, (_, chosen, colour, marker) in enumerate(rows, 2):
+            axes.plot(ends, [1 + spaces.index(segment.direction)] * 2, color=INK, linewidth=5, solid_capstyle="butt",
+                      marker="|", markersize=11, markeredgewidth=1.6, gid="segment")  # fmt: skip
+        for number, (_, chosen, colour, marker) in enumerate(rows):
             shown = asked[thinned(np.flatnonzero(chosen), MOST_ASKED // 2)]
-            axes.plot(shown, np.full(len(shown), place), linestyle="", marker=marker, markersize=5, color=colour,
-                      fillstyle="none", gid=f"label-{place - 2}")  # fmt: skip
-        axes.set_yticks(range(2 + len(rows)), ["public pool", "still possible", *(f"asked: {row[0]}" for row in rows)])
-        axes.set_ylim(-0.6, 1.6 + len(rows))
+            axes.plot(shown, np.full(len(shown), 1 + len(spaces) + number), linestyle="", marker=marker, markersize=5,
+                      color=colour, fillstyle="none", gid=f"label-{number}")  # fmt: skip
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(-0.6, len(names) - 0.4)
         axes.set_xlim(left, right)
         axes.set_xlabel(axis_name(story.axes[0]))
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
 
-    return Picture("space", 0.8 + 0.34 * (2 + len(rows)), paint)
+    return Picture("space", 0.8 + 0.34 * len(names), paint)
+
+
+def _space_names(directions: list[str], released: ReleasedLabels) -> list[str]:
+    """Return what the rows of segments are called; cuts in both directions say which class lies where."""
+    if len(directions) < 2:
+        return ["still possible"] * len(directions)
+    side = {"up": "above", "down": "below"}
+    second = short_name(released.classes[1])
+    return [f"possible: {second} {side.get(direction, direction)}" for direction in directions]
 
 
 def region_sizes(story: QueryStory) -> tuple[FloatArray, FloatArray]:
@@ -143,8 +201,9 @@ def region_sizes(story: QueryStory) -> tuple[FloatArray, FloatArray]:
     The size is in percent of the pool, between the ends of a Wilson 95 % interval where only some points were
     looked at; the ends are the size itself where all were.
     """
-    updates = story.explanation.get("updates")
-    sizes = [_region_size(update, story.n_points) for update in updates] if isinstance(updates, list) else []
+    updates, distinct = story.explanation.get("updates"), story.explanation.get("points")
+    n_points = min(distinct, story.n_points) if isinstance(distinct, int) and distinct >= 1 else story.n_points
+    sizes = [_region_size(update, n_points) for update in updates] if isinstance(updates, list) else []
     found = np.array([size for size in sizes if size is not None], dtype=np.float64).reshape(-1, 4)
     return found[:, 0], 100 * found[:, 1:]
 
