@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,19 +22,17 @@ from secretballot.hypotheses.points import (
 
 __all__ = ["CutDichotomies", "CutSpace", "best_cut"]
 
-Number = TypeVar("Number", np.int64, np.float64)
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-def _mistakes(below: NDArray[Number], total: float, n_zeros: float, direction: str) -> NDArray[Number]:
+def _mistakes(below: NDArray[Any], total: float, n_zeros: float, direction: str) -> NDArray[Any]:
     """Return the mistakes of cuts with `below` = ones less zeros under them, `total` of it overall.
 
     Going up, ones below the threshold and zeros from it on are mistakes; going down, all others are.
     """
-    mistakes: NDArray[Number] = n_zeros + below if direction == "up" else (n_zeros + total) - below
-    return mistakes
+    return np.asarray(n_zeros + below if direction == "up" else (n_zeros + total) - below)
 
 
 def best_cut(
