@@ -1,8 +1,18 @@
 """Classes of hypotheses that can be searched exactly: learner, dichotomies, version spaces. Knows no private data."""
 
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
+from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.intervals import Intervals
 from secretballot.hypotheses.stumps import DecisionStumps
 from secretballot.hypotheses.thresholds import Thresholds
 
-__all__ = ["DecisionStumps", "Dichotomies", "Hypothesis", "HypothesisClass", "Intervals", "Thresholds", "VersionSpace"]
+__all__ = [
+    "DecisionStumps",
+    "Dichotomies",
+    "FiniteClass",
+    "Hypothesis",
+    "HypothesisClass",
+    "Intervals",
+    "Thresholds",
+    "VersionSpace",
+]

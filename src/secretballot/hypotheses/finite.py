@@ -1,0 +1,221 @@
+"""Any finite list of fitted estimators as a class of hypotheses."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses.base import Dichotomies, HypothesisClass, VersionSpace
+from secretballot.hypotheses.points import (
+    check_index,
+    check_labels,
+    check_points,
+    check_slack,
+    check_weights,
+    rounding_allowance,
+)
+
+__all__ = ["FiniteClass", "FiniteDichotomies", "FiniteSpace", "Member"]
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One estimator of the list. Two are equal if they are the same estimator at the same place.
+
+    Attributes
+    ----------
+    place : int
+        Its place in the list, from 0.
+    estimator : object
+        Fitted, with `predict`.
+    positive : object
+        The prediction that stands for 1; None where predictions are 0 and 1.
+    """
+
+    place: int
+    estimator: Any
+    positive: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Member) and other.place == self.place and other.estimator is self.estimator
+
+    def __hash__(self) -> int:
+        return hash((self.place, id(self.estimator)))
+
+    def predict(self, X: ArrayLike) -> IntArray:
+        """Return 0 or 1 for every row of `X`, shape (n,), int64.
+
+        Raises
+        ------
+        DataError
+            If the points are not finite numbers, or the estimator's predictions are not one of two classes each.
+        """
+        return self.labels(check_points(X, None)).astype(np.int64)
+
+    def labels(self, points: FloatArray) -> BoolArray:
+        """Return whether the estimator says 1, for points that were checked."""
+        predictions = np.asarray(self.estimator.predict(points))
+        if predictions.shape != (len(points),):
+            raise DataError(
+                f"Estimator {self.place} predicts an array of shape {predictions.shape} for {len(points)} points; "
+                "it must predict one class for each."
+            )
+        if self.positive is not None:
+            return np.asarray(predictions == self.positive, dtype=bool)
+        ones = np.asarray(predictions == 1, dtype=bool)
+        if not np.all(ones | np.asarray(predictions == 0, dtype=bool)):
+            raise DataError(
+                f"Estimator {self.place} predicts classes other than 0 and 1; "
+                "name the one that stands for 1 as `positive`."
+            )
+        return ones
+
+    def describe(self) -> dict[str, Any]:
+        """Return the place in the list and the estimator's type as JSON values."""
+        return {"place": self.place, "estimator": type(self.estimator).__name__}
+
+
+class FiniteClass(HypothesisClass):
+    """The functions of a list of fitted estimators.
+
+    Parameters
+    ----------
+    estimators : sequence of objects with `predict`
+        At least one. What is stated of the class holds for a list that was fixed without the labels which now choose
+        from it.
+    positive : object, optional
+        The prediction that stands for 1; without it predictions must be 0 and 1.
+
+    Notes
+    -----
+    With N estimators and n points, everything costs N predictions of n points, and O(N n) beside. Memory: O(n), but
+    N n / 8 bytes for `dichotomies`.
+
+    Raises
+    ------
+    ParameterError
+        If the list is empty, or a member has no `predict`.
+    """
+
+    name: ClassVar[str] = "finite class"
+
+    def __init__(self, estimators: Sequence[Any], positive: Any = None) -> None:
+        self.members = tuple(Member(place, estimator, positive) for place, estimator in enumerate(estimators))
+        if not self.members:
+            raise ParameterError("estimators is empty; give at least one fitted estimator.")
+        for member in self.members:
+            if not callable(getattr(member.estimator, "predict", None)):
+                raise ParameterError(f"Estimator {member.place} has no method predict; give fitted estimators.")
+
+    @property
+    def vc_dimension(self) -> int:
+        """floor(log2 N): an upper bound, since 2^v labellings of v points need as many functions."""
+        return len(self.members).bit_length() - 1
+
+    def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Member:
+        """Return the estimator with the least weighted mistakes; the first among equals."""
+        points = check_points(X, None)
+        labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
+        return self.members[int(np.argmin(_mistakes(self.members, points, labels, weights)))]
+
+    def dichotomies(self, X: ArrayLike) -> "FiniteDichotomies":
+        """Return the labellings, in the order of the first estimators that have them."""
+        return FiniteDichotomies(self.members, check_points(X, None))
+
+    def version_space(self) -> "FiniteSpace":
+        """Return the whole list as a version space."""
+        return FiniteSpace(self.members, np.ones(len(self.members), dtype=bool), 0)
+
+
+def _mistakes(members: Sequence[Member], points: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted mistakes of every member, shape (len(members),)."""
+    ones = labels == 1
+    return np.array([weights[member.labels(points) != ones].sum() for member in members])
+
+
+class FiniteDichotomies(Dichotomies):
+    """The distinct labellings of points by the members of a list, each with the first member that has it.
+
+    Notes
+    -----
+    Labellings are held as bits: n / 8 bytes each.
+    """
+
+    def __init__(self, members: Sequence[Member], points: FloatArray) -> None:
+        self._n = len(points)
+        self._labellings: dict[bytes, Member] = {}
+        for member in members:
+            self._labellings.setdefault(np.packbits(member.labels(points)).tobytes(), member)
+        self._members = tuple(self._labellings.values())
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def hypothesis(self, index: int) -> Member:
+        """Return the first member with that labelling."""
+        return self._members[check_index(index, len(self))]
+
+    def errors(self, y: ArrayLike) -> IntArray:
+        """Return the number of mistakes of every labelling against `y`. Cost: O(N n / 8)."""
+        truth = np.packbits(check_labels(y, self._n).astype(bool))
+        return np.array([int(np.bitwise_count(bits ^ truth).sum()) for bits in self._listed()], dtype=np.int64)
+
+    def _listed(self) -> Iterator[NDArray[np.uint8]]:
+        return (np.frombuffer(labelling, dtype=np.uint8) for labelling in self._labellings)
+
+
+class FiniteSpace(VersionSpace):
+    """The members of a list that are left: a mask.
+
+    Attributes
+    ----------
+    mask : ndarray of bool, shape (N,)
+    """
+
+    def __init__(self, members: Sequence[Member], mask: BoolArray, chosen: int) -> None:
+        self._members, self.mask, self._chosen = tuple(members), mask, chosen
+        self.mask.flags.writeable = False
+
+    def _left(self) -> list[Member]:
+        return [self._members[place] for place in np.flatnonzero(self.mask)]
+
+    def restrict(
+        self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
+    ) -> "FiniteSpace":
+        """Keep the members whose weighted mistakes exceed the least of the space by at most `slack`.
+
+        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of rates.
+        """
+        points = check_points(X, None)
+        labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
+        margin = check_slack(slack) + rounding_allowance(weights)
+        mistakes = _mistakes(self._left(), points, labels, weights)
+        places = np.flatnonzero(self.mask)
+        mask = np.zeros(len(self._members), dtype=bool)
+        mask[places[mistakes <= mistakes.min() + margin]] = True
+        return FiniteSpace(self._members, mask, int(places[mistakes.argmin()]))
+
+    def disagreement_region(self, X: ArrayLike) -> BoolArray:
+        """Return, for every row of `X`, whether two members of the space label it differently; shape (n,)."""
+        points = check_points(X, None)
+        first, *others = self._left()
+        reference, differs = first.labels(points), np.zeros(len(points), dtype=bool)
+        for member in others:
+            differs |= member.labels(points) != reference
+        return differs
+
+    def hypothesis(self) -> Member:
+        """Return the member with the fewest mistakes on the points of the last `restrict`, the first among equals."""
+        return self._members[self._chosen]
+
+    def describe(self) -> dict[str, Any]:
+        """Return how many members are left, and their places in the list."""
+        places = np.flatnonzero(self.mask).tolist()
+        return {"class": "finite class", "members": len(places), "places": places}
