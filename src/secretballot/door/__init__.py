@@ -4,10 +4,19 @@ Left of here everything is secret, right of here everything is public. What is r
 reserved; once reserved it is spent, whether or not an answer comes out.
 
 `batch` releases the answers to queries that are known beforehand; `stream` sells a plan and answers it query by query.
-`purchase` is what both do before they may draw.
+`choice` draws a number or a choice that something is set by. `purchase` is what all do before they may draw.
 """
 
 from secretballot.door.batch import release
+from secretballot.door.choice import PaidChoice, choose_by_scores, estimate_minority, estimate_stability
 from secretballot.door.stream import ReleaseStream, StreamAnswers
 
-__all__ = ["ReleaseStream", "StreamAnswers", "release"]
+__all__ = [
+    "PaidChoice",
+    "ReleaseStream",
+    "StreamAnswers",
+    "choose_by_scores",
+    "estimate_minority",
+    "estimate_stability",
+    "release",
+]

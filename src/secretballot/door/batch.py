@@ -3,7 +3,7 @@
 import contextlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.door import purchase
+from secretballot.door.choice import PaidChoice
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Price
@@ -34,6 +35,7 @@ def release(
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
+    choices: Sequence[PaidChoice] = (),
 ) -> ReleasedLabels:
     """Release what the teachers answer, under differential privacy, and account for it.
 
@@ -59,6 +61,8 @@ def release(
         ``unit`` ("record" or "user"), ``unit_column``, ``neighbours`` and further ``assumptions``: what is known of how
         the teachers came about. Without it the release counts as one by record under "add-remove", and the certificate
         says that nobody checked.
+    choices : sequence of PaidChoice
+        What the aggregator was set by, if private data had a say in it; for the certificate.
 
     Returns
     -------
@@ -103,7 +107,9 @@ def release(
         noise = purchase.noise_source()
         answers = aggregator.answer(counts.take(rows).open_at_the_door(), counts.n_teachers, noise)
         composition = purchase.composition_of(ledger, reservation)
-        released = _released(counts, aggregator, named, answers, events, paid, composition, noise, purpose, declaration)
+        released = _released(
+            counts, aggregator, named, answers, events, paid, composition, noise, purpose, declaration, choices
+        )
         ledger.commit(reservation, json.dumps(released.to_json()).encode())
     except BaseException:
         # the noise may have been drawn: the reservation stays spent, whatever went wrong
@@ -161,6 +167,7 @@ def _released(
     noise: NoiseSource,
     purpose: str,
     declaration: Mapping[str, object] | None,
+    choices: Sequence[PaidChoice],
 ) -> ReleasedLabels:
     classes = tuple(counts.classes)
     certificate = build_certificate(
@@ -173,6 +180,7 @@ def _released(
         released=describe_released(rows, answers.labels, classes, counts.n_teachers, answers.noisy_counts),
         declaration=declaration,
         purpose=purpose,
+        choices=[choice.to_certificate() for choice in choices] or None,
     )
     return ReleasedLabels(
         queries=rows,

@@ -8,11 +8,16 @@ from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import ExactNoise, NoiseSource
 
-__all__ = ["composition_of", "events_of", "noise_source", "priced"]
+__all__ = ["choice_noise", "composition_of", "events_of", "noise_source", "priced"]
 
 
 def noise_source() -> NoiseSource:
     """Return where all noise comes from."""
+    return ExactNoise()
+
+
+def choice_noise() -> ExactNoise:
+    """Return where estimates and choices get their noise; it draws indices as well as whole numbers."""
     return ExactNoise()
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import purchase
+from secretballot.door.choice import PaidChoice
 from secretballot.door.plan_terms import PlanFiles
 from secretballot.door.secret_state import StateStore
 from secretballot.ensemble.votes import VoteCounts
@@ -72,7 +73,7 @@ class ReleaseStream:
         dies with this object, and what is left of it stays spent.
     purpose : str
         Why, in a few words; public.
-    declaration : mapping, optional
+    declaration, choices
         As for `secretballot.release`.
 
     Attributes
@@ -116,11 +117,12 @@ class ReleaseStream:
         vault: str | Path | None = None,
         purpose: str = "",
         declaration: Mapping[str, object] | None = None,
+        choices: Sequence[PaidChoice] = (),
     ) -> None:
         self.aggregator, self.ledger, self.request, self.purpose = aggregator, ledger, request, purpose
         self.classes, self.n_teachers = tuple(classes), check_count("n_teachers", n_teachers)
         self.planned = aggregator.n_queries
-        self._declaration = declaration
+        self._declaration, self._choices = declaration, tuple(choices)
         declared = check_declaration(declaration)
         ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
         self._events = purchase.events_of(aggregator, len(self.classes), self.n_teachers)
@@ -265,6 +267,7 @@ class ReleaseStream:
             declaration=self._declaration,
             purpose=self.purpose,
             plan=plan,
+            choices=[choice.to_certificate() for choice in self._choices] or None,
         )
         return ReleasedLabels(
             queries=queries,

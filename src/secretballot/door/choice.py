@@ -1,0 +1,240 @@
+"""Numbers and choices that later steps are set by: drawn from private data, paid for, and named on the certificate."""
+
+import contextlib
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from secretballot.door import purchase
+from secretballot.ensemble.scores import PrivateScores
+from secretballot.ensemble.votes import VoteCounts
+from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.privacy.accounting import Event, PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.mechanisms import ExponentialChoice, MinoritySum, StabilityQuantile
+from secretballot.privacy.noise import ExactNoise
+from secretballot.report.certificate import check_declaration
+
+__all__ = ["PaidChoice", "choose_by_scores", "estimate_minority", "estimate_stability"]
+
+
+@dataclass(frozen=True)
+class PaidChoice:
+    """One number that left the door to set something by; public.
+
+    Attributes
+    ----------
+    purpose : str
+        What it is for.
+    mechanism : dict
+        Name and parameters of the mechanism, as JSON values.
+    outcome : int
+        The number: votes, or the position of the chosen candidate.
+    event : Event
+        What was drawn.
+    epsilon, delta : float
+        What it was bought at.
+    reservation : int
+        Its number in the ledger.
+    """
+
+    purpose: str
+    mechanism: dict[str, Any]
+    outcome: int
+    event: Event
+    epsilon: float
+    delta: float
+    reservation: int
+
+    def to_certificate(self) -> dict[str, Any]:
+        """Return the entry for the ``choices`` of a certificate."""
+        return {
+            "purpose": self.purpose,
+            "events": [self.event.to_json()],
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "outcome": {"mechanism": self.mechanism, "value": self.outcome},
+            "reservation": self.reservation,
+        }
+
+
+def estimate_stability(
+    counts: VoteCounts,
+    ledger: Ledger,
+    *,
+    fraction: float,
+    epsilon: float,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+) -> PaidChoice:
+    """Release how stable the votes on a public pool are: all but a share `fraction` are at least so stable, about.
+
+    Parameters
+    ----------
+    counts : VoteCounts
+        Votes on the pool; secret. The pool is chosen without looking at them.
+    ledger : Ledger
+    fraction : float
+        Share of the points that may be less stable, in (0, 1).
+    epsilon : float
+        Price; pure, delta is 0.
+    request, purpose, declaration
+        As for `secretballot.release`.
+
+    Returns
+    -------
+    PaidChoice
+        The outcome is a distance to instability in votes, with discrete Laplace noise of scale 1 / epsilon.
+
+    Raises
+    ------
+    ParameterError, BudgetError, LedgerError
+        As for `secretballot.release`; nothing was spent.
+
+    Privacy
+    -------
+    Unit, relation : as declared.
+    Sensitivity : 1 vote, however many points (`StabilityQuantile`).
+    Price : (epsilon, 0).
+    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as errata 10 puts it right.
+    Rounding : upward.
+    """
+    mechanism = StabilityQuantile(fraction, epsilon)
+    about = {"name": "stability-quantile", "fraction": mechanism.fraction, "epsilon": mechanism.epsilon}
+    return _bought(
+        {**about, "n_points": counts.n_queries, "n_teachers": counts.n_teachers},
+        mechanism.event(),
+        lambda noise: mechanism.release(counts.open_at_the_door(), noise),
+        ledger,
+        request,
+        purpose or "how stable the votes are",
+        declaration,
+    )
+
+
+def estimate_minority(
+    counts: VoteCounts,
+    ledger: Ledger,
+    *,
+    epsilon: float,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+) -> PaidChoice:
+    """Release how many votes on a public pool are in the minority of their point.
+
+    Parameters, errors and privacy are those of `estimate_stability`; the outcome is a number of votes, with discrete
+    Laplace noise of scale n_points / epsilon, because one teacher may change its vote on every point.
+    """
+    mechanism = MinoritySum(epsilon, counts.n_queries)
+    about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": mechanism.epsilon}
+    return _bought(
+        {**about, "n_teachers": counts.n_teachers},
+        mechanism.event(),
+        lambda noise: mechanism.release(counts.open_at_the_door(), noise),
+        ledger,
+        request,
+        purpose or "how often the teachers disagree",
+        declaration,
+    )
+
+
+def choose_by_scores(
+    scores: PrivateScores,
+    ledger: Ledger,
+    *,
+    epsilon: float,
+    request: str | None = None,
+    purpose: str = "",
+    declaration: Mapping[str, object] | None = None,
+) -> PaidChoice:
+    """Choose one candidate by private scores, with probability proportional to exp(score / scale).
+
+    Parameters
+    ----------
+    scores : PrivateScores
+        Right answers of each candidate; secret. The candidates do not depend on these records, unless paid for.
+    ledger, epsilon, request, purpose, declaration
+        As for `estimate_stability`; the declared relation must be the one of the scores.
+
+    Returns
+    -------
+    PaidChoice
+        The outcome is the position of the chosen candidate.
+
+    Raises
+    ------
+    ParameterError, BudgetError, LedgerError
+        As for `secretballot.release`; nothing was spent.
+
+    Privacy
+    -------
+    Unit : as the scores count.
+    Relation : add-remove: scale 1 / epsilon, since all scores move one way. Replace-one: 2 / epsilon.
+    Sensitivity : 1 for every score.
+    Price : (epsilon, 0).
+    Source : McSherry and Talwar 2007, Theorem 6; Nandi and Bassily 2020, Algorithm 7.
+    Rounding : upward.
+    """
+    declared = check_declaration(declaration)
+    if declared["neighbours"] != scores.neighbours:
+        raise ParameterError(
+            f"The scores are counted for {scores.neighbours!r}, and {declared['neighbours']!r} is declared; declare "
+            "the same. Nothing was spent."
+        )
+    mechanism = ExponentialChoice(epsilon, monotone=scores.neighbours == "add-remove")
+    about = {"name": "exponential-choice", "epsilon": mechanism.epsilon, "monotone": mechanism.monotone}
+    return _bought(
+        {**about, "n_candidates": scores.n_candidates},
+        mechanism.event(),
+        lambda noise: mechanism.release(scores.open_at_the_door(), noise),
+        ledger,
+        request,
+        purpose or "which candidate is right most often",
+        declaration,
+    )
+
+
+def _bought(
+    mechanism: dict[str, Any],
+    event: Event,
+    draw: Callable[[ExactNoise], int],
+    ledger: Ledger,
+    request: str | None,
+    purpose: str,
+    declaration: Mapping[str, object] | None,
+) -> PaidChoice:
+    """Check, price, reserve, draw, commit, return; a request that was answered before gets its stored answer."""
+    key = uuid.uuid4().hex if request is None else request
+    stored = ledger.released(key)
+    if stored is not None:
+        return _same_question(json.loads(stored), mechanism, event, key)
+    declared = check_declaration(declaration)
+    ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
+    budget = PrivacyBudget(mechanism["epsilon"], 0.0)
+    reservation = ledger.reserve((event,), budget, request=key, purpose=purpose)
+    try:
+        outcome = draw(purchase.choice_noise())
+        about = {"purpose": purpose, "mechanism": mechanism, "outcome": outcome, "reservation": reservation}
+        ledger.commit(reservation, json.dumps(about).encode())
+    except BaseException:
+        # the noise may have been drawn: the reservation stays spent, whatever went wrong
+        with contextlib.suppress(LedgerError):
+            ledger.forfeit(reservation, "The draw ended before it was committed.")
+        raise
+    return PaidChoice(purpose, mechanism, outcome, event, budget.epsilon, budget.delta, reservation)
+
+
+def _same_question(stored: Any, mechanism: dict[str, Any], event: Event, request: str) -> PaidChoice:
+    """Return the stored answer if it answers this very question."""
+    if not isinstance(stored, dict) or stored.get("mechanism") != mechanism:
+        raise ParameterError(
+            f"The request {request!r} was answered before, with another question; ask the same again, or use a new "
+            "request."
+        )
+    return PaidChoice(
+        stored["purpose"], mechanism, stored["outcome"], event, mechanism["epsilon"], 0.0, stored["reservation"]
+    )
