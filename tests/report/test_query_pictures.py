@@ -20,7 +20,7 @@ from secretballot.report.extras import MissingExtraError
 from secretballot.report.folder import write_release
 from secretballot.report.page import render_page
 from secretballot.report.query_captions import query_captions
-from secretballot.report.query_pictures import Segment, draw_query_pictures, region_sizes, space_segments
+from secretballot.report.query_pictures import Segment, draw_query_pictures, line_view, region_sizes, space_segments
 from secretballot.report.query_story import QueryStory, make_story
 
 Make = Callable[..., ReleasedLabels]
@@ -150,6 +150,20 @@ def test_thresholds_of_both_directions_have_a_row_each(make_binary: Make) -> Non
     assert "from 0.4 on (in 3 pieces), up to 0.25" in query_captions(story, released)["space"]
 
 
+def test_the_little_that_is_left_is_enlarged(make_binary: Make) -> None:
+    released, X = make_binary(), np.linspace(0, 1, 180)[:, None]
+    for ends, view in (([0.5, 0.51], (0.46, 0.55)), ([0.5, 0.5], (0.495, 0.505)), ([0.2, 0.5], (-0.04, 1.04))):
+        story = tell(released, X, [60], explanation={"version_space": {"segments": [ends]}})
+        assert line_view(story, space_segments(story)) == pytest.approx(view)
+        near = (X[:, 0] >= view[0]) & (X[:, 0] <= view[1])
+        picture = draw_query_pictures(story, released)["space"]
+        assert marks(picture, "pool") == int(near.sum())
+        inside = int(near[released.queries].sum())
+        assert marks(picture, "label-0") + marks(picture, "label-1") == inside
+        words = query_captions(story, released)["space"]
+        assert (f"{60 - inside} asked points further away" in words) == (inside < 60)
+
+
 def test_the_version_space_of_our_thresholds_is_drawn(make_binary: Make) -> None:
     released, X = make_binary(), np.linspace(0, 1, 180)[:, None]
     space = Thresholds().version_space().restrict(X[[40, 90]], [0, 1], 0.0)
@@ -195,16 +209,16 @@ def test_the_region_is_drawn_with_its_uncertainty(make_binary: Make, plane: np.n
     inside = grid[np.abs(grid - 0.5) <= 1.959964 * np.sqrt(grid * (1 - grid) / 10)]
     assert sizes[5, [0, 2]] / 100 == pytest.approx([inside[0], inside[-1]], abs=1e-5)
     assert np.all((sizes >= 0) & (sizes <= 100))
-    picture = draw_query_pictures(story, released)["space"]
+    picture = draw_query_pictures(story, released)["region"]
     assert marks(picture, "updates") == 8
-    assert "95 % intervals" in query_captions(story, released)["space"]
+    assert "95 % intervals" in query_captions(story, released)["region"]
 
 
 def test_a_region_that_was_looked_at_whole_has_no_uncertainty(make_binary: Make, plane: np.ndarray) -> None:
     exact = [{"j": 0, "examined": 180, "in_region": 90}, {"j": 4, "region": 45}, {"j": 9, "region": 0.1}]
     story = tell(make_binary(), plane, [60], explanation={"updates": exact})
     assert region_sizes(story)[1].tolist() == [[50, 50, 50], [25, 25, 25], [10, 10, 10]]
-    assert "95 %" not in query_captions(story, make_binary())["space"]
+    assert "95 %" not in query_captions(story, make_binary())["region"]
 
 
 @pytest.mark.parametrize(
@@ -215,7 +229,7 @@ def test_a_region_that_was_looked_at_whole_has_no_uncertainty(make_binary: Make,
 def test_updates_that_tell_no_size_are_not_drawn(make_binary: Make, plane: np.ndarray, updates: Any) -> None:
     released = make_binary()
     story = tell(released, plane, [60], explanation={"updates": updates})
-    assert "space" not in draw_query_pictures(story, released)
+    assert "region" not in draw_query_pictures(story, released)
 
 
 def test_pictures_are_the_same_every_time(make_withheld: Make, plane: np.ndarray) -> None:
@@ -232,7 +246,7 @@ def test_the_page_shows_the_story_and_loads_nothing(make_withheld: Make, plane: 
     released = make_withheld(classes=("<script>alert(1)</script>", "b", "c"))
     story = tell(released, plane, [25, 25], agreement=[0.5, 1.0], explanation={"updates": UPDATES})
     text = render_page(released, story=story)
-    for words in ("Which points were asked", "The public pool", "What further labels changed", "still possible"):
+    for words in ("Which points were asked", "The public pool", "What further labels changed", "worth asking"):
         assert words in text
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)|<script|<img", text)
     ids = re.findall(r'\bid="([^"]+)"', text)
@@ -254,7 +268,7 @@ def test_the_folder_holds_the_story_and_its_pictures(tmp_path: Path, make_withhe
     released = make_withheld()
     story = tell(released, plane, [25, 25], agreement=[0.5, 1.0], explanation={"updates": UPDATES})
     written = write_release(tmp_path / "release", released, story=story)
-    pictures = {f"queries-{name}.{kind}" for name in ("map", "curve", "space") for kind in ("svg", "png")}
+    pictures = {f"queries-{name}.{kind}" for name in ("map", "curve", "region") for kind in ("svg", "png")}
     assert pictures | {"queries.json"} <= set(written.files)
     assert {entry.name for entry in written.path.iterdir()} == set(written.files)
     assert QueryStory.from_json(json.loads((written.path / "queries.json").read_text())) == story

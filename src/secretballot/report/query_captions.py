@@ -2,15 +2,22 @@
 
 import math
 
+import numpy as np
+
 from secretballot.released import ReleasedLabels
 from secretballot.report.query_map import MOST_ASKED, MOST_BACKGROUND
-from secretballot.report.query_pictures import Segment, region_sizes, space_segments
+from secretballot.report.query_pictures import Segment, line_view, region_sizes, space_segments
 from secretballot.report.query_story import QueryStory
 from secretballot.report.wording import count_text, number_text, shown
 
 __all__ = ["QUERY_TITLES", "query_captions"]
 
-QUERY_TITLES = {"map": "The public pool", "curve": "What further labels changed", "space": "What is still possible"}
+QUERY_TITLES = {
+    "map": "The public pool",
+    "curve": "What further labels changed",
+    "space": "What is still possible",
+    "region": "Where labels were worth asking",
+}
 
 _MOST_SEGMENTS = 3
 
@@ -24,7 +31,12 @@ def query_captions(story: QueryStory, released: ReleasedLabels) -> dict[str, str
     released : ReleasedLabels
         The release that the story tells of.
     """
-    return {"map": _map_words(story, released), "curve": _curve_words(story), "space": _space_words(story)}
+    return {
+        "map": _map_words(story, released),
+        "curve": _curve_words(story),
+        "space": _space_words(story),
+        "region": _region_words(story),
+    }
 
 
 def _map_words(story: QueryStory, released: ReleasedLabels) -> str:
@@ -42,7 +54,9 @@ def _map_words(story: QueryStory, released: ReleasedLabels) -> str:
     elif story.is_line:
         words.append("The points have one feature; how high they lie means nothing.")
     if story.region is not None and story.region.any():
-        words.append("Shaded: where hypotheses that are still possible disagree.")
+        known = len(story.rows) == story.n_points
+        points = f"the {count_text(int(story.region.sum()), 'point')}" if known else "points"
+        words.append(f"Shaded: {points} on which hypotheses that are still possible disagree.")
     others = len(story.rows) - asked
     if asked > MOST_ASKED or others > MOST_BACKGROUND or len(story.rows) < story.n_points:
         some = f"{min(asked, MOST_ASKED):,} of those asked and " if asked > MOST_ASKED else ""
@@ -60,15 +74,24 @@ def _curve_words(story: QueryStory) -> str:
 
 def _space_words(story: QueryStory) -> str:
     segments = space_segments(story)
-    if segments:
-        listed = ", ".join(_segment_text(segment) for segment in segments[:_MOST_SEGMENTS])
-        more = f" and {len(segments) - _MOST_SEGMENTS:,} more" if len(segments) > _MOST_SEGMENTS else ""
-        return f"What the released labels leave possible: {listed}{more}. The ticks below are the public pool, thinned."
+    if not segments:
+        return ""
+    listed = ", ".join(_segment_text(segment) for segment in segments[:_MOST_SEGMENTS])
+    more = f" and {len(segments) - _MOST_SEGMENTS:,} more" if len(segments) > _MOST_SEGMENTS else ""
+    words = f"What the released labels leave possible: {listed}{more}. Ticks: the public pool, thinned."
+    asked = story.positions[np.searchsorted(story.rows, story.asked), 0]
+    left, right = line_view(story, segments)
+    outside = int(((asked < left) | (asked > right)).sum())
+    return f"{words} Enlarged: {count_text(outside, 'asked point')} further away not shown." if outside else words
+
+
+def _region_words(story: QueryStory) -> str:
     _, sizes = region_sizes(story)
     sampled = bool((sizes[:, 2] > sizes[:, 0]).any())
     return (
-        "On which share of the public pool hypotheses that are still possible disagree; only there is a label worth "
-        "asking." + (" Bars: 95 % intervals, where only some of the points were looked at." if sampled else "")
+        "After each update, on which share of the public points still to come hypotheses that are still possible "
+        "disagree; only there is a label worth asking."
+        + (" Bars: 95 % intervals, where only some of the points were looked at." if sampled else "")
     )
 
 

@@ -110,7 +110,7 @@ def _pool(story: QueryStory) -> list[_Layer]:
         for chosen in (inside, ~np.isin(story.rows, story.asked))
     )
     return [
-        _Layer("region", "region of disagreement", shade, _round_dots(9, _REGION)),
+        _Layer("region", "region of disagreement", shade, _round_dots(11, _REGION)),
         _Layer("pool", "not asked", points, _round_dots(2.2, _BACKGROUND)),
     ]
 

@@ -3,7 +3,7 @@
 Drawn from public points and released labels alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -21,7 +21,9 @@ __all__ = [
     "Segment",
     "draw_learning_curve",
     "draw_query_pictures",
+    "draw_region_sizes",
     "draw_version_space",
+    "line_view",
     "region_sizes",
     "space_segments",
 ]
@@ -44,7 +46,7 @@ class Segment:
 
 
 def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str, Picture]:
-    """Return all pictures there are of a story, by name: ``map``, ``curve`` and ``space``.
+    """Return all pictures there are of a story, by name: ``map``, ``curve``, ``space`` and ``region``.
 
     Parameters
     ----------
@@ -56,6 +58,7 @@ def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str
         "map": draw_query_map(story, released),
         "curve": draw_learning_curve(story),
         "space": draw_version_space(story, released),
+        "region": draw_region_sizes(story),
     }
     return {name: picture for name, picture in found.items() if picture is not None}
 
@@ -91,7 +94,9 @@ def draw_learning_curve(story: QueryStory) -> Picture | None:
 
 
 def draw_version_space(story: QueryStory, released: ReleasedLabels) -> Picture | None:
-    """Draw what is still possible: segments on a line, else the size of the region of disagreement; else None.
+    """Draw what is still possible on a line, over its points; None where no version space on a line was told.
+
+    Where little is left, the picture shows its neighbourhood only.
 
     Parameters
     ----------
@@ -100,10 +105,7 @@ def draw_version_space(story: QueryStory, released: ReleasedLabels) -> Picture |
         The release that the story tells of.
     """
     segments = space_segments(story)
-    if segments:
-        return _draw_segments(story, released, segments)
-    seen, sizes = region_sizes(story)
-    return _draw_region_sizes(seen, sizes) if len(seen) else None
+    return _draw_segments(story, released, segments) if segments else None
 
 
 def space_segments(story: QueryStory) -> list[Segment]:
@@ -150,20 +152,34 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def line_view(story: QueryStory, segments: Sequence[Segment]) -> tuple[float, float]:
+    """Return which part of the line is drawn: all of the pool, or the neighbourhood of the little that is left."""
+    values = story.positions[:, 0]
+    low, high = float(values.min()), float(values.max())
+    reach = 0.04 * ((high - low) or 1.0)
+    first, last = min(segment.low for segment in segments), max(segment.high for segment in segments)
+    if last - first < 0.05 * (high - low) and low <= first and last <= high:
+        margin = max(4 * (last - first), 0.005 * (high - low))
+        return first - margin, last + margin
+    return low - reach, high + reach
+
+
 def _draw_segments(story: QueryStory, released: ReleasedLabels, segments: list[Segment]) -> Picture:
     values = story.positions[:, 0]
     asked = values[np.searchsorted(story.rows, story.asked)]
-    reach = 0.04 * (float(np.ptp(values)) or 1.0)
-    left, right = float(values.min()) - reach, float(values.max()) + reach
-    rows = [(marks.name, np.isin(released.labels, marks.labels), marks.colour, marks.marker)
-            for marks in class_marks(released)]  # fmt: skip
+    left, right = line_view(story, segments)
+    rows = [
+        (marks.name, np.isin(released.labels, marks.labels), marks.colour, marks.marker)
+        for marks in class_marks(released)
+    ]
     rows += [("no answer", released.labels < 0, INK, "x")] if (released.labels < 0).any() else []
 
     spaces = list(dict.fromkeys(segment.direction for segment in segments))
     names = ["public pool", *_space_names(spaces, released), *(f"asked: {row[0]}" for row in rows)]
 
     def paint(axes: Any) -> None:
-        ticks = values[thinned(np.argsort(values), _MOST_TICKS)]
+        near = np.sort(values[(values >= left) & (values <= right)])
+        ticks = near[thinned(np.arange(len(near)), _MOST_TICKS)]
         axes.plot(ticks, np.zeros(len(ticks)), linestyle="", marker="|", markersize=9, color=GREY,
                   markeredgewidth=0.6, gid="pool")  # fmt: skip
         for segment in segments:
@@ -173,7 +189,7 @@ def _draw_segments(story: QueryStory, released: ReleasedLabels, segments: list[S
             axes.plot(ends, [1 + spaces.index(segment.direction)] * 2, color=INK, linewidth=5, solid_capstyle="butt",
                       marker="|", markersize=11, markeredgewidth=1.6, gid="segment")  # fmt: skip
         for number, (_, chosen, colour, marker) in enumerate(rows):
-            shown = asked[thinned(np.flatnonzero(chosen), MOST_ASKED // 2)]
+            shown = asked[thinned(np.flatnonzero(chosen & (asked >= left) & (asked <= right)), MOST_ASKED // 2)]
             axes.plot(shown, np.full(len(shown), 1 + len(spaces) + number), linestyle="", marker=marker, markersize=5,
                       color=colour, fillstyle="none", gid=f"label-{number}")  # fmt: skip
         axes.set_yticks(range(len(names)), names)
@@ -195,11 +211,49 @@ def _space_names(directions: list[str], released: ReleasedLabels) -> list[str]:
     return [f"possible: {second} {side.get(direction, direction)}" for direction in directions]
 
 
+def draw_region_sizes(story: QueryStory) -> Picture | None:
+    """Draw the size of the region of disagreement against points seen; None where no update tells it.
+
+    Parameters
+    ----------
+    story : QueryStory
+    """
+    seen, sizes = region_sizes(story)
+    if not len(seen):
+        return None
+    low, middle, high = sizes.T
+
+    def paint(axes: Any) -> None:
+        axes.plot(seen, middle, color=ORANGE, linewidth=1.2)
+        axes.vlines(seen[high > low], low[high > low], high[high > low], color=INK, linewidth=1.0, gid="intervals")
+        axes.plot(seen, middle, linestyle="", marker="s", markersize=5, color=ORANGE, gid="updates", clip_on=False)
+        _axis_of_points_seen(axes, seen)
+        axes.set_ylim(0, 1.04 * max(float(high.max()), 1.0))
+        axes.set_ylabel("region of disagreement\n(% of the points to come)")
+        grid(axes, "both")
+
+    return Picture("region", 2.9, paint)
+
+
+def _axis_of_points_seen(axes: Any, seen: FloatArray) -> None:
+    """Scale the axis so that updates at 1, 2, 4, 8, ... stand equally far apart."""
+    axes.set_xlabel("public points seen, asked or not")
+    if not seen.max() > 32:
+        axes.set_xlim(0, 1.04 * max(1.0, float(seen.max())))
+        whole_numbers(axes.xaxis)
+        return
+    ticker = require_extra("matplotlib.ticker", "report")
+    axes.set_xscale("symlog", base=2, linthresh=1)
+    axes.xaxis.set_major_locator(ticker.FixedLocator([0, *(4**power for power in range(16))]))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value)))
+    axes.set_xlim(0 if seen.min() < 1 else 1, 1.1 * seen.max())
+
+
 def region_sizes(story: QueryStory) -> tuple[FloatArray, FloatArray]:
     """Return points seen, shape (n,), and the size of the region after each update, shape (n, 3); n may be 0.
 
-    The size is in percent of the pool, between the ends of a Wilson 95 % interval where only some points were
-    looked at; the ends are the size itself where all were.
+    The size is in percent of the points still to come, or of the pool where the strategy tells that. It stands between
+    the ends of a Wilson 95 % interval where only some points were looked at; where all were, the ends are the size.
     """
     updates, distinct = story.explanation.get("updates"), story.explanation.get("points")
     n_points = min(distinct, story.n_points) if isinstance(distinct, int) and distinct >= 1 else story.n_points
@@ -231,27 +285,3 @@ def _wilson(hits: float, tries: float) -> tuple[float, float]:
     middle = (hits + square / 2) / (tries + square)
     width = _NORMAL_95 / (tries + square) * np.sqrt(hits * (tries - hits) / tries + square / 4)
     return max(0.0, float(middle - width)), min(1.0, float(middle + width))
-
-
-def _draw_region_sizes(seen: FloatArray, sizes: FloatArray) -> Picture:
-    low, middle, high = sizes.T
-
-    def paint(axes: Any) -> None:
-        axes.plot(seen, middle, color=ORANGE, linewidth=1.2)
-        axes.vlines(seen[high > low], low[high > low], high[high > low], color=INK, linewidth=1.0, gid="intervals")
-        axes.plot(seen, middle, linestyle="", marker="s", markersize=5, color=ORANGE, gid="updates", clip_on=False)
-        if seen.max() > 32 * max(1.0, seen.min()):  # updates at 1, 2, 4, 8, ...
-            ticker = require_extra("matplotlib.ticker", "report")
-            axes.set_xscale("symlog", base=2, linthresh=1)
-            axes.xaxis.set_major_locator(ticker.FixedLocator([0, *(4**power for power in range(16))]))
-            axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value)))
-            axes.set_xlim(0 if seen.min() < 1 else 1, 1.1 * seen.max())
-        else:
-            axes.set_xlim(0, 1.04 * max(1.0, float(seen.max())))
-            whole_numbers(axes.xaxis)
-        axes.set_ylim(0, 1.04 * max(float(high.max()), 1.0))
-        axes.set_xlabel("public points seen, asked or not")
-        axes.set_ylabel("region of disagreement\n(% of the pool)")
-        grid(axes, "both")
-
-    return Picture("space", 2.9, paint)
