@@ -69,6 +69,7 @@ def test_erm_has_the_fewest_mistakes_and_is_the_first_dichotomy_among_equals(fam
         dichotomies = family.dichotomies(X)
         in_order = [mistakes(dichotomies.hypothesis(i), X, y, weights) for i in range(len(dichotomies))]
         assert best == dichotomies.hypothesis(int(np.argmin(in_order)))
+        assert best == family.version_space().restrict(X, y, 0, weights).hypothesis()
 
     check()
 
