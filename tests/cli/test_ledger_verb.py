@@ -44,6 +44,18 @@ def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
     assert (document["unit"], document["neighbours"]) == ("user", "replace-one")
 
 
+def test_create_makes_an_account_of_labels_that_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    words = ["ledger", "create", str(path), "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5"]
+    result = CliRunner().invoke(app, [*words, "--unit-kind", "label"])
+    assert result.exit_code == 2
+    assert "use neighbours='replace-one'" in " ".join(result.stderr.split())
+    assert not path.exists()
+    result = CliRunner().invoke(app, [*words, "--unit-kind", "label", "--neighbours", "replace-one"])
+    assert result.exit_code == 0, result.stderr
+    assert "for each label, under replace-one" in result.stdout
+
+
 @pytest.mark.parametrize("bad", [["--epsilon", "nan"], ["--epsilon", "0"], ["--delta", "-1"], ["--dataset", ""]])
 def test_create_refuses_a_budget_that_is_none(tmp_path: Path, bad: list[str]) -> None:
     path = tmp_path / "new.ledger"

@@ -319,6 +319,13 @@ def test_unit_and_relation_are_fixed_at_creation(path: Path) -> None:
 
 
 PROMISES = [(unit, neighbours) for unit in ("record", "user") for neighbours in ("add-remove", "replace-one")]
+PROMISES.append(("label", "replace-one"))
+COVERED = {
+    # a record that is replaced by another user's touches two users: this is why the exception ends with add-remove
+    (("user", "add-remove"), ("record", "add-remove")),
+    # a changed label is a record replaced, and not the other way
+    (("record", "replace-one"), ("label", "replace-one")),
+}
 
 
 @pytest.mark.parametrize("promised", PROMISES, ids="-".join)
@@ -328,13 +335,26 @@ def test_a_total_is_a_promise_about_one_unit_and_one_relation(
 ) -> None:
     ledger = Ledger.in_memory(dataset="registry", budget=BUDGET, unit=promised[0], neighbours=promised[1])
     assert (ledger.unit, ledger.neighbours) == promised
-    # a record that is replaced by another user's touches two users: this is why the exception ends with add-remove
-    if released == promised or (released, promised) == (("user", "add-remove"), ("record", "add-remove")):
+    if released == promised or (released, promised) in COVERED:
         ledger.check_promise(*released)
         return
     with pytest.raises(LedgerError, match="would promise neither") as error:
         ledger.check_promise(*released)
     assert all(repr(word) in str(error.value) for word in (*released, *promised))
+
+
+def test_labels_are_replaced_and_never_removed(path: Path) -> None:
+    for relation in ({}, {"neighbours": "add-remove"}):
+        with pytest.raises(ParameterError, match="labels change but do not come and go; use neighbours='replace-one'"):
+            Ledger(path, dataset="registry", budget=BUDGET, unit="label", **relation)
+    assert not path.exists()
+    Ledger(path, dataset="registry", budget=BUDGET, unit="label", neighbours="replace-one")
+    again = Ledger(path, dataset="registry", unit="label")
+    assert (again.unit, again.neighbours) == ("label", "replace-one")
+    with pytest.raises(ParameterError, match="unit 'label' does not go with neighbours 'add-remove'"):
+        again.check_promise("label", "add-remove")
+    with pytest.raises(LedgerError, match="it is fixed at creation"):
+        Ledger(path, dataset="registry", unit="label", neighbours="add-remove")
 
 
 @pytest.mark.parametrize("bad", [("household", "add-remove"), ("record", "swap"), (None, "add-remove")])

@@ -79,7 +79,8 @@ def create(
     delta: Annotated[float, typer.Option("--delta", help="All the delta that may ever be spent on the dataset.")],
     composition: Annotated[Composition, typer.Option(help="How releases add up.")] = Composition.BASIC,
     unit_kind: Annotated[
-        UnitKind, typer.Option(help="Whose data the total is a promise about: one record, or all records of a user.")
+        UnitKind,
+        typer.Option(help="What the total promises: one record, all records of a user, or one record's label."),
     ] = UnitKind.RECORD,
     neighbours: Annotated[
         Neighbours, typer.Option(help="The change that is protected: a unit more or less, or a record replaced.")

@@ -60,6 +60,7 @@ class UnitKind(StrEnum):
 
     RECORD = "record"
     USER = "user"
+    LABEL = "label"
 
 
 class Abstentions(StrEnum):

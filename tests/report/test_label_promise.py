@@ -1,0 +1,110 @@
+"""A promise about labels: certificate, page and README say what is protected; the verifier refuses a wrong mixture."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, price
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import build_certificate, certificate_digest, check_declaration, describe_released
+from secretballot.report.folder import write_release
+from secretballot.report.page import render_page
+from secretballot.report.verification import verify_certificate
+
+LABELS = ("label", "replace-one")
+
+
+def _release(released: tuple[str, str] = LABELS, promised: tuple[str, str] = LABELS) -> ReleasedLabels:
+    """Return counts released under one promise and paid from a ledger about another."""
+    budget, counts = PrivacyBudget(1.0, 1e-5), np.arange(0, 100, 5)
+    queries, labels, events = np.arange(20), (2 * counts >= 100).astype(int), [GaussianEvent(40.0, 20)]
+    certificate = build_certificate(
+        budget=budget,
+        events=events,
+        price=price(events, epsilon=1.0),
+        mechanism={"name": "gaussian", "sigma": 40.0, "n_classes": 2, "release": "counts"},
+        composition={
+            "kind": "basic",
+            "dataset": "registry",
+            "unit": promised[0],
+            "neighbours": promised[1],
+            "budget": {"epsilon": 2.0, "delta": 1e-5},
+            "spent_after": {"epsilon": 1.0, "delta": 1e-5},
+            "durable": True,
+            "reservation": 1,
+        },
+        noise={"exact": True, "description": "discrete Gaussian"},
+        released=describe_released(queries, labels, ("no", "yes"), 100, counts),
+        declaration={"unit": released[0], "neighbours": released[1]},
+    )
+    return ReleasedLabels(queries, labels, ("no", "yes"), 100, 40.0, counts, certificate)
+
+
+def test_a_declaration_about_labels_says_what_is_public() -> None:
+    declared = check_declaration({"unit": "label", "neighbours": "replace-one"})
+    assert (declared["unit"], declared["neighbours"]) == LABELS
+    assert any("only the labels are private" in line for line in declared["not_protected"])  # type: ignore[union-attr, attr-defined]
+    of_records = check_declaration({"unit": "record", "neighbours": "replace-one"})
+    assert not any("only the labels" in line for line in of_records["not_protected"])  # type: ignore[union-attr, attr-defined]
+
+
+@pytest.mark.parametrize("declaration", [{"unit": "label"}, {"unit": "label", "neighbours": "add-remove"}])
+def test_labels_that_come_and_go_are_refused(declaration: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="labels change but do not come and go"):
+        check_declaration(declaration)
+
+
+@pytest.mark.parametrize(
+    ("released", "promised", "fine"),
+    [
+        (LABELS, LABELS, True),
+        (("record", "replace-one"), LABELS, True),
+        (LABELS, ("record", "replace-one"), False),
+        (LABELS, ("record", "add-remove"), False),
+        (("record", "add-remove"), LABELS, False),
+        (("user", "replace-one"), LABELS, False),
+        (("user", "add-remove"), LABELS, False),
+    ],
+)
+def test_only_replaced_records_add_to_a_total_about_labels(
+    released: tuple[str, str], promised: tuple[str, str], fine: bool
+) -> None:
+    found = verify_certificate(_release(released, promised).certificate)
+    assert [check.name for check in found.failures] == ([] if fine else ["budget"])
+
+
+def test_a_forged_relation_of_labels_does_not_verify() -> None:
+    certificate = _release().certificate
+    forged = {**certificate, "neighbours": "add-remove"}
+    forged["composition"] = {**certificate["composition"], "neighbours": "add-remove"}
+    forged["digest"] = certificate_digest(forged)
+    (failure,) = verify_certificate(forged).failures
+    assert failure.name == "budget"
+    assert "do not come and go" in failure.detail
+
+
+def test_page_and_readme_speak_of_labels(tmp_path: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    write_release(tmp_path / "release", _release(), X_public=X)
+    page = (tmp_path / "release" / "report.html").read_text(encoding="utf-8")
+    readme = " ".join((tmp_path / "release" / "README.txt").read_text(encoding="utf-8").split())
+    for words in (
+        "whatever any one label is",
+        "the label of one record",
+        "replacing one label by another, the features and the number of records being public",
+        "the label is this value, and not that one",
+        "two values of a certain label equally likely",
+        "One label can change the vote of one teacher only",
+        "belongs to one part at most",
+        "features of all records are taken as public",
+    ):
+        assert words in page, words
+    assert "with or without" not in page
+    assert "is in the data" not in page
+    assert "whatever any one label of the private data is, what you see" in readme
+    assert "Only labels are protected" in readme
+    of_records = render_page(_release(("record", "replace-one"), ("record", "replace-one")))
+    assert "with or without any one record" in of_records
+    assert "whatever any one label is" not in of_records
