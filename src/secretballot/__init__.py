@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from secretballot.privacy.ledger import Ledger
     from secretballot.released import ReleasedLabels
     from secretballot.report.verification import verify_certificate
-    from secretballot.students import GraphCountsClassifier, NoisyCountsClassifier, VotingStudent
+    from secretballot.students import GraphCountsClassifier, HypothesisStudent, NoisyCountsClassifier, VotingStudent
 
 _HOMES = {
     "ActivePATEClassifier": "learners.active",
@@ -40,6 +40,7 @@ _HOMES = {
     "DataError": "exceptions",
     "GaussianAggregator": "aggregation",
     "GraphCountsClassifier": "students",
+    "HypothesisStudent": "students",
     "LabelPrivateClassifier": "learners.label_private",
     "LabelingSession": "learners.session",
     "Ledger": "privacy.ledger",
@@ -60,6 +61,9 @@ _HOMES = {
     "verify_certificate": "report.verification",
 }
 
+# Rooms that are used by their own names, as in secretballot.queries.MarginSampling.
+_ROOMS = ("hypotheses", "queries")
+
 __all__ = [
     "ActivePATEClassifier",
     "BudgetError",
@@ -67,6 +71,7 @@ __all__ = [
     "DataError",
     "GaussianAggregator",
     "GraphCountsClassifier",
+    "HypothesisStudent",
     "LabelPrivateClassifier",
     "LabelingSession",
     "Ledger",
@@ -92,6 +97,8 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"secretballot.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'secretballot' has no attribute {name!r}")
     value = getattr(import_module(f"secretballot.{_HOMES[name]}"), name)
@@ -100,4 +107,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_HOMES))
+    return sorted(set(globals()) | set(_HOMES) | set(_ROOMS))

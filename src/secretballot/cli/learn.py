@@ -22,6 +22,7 @@ from secretballot.cli.options import (
     Queries,
     ReleaseKind,
     Seed,
+    StrategyName,
     classes_of,
     words_of,
 )
@@ -53,6 +54,13 @@ def learn(
     release: Annotated[
         ReleaseKind, typer.Option(help="Labels alone, or noisy counts; auto suits the student.")
     ] = ReleaseKind.AUTO,
+    strategy: Annotated[
+        StrategyName, typer.Option(help="Which public points to ask: random ones at once, or chosen ones in rounds.")
+    ] = StrategyName.PASSIVE,
+    round_size: Annotated[
+        int | None,
+        typer.Option("--round-size", metavar="N", help="Queries per round; by default a twentieth of --queries."),
+    ] = None,
     teacher: Annotated[str, typer.Option("--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}.")] = "logistic",
     student: Annotated[
         str, typer.Option("--student", metavar="NAME", help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}.")
@@ -111,6 +119,8 @@ def learn(
             aggregator=aggregator.value,
             max_unstable=max_unstable,
             release=release.value,
+            strategy=strategy.value,
+            round_size=round_size,
             teacher=teacher,
             student=student,
             records=records,
@@ -153,6 +163,7 @@ def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
         "delta": certificate["delta"],
         "queries": outcome.queries,
         "answered": outcome.answered,
+        "plan": certificate.get("plan"),
         "resumed": outcome.resumed,
         "release": str(outcome.release),
         "vault": str(outcome.vault),
@@ -170,6 +181,11 @@ def print_lines(outcome: "LearnOutcome") -> None:
     price = f"epsilon {certificate['epsilon']:g}, delta {certificate['delta']:g}"
     print(f"guarantee    {price} for each {certificate['unit']}")
     print(f"answers      {outcome.answered} of {outcome.queries} queries")
+    if "plan" in certificate:
+        plan = certificate["plan"]
+        left = plan["planned"] - plan["used"]
+        rest = f"; {left} left, {plan['left']}" if left else ""
+        print(f"plan         {plan['used']} of {plan['planned']} queries in {len(plan['rounds'])} rounds{rest}")
     print(f"certificate  {outcome.release / 'certificate.json'}")
     print(f"report       {outcome.release / 'report.html'}")
     print(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")

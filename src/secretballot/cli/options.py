@@ -24,6 +24,7 @@ __all__ = [
     "Queries",
     "ReleaseKind",
     "Seed",
+    "StrategyName",
     "UnitKind",
     "VotesKind",
     "classes_of",
@@ -46,6 +47,18 @@ class ReleaseKind(StrEnum):
     AUTO = "auto"
     LABELS = "labels"
     COUNTS = "counts"
+
+
+class StrategyName(StrEnum):
+    """How public points are chosen."""
+
+    PASSIVE = "passive"
+    DISAGREEMENT = "disagreement"
+    MARGIN = "margin"
+    ENTROPY = "entropy"
+    COMMITTEE = "committee"
+    K_CENTER = "k-center"
+    CLUSTER = "cluster"
 
 
 class Neighbours(StrEnum):

@@ -45,7 +45,7 @@ class ActivePATEClassifier(PATEClassifier):
     ----------
     teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, neighbours, abstentions, ledger,
     vault, request, purpose, n_jobs, random_state, progress
-        As for `PATEClassifier`, but by default `n_queries` is what leaves a vote of margin 0.6 K right 19 times in 20,
+        As for `PATEClassifier`, but progress is also told (queries answered, queries planned), and by default `n_queries` is what leaves a vote of margin 0.6 K right 19 times in 20,
         for counts as for labels.
     strategy : QueryStrategy, optional
         How to choose: see `secretballot.queries`. `MarginSampling` by default.
@@ -148,6 +148,7 @@ class ActivePATEClassifier(PATEClassifier):
             selector,
             strategy,
             round_size=self.round_size,
+            progress=self.progress,
         )
         settle(stream, walk)
         self.explanation_ = walk.explanation

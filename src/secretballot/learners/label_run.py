@@ -148,7 +148,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
             unit="record",  # what the door takes votes for that nobody declared
             neighbours="add-remove",
         )
-        settle_request(folder, ledger, watch)
+        settle_request(folder, ledger, watch, goes_on=False)
         refuse_beyond(ledger, run.budget, folder.request)
         watch.step("Drawing noise")
         released = _released(run, counts, ledger, folder, watch)

@@ -15,6 +15,8 @@ from secretballot._validation import check_choice, check_count
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.ensemble.teacher_names import TEACHER_NAMES, teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.active import ActivePATEClassifier
+from secretballot.learners.learning_curve import learning_curve
 from secretballot.learners.pate import PATEClassifier
 from secretballot.learners.plan import choose_teachers
 from secretballot.learners.run_folder import RunFolder, file_digest
@@ -24,12 +26,15 @@ from secretballot.learners.teaching import NEIGHBOURS
 from secretballot.learners.watch import Watch, note_few_answers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.queries import STRATEGIES, strategy_by_name
 from secretballot.report.folder import write_release
+from secretballot.report.query_story import QueryStory, make_story
 from secretballot.students import VotingStudent
 
 __all__ = ["LearnOutcome", "LearnRun", "run_learn", "student_by_name"]
 
 DEFAULT_TEACHERS = 250
+PASSIVE = "passive"
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,10 @@ class LearnRun:
         Abstentions at which the sparse vector stops.
     release : str
         "auto", "labels" or "counts".
+    strategy : str
+        "passive" asks random public points at once; any other name of `secretballot.queries` asks in rounds.
+    round_size : int or None
+        Queries per round; None takes a twentieth of the plan.
     teacher, student : str
         Names, or "package.module:Class"; the student "auto" is the one that measured best for what is released.
     records : int or None
@@ -81,6 +90,8 @@ class LearnRun:
     aggregator: str = "gaussian"
     max_unstable: int | None = None
     release: str = "auto"
+    strategy: str = PASSIVE
+    round_size: int | None = None
     teacher: str = "logistic"
     student: str = "auto"
     records: int | None = None
@@ -192,7 +203,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
             unit="record" if inputs.units is None else "user",
             neighbours=run.neighbours,
         )
-        settle_request(folder, ledger, watch)
+        settle_request(folder, ledger, watch, goes_on=run.strategy != PASSIVE)
         refuse_beyond(ledger, run.budget, folder.request)
         watch.step("Training teachers")
         model = _model(run, folder, ledger, watch, inputs, student)
@@ -205,6 +216,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
             student=model.student_,
             X_public=inputs.X_public,
             schema=replace(inputs.schema, classes=inputs.classes).to_json(),
+            story=_story(model, inputs.X_public),
         )
     released = model.released_labels_
     return LearnOutcome(
@@ -253,6 +265,11 @@ def _check(run: LearnRun, watch: Watch) -> None:
     check_choice("aggregator", run.aggregator, ("gaussian", "sparse-vector"))
     check_choice("release", run.release, ("auto", "labels", "counts"))
     check_choice("neighbours", run.neighbours, NEIGHBOURS)
+    check_choice("strategy", run.strategy, STRATEGIES)
+    if run.round_size is not None:
+        check_count("round_size", run.round_size)
+        if run.strategy == PASSIVE:
+            raise ParameterError("A round size goes with a strategy that asks in rounds; name one with --strategy.")
     check_choice("abstentions", run.abstentions, ("drop", "random", "majority"))
     check_count("jobs", run.jobs)
     check_count("seed", run.seed, minimum=0)
@@ -317,24 +334,41 @@ def _teachers(run: LearnRun, inputs: RunInputs, watch: Watch) -> int:
 def _model(
     run: LearnRun, folder: RunFolder, ledger: Ledger, watch: Watch, inputs: RunInputs, student: Any
 ) -> PATEClassifier:
-    return PATEClassifier(
-        teacher_by_name(run.teacher, len(inputs.classes)),
-        student,
-        n_teachers=_teachers(run, inputs, watch),
-        budget=run.budget,
-        aggregator=run.aggregator,
-        n_queries=run.queries,
-        release=run.release,
-        max_unstable=run.max_unstable,
-        neighbours=run.neighbours,
-        abstentions=run.abstentions,
-        ledger=ledger,
-        vault=folder.vault,
-        request=folder.request,
-        purpose="learn",
-        n_jobs=run.jobs,
-        random_state=run.seed,
-        progress=watch.progress,
+    settings: dict[str, Any] = {
+        "n_teachers": _teachers(run, inputs, watch),
+        "budget": run.budget,
+        "aggregator": run.aggregator,
+        "n_queries": run.queries,
+        "release": run.release,
+        "max_unstable": run.max_unstable,
+        "neighbours": run.neighbours,
+        "abstentions": run.abstentions,
+        "ledger": ledger,
+        "vault": folder.vault,
+        "request": folder.request,
+        "purpose": "learn",
+        "n_jobs": run.jobs,
+        "random_state": run.seed,
+        "progress": watch.progress,
+    }
+    teacher = teacher_by_name(run.teacher, len(inputs.classes))
+    if run.strategy == PASSIVE:
+        return PATEClassifier(teacher, student, **settings)
+    strategy = strategy_by_name(run.strategy)
+    return ActivePATEClassifier(teacher, student, strategy=strategy, round_size=run.round_size, **settings)
+
+
+def _story(model: PATEClassifier, X_public: Any) -> QueryStory | None:
+    """Return how the queries of a run in rounds were chosen, for the report."""
+    if not isinstance(model, ActivePATEClassifier):
+        return None
+    return make_story(
+        X_public,
+        model.released_labels_,
+        model.certificate_["plan"]["strategy"],
+        model.rounds_,
+        model.explanation_,
+        agreement=learning_curve(model, X_public),
     )
 
 

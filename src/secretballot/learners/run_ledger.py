@@ -35,10 +35,14 @@ def open_ledger(path: Path, *, dataset: str, budget: PrivacyBudget, unit: str, n
     return ledger
 
 
-def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch) -> None:
-    """Take a new key where the run was broken off between paying and answering; what was paid stays spent."""
-    states = {entry.request: entry.state for entry in ledger.history()}
-    if states.get(folder.request, "committed") != "committed":
+def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: bool) -> None:
+    """Take a new key where the run was broken off between paying and answering; what was paid stays spent.
+
+    A plan that is answered query by query goes on where it was.
+    """
+    entry = ledger.entry(folder.request)
+    broken = entry is not None and {"reserved": not goes_on, "forfeited": True, "committed": False}[entry.state]
+    if broken:
         watch.note(
             "The interrupted run had paid for a release and not finished it; that stays spent, and this is a new one.",
             private=False,
@@ -54,7 +58,7 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str) -> None:
     BudgetError
         If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are not additive.
     """
-    if ledger.composition != "basic" or ledger.released(request) is not None:
+    if ledger.composition != "basic" or ledger.entry(request) is not None:
         return
     left = ledger.remaining()
     if not (left.epsilon >= budget.epsilon * _SLACK and left.delta >= budget.delta * _SLACK):
