@@ -64,8 +64,14 @@ class Plane:
         """Return 1 where points `a`, `b`, `c` turn left, -1 where right, 0 where they lie on one line; exact."""
         sides = self.points[b] - self.points[a], self.points[c] - self.points[a]
         left, right = sides[0][..., 0] * sides[1][..., 1], sides[0][..., 1] * sides[1][..., 0]
-        turns = np.sign(left - right).astype(np.int64)
-        doubtful = ~(np.abs(left - right) > _DETERMINANT_ERROR * (np.abs(left) + np.abs(right)) + _UNDERFLOW)
+        # signs of differences are exact, hence those of products of signs, which decide unless they agree
+        signs = np.sign(sides[0]), np.sign(sides[1])
+        left_sign, right_sign = signs[0][..., 0] * signs[1][..., 1], signs[0][..., 1] * signs[1][..., 0]
+        apart = left_sign != right_sign
+        turns = np.sign(np.where(apart, left_sign - right_sign, left - right)).astype(np.int64)
+        doubtful = np.abs(left - right) <= _DETERMINANT_ERROR * (np.abs(left) + np.abs(right)) + _UNDERFLOW
+        doubtful &= ~apart & (left_sign != 0)
+        turns[~apart & (left_sign == 0)] = 0
         if doubtful.any():
             whole, _ = self.scaled
             a, b, c = (np.broadcast_to(index, turns.shape)[doubtful] for index in (a, b, c))
