@@ -20,13 +20,24 @@ __all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_student", "load_student"]
 
 VOTING_STUDENT = "secretballot.students.voting.VotingStudent"
 
-# Types that carry numbers and no code of a stranger's choosing: our own student, and scikit-learn's containers, trees,
-# distances and optimisers.
+# Types that carry numbers and no code of a stranger's choosing: our own students, and scikit-learn's containers,
+# trees, distances and optimisers.
 TRUSTED_TYPES = (
     COUNTS_STUDENT,
     "secretballot.students.graph_counts.GraphCountsClassifier",
     VOTING_STUDENT,
+    "fractions.Fraction",
     "numpy.dtype",
+    "secretballot.hypotheses.cuts.Cut",
+    "secretballot.hypotheses.finite.FiniteClass",
+    "secretballot.hypotheses.finite.Member",
+    "secretballot.hypotheses.halfspaces.Halfspaces",
+    "secretballot.hypotheses.interval_spaces.Interval",
+    "secretballot.hypotheses.intervals.Intervals",
+    "secretballot.hypotheses.planar_lines.Halfspace",
+    "secretballot.hypotheses.stumps.DecisionStumps",
+    "secretballot.hypotheses.thresholds.Thresholds",
+    "secretballot.students.hypothesis_student.HypothesisStudent",
     "sklearn._loss.link.HalfLogitLink",
     "sklearn._loss.link.Interval",
     "sklearn._loss.link.LogitLink",

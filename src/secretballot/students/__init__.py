@@ -2,11 +2,13 @@
 
 from secretballot.students.fitting import default_student, fit_student, learns_from_counts
 from secretballot.students.graph_counts import GraphCountsClassifier
+from secretballot.students.hypothesis_student import HypothesisStudent
 from secretballot.students.noisy_counts import NoisyCountsClassifier
 from secretballot.students.voting import VotingStudent
 
 __all__ = [
     "GraphCountsClassifier",
+    "HypothesisStudent",
     "NoisyCountsClassifier",
     "VotingStudent",
     "default_student",

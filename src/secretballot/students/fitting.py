@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from secretballot._validation import check_choice
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
+from secretballot.students.hypothesis_student import HypothesisStudent, vote_gaps
 from secretballot.students.noisy_counts import NoisyCountsClassifier
 from secretballot.students.vote_shares import VoteShareClassifier
 
@@ -43,7 +44,8 @@ def fit_student(
     """Fit a student on what was released.
 
     A `NoisyCountsClassifier` or `GraphCountsClassifier`, alone or as the last step of a pipeline, learns from the noisy
-    counts, and the whole pool serves it and the pipeline's transformers. Any other classifier learns from the labels.
+    counts, and the whole pool serves it and the pipeline's transformers. Any other classifier learns from the labels; a
+    `HypothesisStudent` weighs them by the counts where they were released.
     If only one class was released, there is nothing to tell apart, and a `DummyClassifier` that always answers it is
     returned.
 
@@ -82,7 +84,18 @@ def fit_student(
     rows = _rows(X_public, queries)
     if len(set(labels.tolist())) == 1:
         return DummyClassifier(strategy="constant", constant=values[0]).fit(rows, values)
+    if isinstance(_last_step(student), HypothesisStudent) and released.noisy_counts is not None:
+        return _fit_weighted(clone(student), X_public, released)
     return clone(student).fit(rows, values)
+
+
+def _fit_weighted(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
+    answered = released.answered
+    weights = vote_gaps(released)[answered]
+    step = f"{student.steps[-1][0]}__" if isinstance(student, Pipeline) else ""
+    return student.fit(
+        _rows(X_public, released.queries[answered]), released.label_values, **{f"{step}sample_weight": weights}
+    )
 
 
 def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:

@@ -1,0 +1,125 @@
+"""The student that picks one hypothesis: the one of its class with which the released labels agree most."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses import DecisionStumps, HypothesisClass
+from secretballot.released import ReleasedLabels
+
+__all__ = ["HypothesisStudent", "vote_gaps"]
+
+FloatArray = NDArray[np.float64]
+
+
+class HypothesisStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Learn the hypothesis of a class that makes the fewest mistakes on the released labels, found exactly.
+
+    The natural student where queries are chosen by disagreement within the same class: it is the output of Algorithm 7
+    of Liu et al. 2021 (supplement, appendix E).
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass, optional
+        By default the decision stumps on all columns.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Two classes, or one where the labels are all alike.
+    hypothesis_ : Hypothesis
+        Says 1 where the student says ``classes_[1]``.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Where noisy counts were released, `fit_student` lets a mistake on a query count |2 z - K| for a noisy count z of K
+    teachers, so that what is minimised estimates, without bias, with how many votes the hypothesis disagrees.
+
+    Examples
+    --------
+    >>> from secretballot.hypotheses import Thresholds
+    >>> from secretballot.students import HypothesisStudent
+    >>> student = HypothesisStudent(Thresholds()).fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"])
+    >>> student.hypothesis_.describe()
+    {'threshold': 1.5, 'direction': 'up', 'feature': 0}
+    """
+
+    def __init__(self, hypotheses: HypothesisClass | None = None) -> None:
+        self.hypotheses = hypotheses
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Search the class.
+
+        Parameters
+        ----------
+        X : array of shape (n_points, n_features)
+        y : array of shape (n_points,)
+            Of at most two classes.
+        sample_weight : array of shape (n_points,), optional
+            What a mistake on each point counts, at least 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ParameterError
+            If `hypotheses` is no class of hypotheses.
+        DataError
+            If there are more than two classes, all weights are zero, or points or weights do not fit the class of
+            hypotheses.
+        """
+        if self.hypotheses is not None and not isinstance(self.hypotheses, HypothesisClass):
+            raise ParameterError(
+                f"hypotheses is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as Thresholds()."
+            )
+        points, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        self.classes_, index = np.unique(labels, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise DataError(
+                "Only binary classification is supported: a hypothesis tells two classes apart, and there are "
+                f"{len(self.classes_)}; use another student."
+            )
+        if sample_weight is not None and not np.asarray(sample_weight).any():
+            raise DataError("sample_weight is zero for every point; give some of them a positive weight.")
+        hypotheses = DecisionStumps(points.shape[1]) if self.hypotheses is None else self.hypotheses
+        self.hypothesis_ = hypotheses.erm(points, index, sample_weight)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of every row of `X`, shape (n_points,)."""
+        check_is_fitted(self)
+        labels = self.hypothesis_.predict(validate_data(self, X, dtype=np.float64, reset=False))
+        # where one class alone was seen, a hypothesis that is constant on its points may say 1 elsewhere
+        values: NDArray[Any] = self.classes_[np.minimum(labels, len(self.classes_) - 1)]
+        return values
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def vote_gaps(released: ReleasedLabels) -> FloatArray:
+    """Return by how many votes, as far as noisy counts tell, the two classes are apart at each query, shape (l,).
+
+    Ones where they are level at every query, so that a student can always weigh by them.
+
+    Parameters
+    ----------
+    released : ReleasedLabels
+        Of two classes, with noisy counts.
+    """
+    counts = released.noisy_counts
+    assert counts is not None
+    gaps = 2 * counts - released.n_teachers if counts.ndim == 1 else counts[:, 1] - counts[:, 0]
+    return np.abs(gaps).astype(np.float64) if gaps.any() else np.ones(len(gaps))
