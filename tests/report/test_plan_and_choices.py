@@ -112,7 +112,8 @@ def test_every_lie_in_a_plan_is_caught(
 def test_a_plan_that_lacks_a_part_is_refused(planned: Callable[..., dict[str, Any]]) -> None:
     for key in PLAN:
         assert failed(forged(planned(), plan={k: v for k, v in PLAN.items() if k != key})) == {"fields"}
-    for plan in (None, [], 3, "plan"):
+    odd: list[Any] = [None, [], 3, "plan"]
+    for plan in odd:
         assert failed(forged(planned(), plan=plan)) == {"fields"}
 
 
@@ -136,6 +137,17 @@ def test_a_plan_used_up_leaves_nothing(make_binary: Make) -> None:
 
 def test_a_renyi_ledger_takes_queries_back(planned: Callable[..., dict[str, Any]]) -> None:
     assert verify_certificate(planned(kind="renyi", plan=PLAN | {"left": "returned"})).ok
+
+
+def test_the_page_does_not_deny_that_something_came_back(make_binary: Make) -> None:
+    mechanism = {"name": "gaussian", "sigma": 45.0, "n_queries": 100, "n_classes": 2, "release": "counts"}
+    given = {"events": [GaussianEvent(45.0, 100)], "mechanism": mechanism}
+    returned = render_page(make_binary(**given, kind="renyi", plan=PLAN | {"left": "returned"}))
+    assert "takes back only what was never asked" in returned
+    assert "this release is no cheaper for it" in returned
+    kept = render_page(make_binary(**given, plan=PLAN, choices=[ERROR]))
+    assert "never pays back" in kept
+    assert "other releases and choices 0.5 (grey)" in kept
 
 
 @pytest.mark.parametrize(

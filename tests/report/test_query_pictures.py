@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from secretballot.exceptions import DataError, ParameterError
@@ -28,7 +30,7 @@ STRATEGY = {"name": "disagreement"}
 UPDATES = [{"j": 2**power, "asked": power, "examined": 10, "in_region": 10 - power} for power in range(8)]
 
 
-def tell(released: ReleasedLabels, X: np.ndarray, rounds: list[int], **more: Any) -> QueryStory:
+def tell(released: ReleasedLabels, X: Any, rounds: list[int], **more: Any) -> QueryStory:
     return make_story(X, released, STRATEGY, rounds, **more)
 
 
@@ -240,6 +242,17 @@ def test_pictures_are_the_same_every_time(make_withheld: Make, plane: np.ndarray
         assert one.png() == two.png()
         assert one.png().startswith(b"\x89PNG")
         assert one.svg().startswith(b'<svg xmlns="http://www.w3.org/2000/svg" viewBox=')
+
+
+def test_hostile_names_stay_text(make_withheld: Make, plane: np.ndarray) -> None:
+    names = ["<script>alert(1)</script>", "$x^2$ & \u202e\x00 a very long name of a column that goes on"]
+    released = make_withheld(classes=['"><img src=x>', "", "$y$"])
+    story = tell(released, pd.DataFrame(plane, columns=names), [50])
+    for picture in draw_query_pictures(story, released).values():
+        root = ElementTree.fromstring(picture.svg())
+        assert not [node for node in root.iter() if node.tag.endswith(("script", "img"))]
+        assert "".join(root.itertext()).count("alert(1)") == 1
+        assert picture.png()
 
 
 def test_the_page_shows_the_story_and_loads_nothing(make_withheld: Make, plane: np.ndarray) -> None:

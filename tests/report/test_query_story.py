@@ -33,7 +33,8 @@ def story(make_withheld: Make, X_public: np.ndarray) -> QueryStory:
 
 
 def changed(story: QueryStory, **fields: Any) -> dict[str, Any]:
-    return json.loads(json.dumps(story.to_json())) | fields
+    document: dict[str, Any] = json.loads(json.dumps(story.to_json()))
+    return document | fields
 
 
 def test_a_story_tells_rounds_in_order(story: QueryStory, make_withheld: Make) -> None:
@@ -117,9 +118,10 @@ def test_a_document_that_does_not_fit_is_refused(story: QueryStory, fields: dict
 
 
 def test_no_document_is_no_story() -> None:
-    for document in (None, [], {}):
+    nothing: list[Any] = [None, [], {}]
+    for document in nothing:
         with pytest.raises(DataError, match=r"queries\.json"):
-            QueryStory.from_json(document)  # type: ignore[arg-type]
+            QueryStory.from_json(document)
 
 
 def test_agreement_is_counted_on_the_whole_pool(X_public: np.ndarray, make_withheld: Make) -> None:
@@ -254,13 +256,21 @@ def test_a_large_pool_is_thinned_around_the_asked_rows() -> None:
 
 def test_gaps_constants_and_wide_pools_are_borne() -> None:
     X = np.random.default_rng(5).normal(size=(60, 700))
-    X[0, 0], X[1, 1], X[:, 2], X[:, 3] = np.nan, np.inf, np.nan, 7.0
+    X[0, 0], X[1, 1], X[:, 2], X[:, 3], X[2, 4] = np.nan, np.inf, np.nan, 7.0, 1e300
     assert np.isfinite(project_pool(X, np.array([0])).positions).all()
     assert not project_pool(np.ones((5, 4)), np.array([0])).positions.any()
     wide = scipy.sparse.random_array((60, 3000), density=0.02, rng=np.random.default_rng(6))
     assert project_pool(wide, np.array([0])).positions.std(axis=0).all()
     frame = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]})
     assert project_pool(frame, np.array([0])).positions[:, 0].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_columns_that_are_no_real_numbers_are_left_out() -> None:
+    times = pd.to_timedelta([1, 2])
+    frame = pd.DataFrame({"": [1.0, 2.0], "b": [True, False], "t": times, "c": [1j, 2j], "d": ["x", "y"]})
+    assert project_pool(frame, np.array([0])).axes == ("column 1", "b")
+    mixed = np.array([[1, "a", 2.5], [2, "b", 3.5]], dtype=object)
+    assert project_pool(mixed, np.array([0])).axes == ("feature 1", "feature 3")
 
 
 def test_pools_without_numbers_are_refused() -> None:

@@ -184,9 +184,8 @@ def _budget_caption(certificate: Mapping[str, Any]) -> str:
     left = max(0.0, budget["epsilon"] - spent["epsilon"])
     if composition["kind"] == "basic":
         before = max(0.0, spent["epsilon"] - certificate["epsilon"])
-        words = (
-            f"earlier releases {number_text(before)} (grey), this release {number_text(certificate['epsilon'])} (blue)"
-        )
+        others = "other releases and choices" if certificate.get("choices") else "earlier releases"
+        words = f"{others} {number_text(before)} (grey), this release {number_text(certificate['epsilon'])} (blue)"
     else:
         words = f"all releases so far, this one included, {number_text(spent['epsilon'])} (blue)"
     return (

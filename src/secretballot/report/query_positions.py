@@ -15,6 +15,7 @@ PROJECTIONS = ("as is", "principal components")
 _MOST_POINTS = 5000
 _MOST_FEATURES = 500  # the covariance of so many is quick; of more, those that vary most are taken
 _CUT = 5.0  # standard deviations: one extreme value would press all the others into a corner
+_LARGEST = 1e100  # squares of larger values would overflow
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _DIGITS = 6
 
@@ -97,13 +98,14 @@ def _numbers(X: Any, rows: IntArray) -> tuple[FloatArray, list[str]]:
     else:
         frame = pd.DataFrame(np.asarray(X)[rows]).infer_objects()
         frame.columns = [f"feature {column + 1}" for column in range(frame.shape[1])]
-    frame = frame.select_dtypes(["number", "bool"])
-    return frame.to_numpy(dtype=np.float64, na_value=np.nan), [str(name) for name in frame.columns]
+    frame = frame.select_dtypes(include=["number", "bool"], exclude=["timedelta", "complexfloating"])
+    names = [str(name) or f"column {place}" for place, name in enumerate(frame.columns, 1)]
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan), names
 
 
 def _without_gaps(values: FloatArray) -> FloatArray:
-    """Put the mean of its column where a value is missing or infinite; 0 where the column has none."""
-    known = np.isfinite(values)
+    """Put the mean of its column where a value is missing or beyond all bounds; 0 where the column has none."""
+    known = np.abs(values) < _LARGEST
     filled = np.where(known, values, 0.0)
     means = filled.sum(axis=0) / np.maximum(1, known.sum(axis=0))
     return np.where(known, values, means)
