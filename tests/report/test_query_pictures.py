@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses.intervals import Intervals
 from secretballot.hypotheses.thresholds import Thresholds
 from secretballot.privacy.accounting import GaussianEvent
 from secretballot.released import ReleasedLabels
@@ -164,6 +165,19 @@ def test_the_little_that_is_left_is_enlarged(make_binary: Make) -> None:
         assert marks(picture, "label-0") + marks(picture, "label-1") == inside
         words = query_captions(story, released)["space"]
         assert (f"{60 - inside} asked points further away" in words) == (inside < 60)
+
+
+def test_both_ends_of_intervals_have_a_row_each(make_binary: Make) -> None:
+    released, X = make_binary(), np.linspace(0, 1, 180)[:, None]
+    space = Intervals().version_space().restrict(X[[20, 60, 110, 150]], [0, 1, 1, 0], 0.0)
+    story = tell(released, X, [60], explanation={"version_space": space.describe()})
+    lower, upper = space_segments(story)
+    assert (lower.low, lower.high) == pytest.approx((X[20, 0], X[60, 0]))
+    assert (upper.low, upper.high) == pytest.approx((X[110, 0], X[150, 0]))
+    text = painted(draw_query_pictures(story, released)["space"])
+    assert ">possible: lower end<" in text
+    assert ">possible: upper end<" in text
+    assert "upper end 0.614525 to 0.837989" in query_captions(story, released)["space"]
 
 
 def test_the_version_space_of_our_thresholds_is_drawn(make_binary: Make) -> None:

@@ -101,4 +101,6 @@ def _segment_text(segment: Segment) -> str:
         words = f"up to {high}" if math.isfinite(segment.high) else "everything"
     else:
         words = f"{low} to {high}" if math.isfinite(segment.high) else f"from {low} on"
-    return words if segment.pieces < 2 else f"{words} (in {segment.pieces:,} pieces)"
+    if segment.pieces > 1:
+        words = f"{words} (in {segment.pieces:,} pieces)"
+    return f"{segment.direction} {words}" if segment.direction.endswith(" end") else words

@@ -37,7 +37,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Segment:
-    """Part of the line that is still possible, from `low` to `high`, in so many pieces, for one direction of a cut."""
+    """Part of the line that is still possible, from `low` to `high`, in so many pieces, for a direction or an end."""
 
     low: float
     high: float
@@ -112,17 +112,19 @@ def space_segments(story: QueryStory) -> list[Segment]:
     """Return what a version space leaves of the line; nothing where the story has none on a line.
 
     Read are ``segments``, pairs [low, high], and ``thresholds``, objects with ``above``, ``at_most``, ``direction`` and
-    ``segments``, how many pieces lie between these ends. An open end is None, "-inf" or "inf".
+    ``segments``, how many pieces lie between these ends; of intervals, the pairs ``lower`` and ``upper`` of where each
+    end may lie. An open end is None, "-inf" or "inf".
     """
     space = story.explanation.get("version_space")
     if not isinstance(space, dict) or not story.is_line:
         return []
     if isinstance(space.get("thresholds"), list):
         found = [_segment_of_cut(entry) for entry in space["thresholds"]]
+    elif "lower" in space and "upper" in space:
+        found = [_segment_of_pair(space[end], f"{end} end") for end in ("lower", "upper")]
     else:
         listed = space.get("segments")
-        pairs = listed if isinstance(listed, list) else []
-        found = [_segment(*pair) if isinstance(pair, list) and len(pair) == 2 else None for pair in pairs]
+        found = [_segment_of_pair(pair, "") for pair in listed] if isinstance(listed, list) else []
     segments = [segment for segment in found if segment is not None]
     return segments if len(segments) == len(found) else []
 
@@ -136,6 +138,10 @@ def _segment_of_cut(entry: object) -> Segment | None:
         entry.get("above", ""), entry.get("at_most", ""), str(direction or ""),
         pieces if isinstance(pieces, int) else 1,
     )  # fmt: skip
+
+
+def _segment_of_pair(pair: object, direction: str) -> Segment | None:
+    return _segment(pair[0], pair[1], direction) if isinstance(pair, list) and len(pair) == 2 else None
 
 
 def _segment(low: object, high: object, direction: str = "", pieces: int = 1) -> Segment | None:
@@ -203,12 +209,12 @@ def _draw_segments(story: QueryStory, released: ReleasedLabels, segments: list[S
 
 
 def _space_names(directions: list[str], released: ReleasedLabels) -> list[str]:
-    """Return what the rows of segments are called; cuts in both directions say which class lies where."""
+    """Return what the rows of segments are called; cuts in both directions say on which side the second class lies."""
     if len(directions) < 2:
         return ["still possible"] * len(directions)
-    side = {"up": "above", "down": "below"}
     second = short_name(released.classes[1])
-    return [f"possible: {second} {side.get(direction, direction)}" for direction in directions]
+    sides = {"up": f"{second} above", "down": f"{second} below"}
+    return [f"possible: {sides.get(direction, direction)}" for direction in directions]
 
 
 def draw_region_sizes(story: QueryStory) -> Picture | None:
