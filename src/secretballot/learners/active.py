@@ -1,5 +1,6 @@
 """PATE with active student queries: the student asks only for labels that may change its mind."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -7,15 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import ReleaseStream
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.inputs import as_matrix, n_rows, take_rows
 from secretballot.learners.pate import PATEClassifier
 from secretballot.learners.plan import choose_aggregator, choose_label_queries, choose_release
-from secretballot.learners.rounds import AskableRows, Walk, ask_in_rounds, settle, walk_of
+from secretballot.learners.rounds import AskableRows, Walk, ask_in_rounds, begin_walk, settle
 from secretballot.learners.teaching import TrainedTeachers, check_teacher, keep_teachers
 from secretballot.learners.template import template_of
 from secretballot.privacy.accounting import PrivacyBudget
@@ -45,8 +45,8 @@ class ActivePATEClassifier(PATEClassifier):
     ----------
     teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, neighbours, abstentions, ledger,
     vault, request, purpose, n_jobs, random_state, progress
-        As for `PATEClassifier`, but progress is also told (queries answered, queries planned), and by default `n_queries` is what leaves a vote of margin 0.6 K right 19 times in 20,
-        for counts as for labels.
+        As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K right 19 times in 20,
+        for counts as for labels, and progress is also told (queries answered, queries planned).
     strategy : QueryStrategy, optional
         How to choose: see `secretballot.queries`. `MarginSampling` by default.
     round_size : int, optional
@@ -116,6 +116,21 @@ class ActivePATEClassifier(PATEClassifier):
 
     explanation_: dict[str, Any]
 
+    @property
+    def _strategy(self) -> QueryStrategy:
+        return MarginSampling() if self.strategy is None else self.strategy
+
+    def _stored(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
+        stored = super()._stored(names, by_unit)
+        if stored is None or stored.certificate.get("plan", {}).get("strategy") == json.loads(
+            json.dumps(self._strategy.describe())
+        ):
+            return stored
+        raise ParameterError(
+            f"The request {self.request!r} was answered before, by another strategy; ask the same again, or use a new "
+            "request."
+        )
+
     def _release(
         self, X: Any, index: IntArray, X_public: Any, names: list[Any], units: Any, unit_name: str | None
     ) -> ReleasedLabels:
@@ -123,12 +138,9 @@ class ActivePATEClassifier(PATEClassifier):
         learner = check_teacher(self.teacher, X, X_public, len(names))
         askable = AskableRows.of(X_public, self._askable(n_rows(X_public)))
         aggregator = self._plan(len(askable.rows), len(names))
-        if self.round_size is not None:
-            check_count("round_size", self.round_size)
         declaration = self._declaration(units is not None, unit_name)
-        strategy = MarginSampling() if self.strategy is None else self.strategy
         pool = askable.pool(X_public, names, aggregator.n_queries, self.random_state or 0)
-        selector = walk_of(strategy, pool)
+        walk = begin_walk(self._strategy, pool, self.round_size)
         teachers = self._kept_teachers(learner, X, index, X_public, names, units, declaration)
         stream = ReleaseStream(
             aggregator,
@@ -141,18 +153,12 @@ class ActivePATEClassifier(PATEClassifier):
             purpose=self.purpose,
             declaration=declaration,
         )
-        walk = ask_in_rounds(
-            stream,
-            lambda rows: teachers.vote(take_rows(X_public, rows)),
-            askable,
-            selector,
-            strategy,
-            round_size=self.round_size,
-            progress=self.progress,
+        asked = ask_in_rounds(
+            stream, lambda rows: teachers.vote(take_rows(X_public, rows)), askable, walk, self.progress
         )
-        settle(stream, walk)
-        self.explanation_ = walk.explanation
-        return walk.released
+        settle(stream, asked)
+        self.explanation_ = asked.explanation
+        return asked.released
 
     def fit(
         self,
@@ -275,7 +281,8 @@ def label_actively(
             "teachers voted on."
         )
     askable = AskableRows.of(X_public, by_value=False)
-    selector = walk_of(strategy, askable.pool(X_public, counts.classes, aggregator.n_queries, random_state))
+    pool = askable.pool(X_public, counts.classes, aggregator.n_queries, random_state)
+    walk = begin_walk(strategy, pool, round_size)
     stream = ReleaseStream(
         aggregator,
         ledger,
@@ -286,6 +293,6 @@ def label_actively(
         purpose=purpose,
         declaration=declaration,
     )
-    walk = ask_in_rounds(stream, counts.take, askable, selector, strategy, round_size=round_size, progress=progress)
-    settle(stream, walk)
-    return walk
+    asked = ask_in_rounds(stream, counts.take, askable, walk, progress)
+    settle(stream, asked)
+    return asked

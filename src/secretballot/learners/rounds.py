@@ -16,7 +16,7 @@ from secretballot.learners.questions import question_digests
 from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
 from secretballot.released import ReleasedLabels
 
-__all__ = ["AskableRows", "Walk", "ask_in_rounds", "first_answers", "settle", "walk_of"]
+__all__ = ["AskableRows", "BegunWalk", "Walk", "ask_in_rounds", "begin_walk", "first_answers", "settle"]
 
 IntArray = NDArray[np.int64]
 ROUNDS = 20  # of a plan, where nothing else is said
@@ -87,8 +87,35 @@ class Walk:
     explanation: dict[str, Any]
 
 
-def walk_of(strategy: QueryStrategy, pool: PublicPool) -> CheckedSelector:
+@dataclass(frozen=True, eq=False)
+class BegunWalk:
+    """A walk that has made its first proposal, and paid for nothing yet.
+
+    Attributes
+    ----------
+    strategy : QueryStrategy
+    selector : CheckedSelector
+    first : ndarray of int64
+        The first proposal, as rows of the pool.
+    round_size : int
+        Queries per round.
+    """
+
+    strategy: QueryStrategy
+    selector: CheckedSelector
+    first: IntArray
+    round_size: int
+
+
+def begin_walk(strategy: QueryStrategy, pool: PublicPool, round_size: int | None) -> BegunWalk:
     """Begin a walk; a strategy that cannot work on the pool says so here, before anything is spent.
+
+    Parameters
+    ----------
+    strategy : QueryStrategy
+    pool : PublicPool
+    round_size : int or None
+        Queries per round; None takes a twentieth of the plan. The strategy learns from the answers between rounds.
 
     Raises
     ------
@@ -100,17 +127,16 @@ def walk_of(strategy: QueryStrategy, pool: PublicPool) -> CheckedSelector:
             f"A plan of {pool.n_queries} queries is more than the {pool.n_points} distinct public points; plan fewer, "
             "or give more public points."
         )
-    return CheckedSelector(strategy, pool)
+    size = max(1, pool.n_queries // ROUNDS) if round_size is None else check_count("round_size", round_size)
+    selector = CheckedSelector(strategy, pool)
+    return BegunWalk(strategy, selector, selector.propose(min(size, pool.n_queries)), size)
 
 
 def ask_in_rounds(
     stream: ReleaseStream,
     votes: Callable[[IntArray], VoteCounts],
     askable: AskableRows,
-    selector: CheckedSelector,
-    strategy: QueryStrategy,
-    *,
-    round_size: int | None = None,
+    walk: BegunWalk,
     progress: Callable[[int, int], None] | None = None,
 ) -> Walk:
     """Ask what the strategy proposes until it has no more to ask, the points are used up, or the plan is spent.
@@ -124,12 +150,8 @@ def ask_in_rounds(
     votes : callable
         Rows of the public pool to the votes on them; secret, asked for what is new alone.
     askable : AskableRows
-    selector : CheckedSelector
-        From `walk_of`, on the pool of `askable`.
-    strategy : QueryStrategy
-        For the certificate.
-    round_size : int, optional
-        Queries per round; a twentieth of the plan by default. The strategy learns from the answers between rounds.
+    walk : BegunWalk
+        From `begin_walk`, on the pool of `askable`.
     progress : callable, optional
         Called with (queries answered, queries planned).
 
@@ -138,15 +160,10 @@ def ask_in_rounds(
     The strategy sees public points and released labels, so its choices are post-processing of what the plan paid for.
     Source : Liu et al. 2021, Algorithm 4, with one labelling service (errata 5).
     """
-    size = max(1, stream.planned // ROUNDS) if round_size is None else check_count("round_size", round_size)
-    before = stream.used
     order: list[int] = []
-    rounds: list[int] = []
-    drawn: list[int] = []
-    while len(order) < stream.planned:
-        proposed = selector.propose(min(size, stream.planned - len(order)))
-        if not len(proposed):
-            break
+    before, rounds, drawn = stream.used, list[int](), list[int]()
+    proposed = walk.first
+    while len(proposed):
         used = stream.used
         given = _answered(stream, votes, askable, proposed)
         order += given.tolist()
@@ -154,13 +171,15 @@ def ask_in_rounds(
         drawn.append(stream.used - used)
         if progress is not None:
             progress(len(order), stream.planned)
-        if len(given) < len(proposed):
+        if len(given) < len(proposed) or len(order) == stream.planned:
             break
-        selector.receive(_so_far(stream, askable, order))
-    if stream.used != len(order) or drawn != rounds:
-        rounds = _settled_rounds(stream, askable, order, rounds, drawn, before)
-    plan = _plan(stream, [size for size in rounds if size], strategy)
-    return Walk(stream.released(askable.row_of, plan=plan), [size for size in rounds if size], selector.explain())
+        walk.selector.receive(_so_far(stream, askable, order))
+        proposed = walk.selector.propose(min(walk.round_size, stream.planned - len(order)))
+    if stream.order() != [askable.questions[place] for place in order]:
+        rounds = [before, *drawn]  # what an earlier walk of another strategy asked counts as one round before
+    rounds = [size for size in rounds if size]
+    plan = _plan(stream, rounds, walk.strategy)
+    return Walk(stream.released(askable.row_of, plan=plan), rounds, walk.selector.explain())
 
 
 def _answered(
@@ -187,18 +206,6 @@ def _so_far(stream: ReleaseStream, askable: AskableRows, order: list[int]) -> Re
         sigma=stream.aggregator.sigma_of_counts,
         noisy_counts=answers.noisy_counts,
     )
-
-
-def _settled_rounds(
-    stream: ReleaseStream, askable: AskableRows, order: list[int], rounds: list[int], drawn: list[int], before: int
-) -> list[int]:
-    """Return the rounds in the order of the ledger, where an earlier walk asked some of the queries.
-
-    A walk that was interrupted and taken again has its own rounds. Queries of another walk count as one round before.
-    """
-    if stream.order() == [askable.questions[place] for place in order]:
-        return rounds
-    return [before, *drawn]
 
 
 def _plan(stream: ReleaseStream, rounds: list[int], strategy: QueryStrategy) -> dict[str, object]:

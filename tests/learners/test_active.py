@@ -1,0 +1,258 @@
+"""Active queries: what is planned, asked, kept and given back, and what a strategy may never see."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import secretballot as sb
+from secretballot.learners.rounds import AskableRows
+from secretballot.queries import PublicPool, QuerySelector, QueryStrategy
+from secretballot.released import ReleasedLabels
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+BOUNDARY = 0.137
+
+
+def points(n: int, seed: int) -> Any:
+    return np.random.default_rng(seed).uniform(-1, 1, (n, 2))
+
+
+X = points(3000, 0)
+Y = (X[:, 0] > BOUNDARY).astype(int)
+POOL = points(400, 1)
+
+
+class Listed(QueryStrategy):
+    """Propose the rows it is told to, whatever comes back; remember what it saw."""
+
+    def __init__(self, rounds: list[Any]) -> None:
+        self.rounds = rounds
+        self.seen: list[Any] = []
+
+    def start(self, pool: PublicPool) -> QuerySelector:
+        return _ListedSelector(self, pool)
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "listed"}
+
+
+class _ListedSelector(QuerySelector):
+    def __init__(self, strategy: Listed, pool: PublicPool) -> None:
+        self._strategy, self._left = strategy, list(strategy.rounds)
+        strategy.seen.append(pool)
+
+    def propose(self, n: int) -> Any:
+        return self._left.pop(0) if self._left else np.empty(0, dtype=np.int64)
+
+    def receive(self, released: ReleasedLabels) -> None:
+        self._strategy.seen.append(released)
+
+
+def learner(**settings: Any) -> sb.ActivePATEClassifier:
+    given = {"n_teachers": 50, "budget": BUDGET, "n_queries": 40, "release": "labels", "random_state": 0}
+    return sb.ActivePATEClassifier(**{**given, **settings})
+
+
+def fitted(model: sb.ActivePATEClassifier, pool: Any = POOL) -> sb.ActivePATEClassifier:
+    return model.fit(X, Y, X_public=pool, classes=[0, 1])
+
+
+def durable(folder: Path, composition: str = "basic", epsilon: float = 1.0) -> dict[str, Any]:
+    budget = sb.PrivacyBudget(epsilon, 2e-6)
+    ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=budget, composition=composition)
+    return {"ledger": ledger, "vault": folder / "vault", "request": "fit"}
+
+
+def test_it_learns_and_its_certificate_says_what_was_planned_and_used() -> None:
+    model = fitted(learner())
+    test = points(2000, 2)
+    assert np.mean(model.predict(test) == (test[:, 0] > BOUNDARY)) > 0.93
+    plan = model.certificate_["plan"]
+    assert (plan["planned"], plan["used"], plan["left"]) == (40, 40, "none")
+    assert plan["strategy"]["name"] == "margin"
+    assert model.rounds_ == [2] * 20
+    assert sum(model.rounds_) == len(model.released_labels_.queries)
+    assert (model.certificate_["epsilon"], model.certificate_["delta"]) == (1.0, 1e-6)
+    assert sb.verify_certificate(model.certificate_).ok
+
+
+def test_the_strategy_sees_public_points_and_released_labels_alone() -> None:
+    strategy = Listed([np.array([5, 3]), np.array([8])])
+    model = fitted(learner(strategy=strategy, round_size=2))
+    pool, *answers = strategy.seen
+    assert type(pool) is PublicPool
+    assert np.array_equal(pool.X, POOL)
+    assert {type(item) for item in answers} == {ReleasedLabels}
+    assert [item.queries.tolist() for item in answers] == [[5, 3], [5, 3, 8]]
+    assert all(item.certificate == {} for item in answers)
+    assert model.released_labels_.queries.tolist() == [5, 3, 8]
+    assert [item.labels.tolist() for item in answers] == [
+        model.released_labels_.labels[:2].tolist(),
+        model.released_labels_.labels.tolist(),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (np.array([3, 3]), "twice|repeat"),
+        (np.array([400]), "0 to 399|outside|out of"),
+        (np.array([-1]), "0 to 399|outside|out of"),
+        (np.array([0.5]), "whole numbers"),
+        (np.arange(3), "at most 2|allowed|more than"),
+    ],
+)
+def test_a_strategy_that_proposes_nonsense_is_refused_before_anything_is_spent(
+    tmp_path: Path, rows: Any, sentence: str
+) -> None:
+    place = durable(tmp_path)
+    with pytest.raises(sb.SecretBallotError, match=sentence):
+        fitted(learner(strategy=Listed([rows]), round_size=2, **place))
+    assert place["ledger"].history() == []
+
+
+def test_a_row_proposed_again_later_is_refused(tmp_path: Path) -> None:
+    place = durable(tmp_path)
+    with pytest.raises(sb.SecretBallotError, match=r"before|twice|again"):
+        fitted(learner(strategy=Listed([np.array([1]), np.array([1])]), round_size=2, **place))
+    assert place["ledger"].history()[0].parts == 1
+
+
+def test_a_plan_larger_than_the_pool_is_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    place = durable(tmp_path)
+    with pytest.raises(sb.ParameterError, match="401"):
+        fitted(learner(n_queries=401, **place))
+    with pytest.raises(sb.ParameterError, match=r"distinct public points|public rows"):
+        fitted(learner(n_queries=101, **place), pool=np.vstack([POOL[:100], POOL[:100]]))
+    assert place["ledger"].history() == []
+
+
+def test_equal_points_are_one_question() -> None:
+    twice = np.vstack([POOL[:30], POOL[:30]])
+    askable = AskableRows.of(twice)
+    assert askable.rows.tolist() == list(range(30))
+    model = fitted(learner(strategy=Listed([np.arange(30)]), round_size=30, n_queries=30), pool=twice)
+    assert model.released_labels_.queries.tolist() == list(range(30))
+    assert AskableRows.of(twice, by_value=False).rows.tolist() == list(range(60))
+
+
+def test_what_is_left_stays_open_and_another_strategy_spends_it(tmp_path: Path) -> None:
+    place = durable(tmp_path)
+    first = fitted(learner(strategy=Listed([np.arange(10)]), round_size=10, **place))
+    assert first.certificate_["plan"]["left"] == "kept"
+    assert sb.verify_certificate(first.certificate_).ok
+    assert place["ledger"].history()[0].state == "reserved"
+    assert place["ledger"].spent().epsilon == 1.0
+    second = fitted(learner(**place))
+    assert second.certificate_["plan"]["used"] == 40
+    assert second.certificate_["plan"]["rounds"][0] == 10
+    assert second.released_labels_.labels[:10].tolist() == first.released_labels_.labels.tolist()
+    assert sb.verify_certificate(second.certificate_).ok
+    assert place["ledger"].history()[0].state == "committed"
+    assert place["ledger"].spent().epsilon == 1.0
+    third = fitted(learner(**place))
+    assert third.released_labels_ == second.released_labels_
+    with pytest.raises(sb.ParameterError, match="another strategy"):
+        fitted(learner(strategy=Listed([]), **place))
+
+
+def test_what_is_left_goes_back_into_a_renyi_ledger(tmp_path: Path) -> None:
+    place = durable(tmp_path, "renyi", 3.0)
+    model = fitted(learner(strategy=Listed([np.arange(4)]), round_size=4, **place))
+    assert model.certificate_["plan"]["left"] == "returned"
+    assert sb.verify_certificate(model.certificate_).ok
+    whole = sb.Ledger.in_memory(dataset="x", budget=sb.PrivacyBudget(3.0, 2e-6), composition="renyi")
+    aggregator = sb.GaussianAggregator.calibrate(BUDGET, 40, n_teachers=50)
+    whole.reserve(aggregator.events(50), BUDGET, request="whole", purpose="")
+    assert place["ledger"].spent().epsilon == pytest.approx(whole.spent().epsilon / 10)
+
+
+def test_what_nobody_could_take_up_is_forfeited() -> None:
+    model = fitted(learner(strategy=Listed([np.arange(4)]), round_size=4))
+    assert model.certificate_["plan"]["left"] == "forfeited"
+    assert sb.verify_certificate(model.certificate_).ok
+
+
+class _BrokenError(Exception):
+    pass
+
+
+def test_an_interrupted_walk_goes_on_and_pays_once(tmp_path: Path) -> None:
+    place = durable(tmp_path)
+    whole: list[int] = []
+
+    def stop(done: int, total: int) -> None:
+        whole.append(done)
+        if total == 40 and done == 12:
+            raise _BrokenError
+
+    with pytest.raises(_BrokenError):
+        fitted(learner(progress=stop, **place))
+    entry = place["ledger"].history()[0]
+    assert (entry.state, entry.parts) == ("reserved", 12)
+    stream = [answer for _, answer in _parts(place["ledger"])]
+    model = fitted(learner(**place))
+    assert [answer for _, answer in _parts(place["ledger"])][:12] == stream
+    assert model.rounds_ == [2] * 20
+    assert len(place["ledger"].history()) == 1
+
+
+def _parts(ledger: sb.Ledger) -> list[tuple[bytes, bytes]]:
+    with ledger.reading(1) as page:
+        return page.parts()
+
+
+def test_a_vault_of_other_data_is_refused(tmp_path: Path) -> None:
+    place = durable(tmp_path, epsilon=2.0)
+    fitted(learner(**place))
+    other = learner(**{**place, "request": "second"})
+    with pytest.raises(sb.DataError, match="belongs to other data"):
+        other.fit(X[:-1], Y[:-1], X_public=POOL, classes=[0, 1])
+    with pytest.raises(sb.DataError, match="other settings of the teachers"):
+        other.set_params(n_teachers=49).fit(X, Y, X_public=POOL, classes=[0, 1])
+    assert place["ledger"].spent().epsilon == 1.0
+    fitted(learner(**{**place, "request": "second"}))
+    assert place["ledger"].spent().epsilon == 2.0
+
+
+def test_a_full_ledger_refuses_before_anything_is_asked(tmp_path: Path) -> None:
+    place = durable(tmp_path, epsilon=0.5)
+    with pytest.raises(sb.BudgetError, match="registry"):
+        fitted(learner(**place))
+    assert place["ledger"].history() == []
+
+
+def test_the_sparse_vector_answers_in_rounds_and_stops() -> None:
+    model = learner(
+        aggregator="sparse-vector", n_teachers=150, max_unstable=1, n_queries=200, student=LogisticRegression()
+    )
+    fitted(model.set_params(strategy=sb.queries.PassiveSampling()))
+    labels = model.released_labels_.labels
+    assert np.count_nonzero(labels < 0) <= 1
+    assert labels[-1] == -1 or len(labels) == 200
+    assert sb.verify_certificate(model.certificate_).ok
+
+
+def test_counts_are_released_in_rounds_to_a_student_that_takes_them() -> None:
+    model = fitted(learner(release="auto"))
+    released = model.released_labels_
+    assert released.noisy_counts is not None
+    assert released.noisy_counts.shape == (40,)
+    assert np.array_equal(released.labels, (2 * released.noisy_counts >= 50).astype(int))
+    assert sb.verify_certificate(model.certificate_).ok
+
+
+def test_votes_from_elsewhere_are_asked_actively(tmp_path: Path) -> None:
+    ones = np.random.default_rng(0).integers(0, 51, 400)
+    counts = sb.VoteCounts.from_counts(np.column_stack([50 - ones, ones]), classes=["no", "yes"])
+    place = durable(tmp_path)
+    aggregator = sb.GaussianAggregator.calibrate(BUDGET, 30)
+    walk = sb.label_actively(counts, POOL, aggregator, place["ledger"], sb.queries.ClusterSampling())
+    assert len(walk.released.queries) == 30
+    assert walk.released.classes == ("no", "yes")
+    assert sb.verify_certificate(walk.released.certificate).ok
+    with pytest.raises(sb.DataError, match="399 rows"):
+        sb.label_actively(counts, POOL[:-1], aggregator, place["ledger"], sb.queries.ClusterSampling())
