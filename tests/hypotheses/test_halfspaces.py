@@ -1,10 +1,17 @@
+"""Halfspaces against their definition: every pattern of labels is tried on small sets, many of them degenerate."""
+
+import json
+import math
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secretballot.hypotheses.halfspaces import Halfspaces
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses import Halfspaces, Thresholds
 
 PLANE = Halfspaces()
 
@@ -101,3 +108,149 @@ def test_version_space_is_what_the_definition_leaves(X, data):
     pool = np.vstack([X, data.draw(grids), data.draw(grids) / 2])
     expected = [label_differs(X, alive, x) for x in pool]
     np.testing.assert_array_equal(space.disagreement_region(pool), expected)
+
+
+def noisy(n, decimals=None, seed=0):
+    """Points and labels of a line with a tenth of the labels wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    X = X if decimals is None else np.round(X, decimals)
+    return X, ((X @ [1.0, 0.5] > 0.1) ^ (rng.random(n) < 0.1)).astype(int)
+
+
+@pytest.mark.parametrize("decimals", [None, 1, 0])
+def test_version_space_of_many_points_agrees_with_the_list_of_labellings(decimals):
+    X, y = noisy(14, decimals)
+    pool = np.vstack([noisy(20, decimals, seed=1)[0], X[:5], X[:5] / 2])
+    for k, x in enumerate(pool):
+        labels = np.array([h.predict(np.vstack([X, [x]])) for h in PLANE.dichotomies(np.vstack([X, [x]]))])
+        alive = np.ones(len(labels), dtype=bool)
+        space = PLANE.version_space()
+        for n_rows, slack in ((4, 2), (8, 1.5), (14, 1)):
+            errors = (labels[:, :n_rows] != y[:n_rows]).sum(axis=1)
+            alive &= errors <= errors[alive].min() + slack
+            space = space.restrict(X[:n_rows], y[:n_rows], slack)
+        expected = len(set(labels[alive, -1])) == 2
+        assert space.disagreement_region(pool)[k] == expected
+        assert space.describe()["labellings"] == len({tuple(row) for row in labels[alive, :-1]})
+        if k % 10 == 9:
+            assert space.disagreement_region([x])[0] == expected
+
+
+@pytest.mark.parametrize(("m", "decimals"), [(1, None), (2, None), (3, None), (40, None), (50, 1)])
+def test_every_labelling_is_given_by_its_own_representative(m, decimals):
+    X, y = noisy(m, decimals)
+    found = PLANE.dichotomies(X)
+    labels = np.array([h.predict(X) for h in found])
+    assert len(np.unique(labels, axis=0)) == len(found)
+    np.testing.assert_array_equal(found.errors(y), (labels != y).sum(axis=1))
+    if decimals is None:
+        assert len(found) == m * (m - 1) + 2
+
+
+def test_points_on_one_line_are_labelled_as_by_thresholds():
+    X = np.arange(7.0)[:, None] * [1.0, -2.0]
+    assert len(PLANE.dichotomies(X)) == 14
+    assert {tuple(h.predict(X)) for h in PLANE.dichotomies(X)} == {
+        tuple(h.predict(X[:, 0])) for h in Thresholds(direction="either").dichotomies(X[:, 0])
+    }
+
+
+def test_cells_thinner_than_floats_have_fractions():
+    X = np.arange(1, 9)[:, None] * [0.1, 1 / 3]  # on one line, but for the last binary places
+    found = list(PLANE.dichotomies(X))
+    exact = [h for h in found if isinstance(h.b, Fraction)]
+    assert exact
+    for h in exact:
+        values = [Fraction(h.w[0]) * Fraction(x) + Fraction(h.w[1]) * Fraction(y) + h.b for x, y in X]
+        assert h.predict(X).tolist() == [value >= 0 for value in values]
+    json.dumps([h.describe() for h in found])
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e-3, 1e90])
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_scale_and_place_do_not_matter(scale, shift):
+    X, y = noisy(40, 1)
+    plain = np.round(X * 10) + shift
+    moved = plain * 2.0 ** round(math.log2(scale))  # exact, or else the points would bend
+    np.testing.assert_array_equal(PLANE.dichotomies(moved).errors(y), PLANE.dichotomies(plain).errors(y))
+    np.testing.assert_array_equal(PLANE.erm(moved, y).predict(moved), PLANE.erm(plain, y).predict(plain))
+
+
+def test_equal_points_with_opposite_labels_weigh_against_each_other():
+    X, y, weights = [[0.0, 0.0], [0.0, -0.0], [1.0, 0.0]], [0, 1, 0], [1.0, 1.5, 2.0]
+    np.testing.assert_array_equal(PLANE.erm(X, y, weights).predict(X), [1, 1, 0])
+    assert len(PLANE.dichotomies(X)) == 4
+
+
+def test_fractional_weights_do_not_lose_a_tie_to_rounding():
+    X = [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]
+    space = PLANE.version_space().restrict(X, [1, 1, 1, 0], slack=0.3, sample_weight=[0.1, 0.1, 0.1, 1.0])
+    # all three may be labelled 0, which costs 0.1 + 0.1 + 0.1: more than 0.3 in floats
+    assert space.disagreement_region([[0.0, 0.0], [2.0, 0.0]]).all()
+
+
+def test_tiny_and_huge_weights_count():
+    X, y = noisy(30)
+    for factor in (1e-300, 1e300):
+        assert (PLANE.erm(X, y, np.full(30, factor)).predict(X) == PLANE.erm(X, y).predict(X)).all()
+
+
+def test_the_whole_class_disagrees_everywhere_and_infinite_slack_keeps_it():
+    X, y = noisy(20)
+    assert PLANE.disagreement_region(X).all()
+    assert PLANE.version_space().restrict(X, y, math.inf).disagreement_region(X).all()
+
+
+def test_restricting_leaves_the_old_space_as_it_was():
+    X, y = noisy(20)
+    space = PLANE.version_space().restrict(X, y, 3)
+    before = space.disagreement_region(X)
+    space.restrict(X, 1 - y, 0)
+    np.testing.assert_array_equal(space.disagreement_region(X), before)
+
+
+def test_weights_of_zero_ask_nothing():
+    X, y = noisy(20)
+    assert PLANE.version_space().restrict(X, y, 0, np.zeros(20)).disagreement_region(X).all()
+
+
+def test_on_the_line_halfspaces_are_thresholds():
+    line, X, y = Halfspaces(n_features=1), np.arange(6.0)[:, None], np.array([1, 1, 0, 1, 0, 0])
+    assert line.vc_dimension == 2
+    assert len(line.dichotomies(X)) == 12
+    assert (line.erm(X, y).predict(X) != y).sum() == 1
+    space = line.version_space().restrict(X, y, 0)
+    np.testing.assert_array_equal(
+        space.disagreement_region(X), Thresholds("either").version_space().restrict(X, y, 0).disagreement_region(X)
+    )
+
+
+X3, Y3 = np.eye(3)[:, :2], np.array([0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: Halfspaces(3), ParameterError, "FiniteClass"),
+        (lambda: Halfspaces(0), ParameterError, "n_features is 0"),
+        (lambda: PLANE.erm(np.eye(3), Y3), DataError, "3 columns"),
+        (lambda: PLANE.erm(np.empty((0, 2)), []), DataError, "at least one point"),
+        (lambda: PLANE.erm(X3 * np.nan, Y3), DataError, "nan"),
+        (lambda: PLANE.erm(X3 * 1e200, Y3), DataError, "rescale"),
+        (lambda: PLANE.erm(X3, Y3[:2]), DataError, "y has shape"),
+        (lambda: PLANE.erm(X3, Y3 * 2), DataError, "other than 0 and 1"),
+        (lambda: PLANE.erm(X3, Y3, [-1, 1, 1]), DataError, "negative"),
+        (lambda: PLANE.dichotomies(np.random.default_rng(0).random((10_001, 2))), DataError, "100,010,002 ways"),
+        (lambda: PLANE.dichotomies(X3).errors([0, 1]), DataError, "y has shape"),
+        (lambda: PLANE.dichotomies(X3).hypothesis(8), ParameterError, "from 0 to 7"),
+        (lambda: PLANE.version_space().restrict(X3, Y3, -1), ParameterError, "slack"),
+        (lambda: PLANE.version_space().restrict(X3, Y3, math.nan), ParameterError, "slack"),
+        (lambda: PLANE.disagreement_region(np.eye(3)), DataError, "3 columns"),
+        (lambda: PLANE.version_space().restrict(X3, Y3, 0).disagreement_region(X3 * 1e200), DataError, "rescale"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(call, error, words):
+    with pytest.raises(error, match=words) as caught:
+        call()
+    assert str(caught.value).count(". ") == 0

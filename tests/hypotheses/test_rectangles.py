@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secretballot.hypotheses.rectangles import Rectangles
+from secretballot.hypotheses import Rectangles
 
 CLASS = Rectangles()
 

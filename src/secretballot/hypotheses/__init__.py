@@ -2,7 +2,9 @@
 
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
 from secretballot.hypotheses.finite import FiniteClass
+from secretballot.hypotheses.halfspaces import Halfspaces
 from secretballot.hypotheses.intervals import Intervals
+from secretballot.hypotheses.rectangles import Rectangles
 from secretballot.hypotheses.stumps import DecisionStumps
 from secretballot.hypotheses.thresholds import Thresholds
 
@@ -10,9 +12,11 @@ __all__ = [
     "DecisionStumps",
     "Dichotomies",
     "FiniteClass",
+    "Halfspaces",
     "Hypothesis",
     "HypothesisClass",
     "Intervals",
+    "Rectangles",
     "Thresholds",
     "VersionSpace",
 ]

@@ -1,4 +1,4 @@
-"""Halfspaces of the plane, searched exactly by turning a line around every point."""
+"""Halfspaces of the line and the plane, searched exactly: in the plane by turning a line around every point."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -7,13 +7,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses.base import Dichotomies, HypothesisClass
+from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
 from secretballot.hypotheses.planar import Fan, Plane, fans
 from secretballot.hypotheses.planar_lines import CONSTANTS, Halfspace, behind_line
 from secretballot.hypotheses.planar_mistakes import Mistakes
 from secretballot.hypotheses.planar_versions import HalfspaceVersionSpace
 from secretballot.hypotheses.points import check_index, check_labels, check_points
+from secretballot.hypotheses.thresholds import Thresholds
 
 __all__ = ["HalfspaceDichotomies", "Halfspaces"]
 
@@ -93,44 +95,58 @@ def _most(n_points: int) -> int:
 
 
 class Halfspaces(HypothesisClass):
-    """Halfspaces of the plane, ``1[w . x + b >= 0]`` of either side, with the two constants.
+    """Halfspaces ``1[w . x + b >= 0]`` of either side, with the two constants.
 
-    Time is O(n^2 log n) for `erm` and for the mistakes of all dichotomies; sides of lines are decided exactly.
+    In the plane, sides of lines are decided exactly for the floats that are given. So three points that look as if on
+    one line, (0.1, 0.3), (0.2, 0.5) and (0.3, 0.7), may be bent in the last place, and are labelled accordingly.
 
     Parameters
     ----------
-    n_features : int
-        2; more features would need a search over about n^d halfspaces.
+    n_features : {1, 2}, default=2
+        Columns of the points; on the line, halfspaces are thresholds of either direction.
+
+    Notes
+    -----
+    On m points of which no three lie on one line there are m (m - 1) + 2 labellings. Cost with n points: O(n^2 log n)
+    for `erm` and for errors of all labellings; memory O(n), and 8 bytes for every labelling in a list of errors.
 
     Raises
     ------
     ParameterError
-        If `n_features` is not 2.
+        If `n_features` is neither 1 nor 2.
     """
 
     name: ClassVar[str] = "halfspaces"
 
     def __init__(self, n_features: int = 2) -> None:
-        if n_features != 2:
+        self.n_features = check_count("n_features", n_features)
+        if self.n_features > 2:
             raise ParameterError(
-                f"n_features is {n_features!r}; halfspaces are searched exactly in the plane only, as n points in d "
-                "dimensions are labelled in about 2 n^d / d! ways: use a FiniteClass of fitted models."
+                f"n_features is {n_features}; halfspaces are searched exactly with one or two, since n points with "
+                f"{n_features} features have about 2 n^{n_features} / {n_features}! labellings: give a FiniteClass of "
+                "fitted models."
             )
-        self.n_features = n_features
+        self._on_line = Thresholds(direction="either") if self.n_features == 1 else None
 
     @property
     def vc_dimension(self) -> int:
-        """Vapnik-Chervonenkis dimension: 3."""
-        return 3
+        """One more than the number of features. Exact."""
+        return self.n_features + 1
 
-    def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Halfspace:
-        """Return a halfspace with the least weighted number of mistakes; of several, a constant, else the first."""
-        return self.version_space().restrict(X, y, 0.0, sample_weight).hypothesis()
+    def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Hypothesis:
+        """Return a halfspace with the least weighted mistakes; among equals the first of `dichotomies`."""
+        if self._on_line is not None:
+            return self._on_line.erm(X, y, sample_weight)
+        return HalfspaceVersionSpace.whole().restrict(X, y, 0.0, sample_weight).hypothesis()
 
-    def dichotomies(self, X: ArrayLike) -> HalfspaceDichotomies:
-        """Return the distinct labellings of the rows of `X`; m (m - 1) + 2 where no three lie on one line."""
+    def dichotomies(self, X: ArrayLike) -> Dichotomies:
+        """Return the labellings: the constants 0 and 1, then by point and direction."""
+        if self._on_line is not None:
+            return self._on_line.dichotomies(X)
         return HalfspaceDichotomies(check_points(X, 2))
 
-    def version_space(self) -> HalfspaceVersionSpace:
-        """Return all halfspaces of the plane as a version space."""
+    def version_space(self) -> VersionSpace:
+        """Return the whole class as a version space."""
+        if self._on_line is not None:
+            return self._on_line.version_space()
         return HalfspaceVersionSpace.whole()

@@ -91,7 +91,7 @@ class Fan:
     ----------
     pivots : array of shape (r,)
     order : array of shape (r, n)
-        Points in the order of their line's angle; a point that is the pivot itself comes last.
+        Points in the order of their line's angle, on one line those ahead first; the pivot itself comes last.
     ahead : bool array of shape (r, n)
         Whether the point in that place lies ahead.
     last : bool array of shape (r, n)
@@ -115,15 +115,8 @@ class Fan:
 
     def representatives(self) -> BoolArray:
         """Return which places hold the first point of their line that lies ahead, or the first behind; (r, n)."""
-        if np.all(self.last | ~self.apart):
-            return self.apart
-        places = np.arange(self.order.shape[1])
-        starts = np.maximum.accumulate(np.where(np.roll(self.last, 1, axis=1) | (places == 0), places, 0), axis=1)
-        first = np.zeros_like(self.last)
-        for side in (self.ahead, ~self.ahead):
-            seen = np.cumsum(side, axis=1)
-            before: IntArray = np.take_along_axis(seen - side, starts, axis=1)
-            first |= side & (seen - before == 1)
+        first = np.ones_like(self.last)
+        first[:, 1:] = self.last[:, :-1] | (self.ahead[:, :-1] & ~self.ahead[:, 1:])
         return first & self.apart
 
     def left_of(self, costs: IntArray) -> tuple[IntArray, IntArray]:
@@ -193,19 +186,35 @@ def _settle(
     last: BoolArray,
     close: tuple[IntArray, ...],
 ) -> None:
-    """Put neighbours whose angles floats cannot tell apart into their exact order, by exchanges, and mark equals."""
+    """Put neighbours whose angles floats cannot tell apart into their exact order, by exchanges, and mark the equal.
+
+    Points on one line are put ahead before behind, then by number: an order that no rounding touches.
+    """
     rows, places = close
-    parity = 0
+    follows = (rows[1:] == rows[:-1]) & (places[1:] == places[:-1] + 1)
+    equal, wrong = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)
+    changed, parity = np.arange(len(rows)), 0
     while True:
-        first, second = order[rows, places], order[rows, places + 1]
-        turns = plane.turn(pivots[rows], others[first], others[second])
-        turns[behind[rows, first] != behind[rows, second]] *= -1
-        wrong = turns < 0
+        row, place = rows[changed], places[changed]
+        first, second = order[row, place], order[row, place + 1]
+        sides = behind[row, first], behind[row, second]
+        turns = plane.turn(pivots[row], others[first], others[second])
+        turns[sides[0] != sides[1]] *= -1
+        equal[changed] = turns == 0
+        late = (sides[0] & ~sides[1]) | ((sides[0] == sides[1]) & (first > second))
+        wrong[changed] = (turns < 0) | ((turns == 0) & late)
         if not wrong.any():
-            last[rows, places] = turns != 0
-            return
-        if not np.any(wrong & (places % 2 == parity)):
+            break
+        swap = wrong & (places % 2 == parity)  # of two that share a place, only one at a time
+        if not swap.any():
             parity = 1 - parity
-        swap = wrong & (places % 2 == parity)
-        order[rows[swap], places[swap]], order[rows[swap], places[swap] + 1] = second[swap], first[swap]
+            swap = wrong & (places % 2 == parity)
         parity = 1 - parity
+        row, place = rows[swap], places[swap]
+        order[row, place], order[row, place + 1] = order[row, place + 1], order[row, place]
+        wrong[swap] = False
+        touched = np.zeros(len(rows), dtype=np.bool_)
+        touched[1:] |= swap[:-1] & follows
+        touched[:-1] |= swap[1:] & follows
+        changed = np.flatnonzero(touched)
+    last[rows, places] = ~equal

@@ -45,7 +45,7 @@ class Rectangle:
     def describe(self) -> dict[str, Any]:
         """Return the bounds; None for the empty rectangle."""
         low, high = (None, None) if self == NOWHERE else (list(self.low), list(self.high))
-        return {"kind": "rectangle", "low": low, "high": high}
+        return {"low": low, "high": high}
 
 
 NOWHERE = Rectangle((math.inf, math.inf), (-math.inf, -math.inf))
@@ -58,12 +58,16 @@ def box_around(points: FloatArray) -> Rectangle:
 
 
 class RectangleVersionSpace(VersionSpace):
-    """Rectangles whose mistakes on the q asked points keep within T limits.
+    """Rectangles whose mistakes on the asked points keep within limits.
 
-    Limits depend on which asked points a rectangle holds. For every pair of columns the least that a rectangle between
-    them costs is found in O(q^2 log q) together; only pairs that can keep within every limit are opened, at
-    O(T q^2) each, so that a space costs O(T q^4) where little is decided and much less where it is. Testing points
-    costs O(log q) each after that.
+    Exact over the continuum of rectangles: limits depend on which asked points a rectangle holds.
+
+    Notes
+    -----
+    Cost with q distinct asked points and T limits: the least that a rectangle costs between every two columns is found
+    in O(T q^2 log q); pairs of columns that can keep within every limit are opened at O(T q^2) each. So `restrict`, and
+    the first `disagreement_region` of a space, cost O(T q^4) where little is decided and much less where it is;
+    testing a point after that costs O(log q). Memory: O(q^2).
     """
 
     def __init__(self, limits: Limits, choice: Rectangle) -> None:
@@ -104,7 +108,7 @@ class RectangleVersionSpace(VersionSpace):
     def describe(self) -> dict[str, Any]:
         """Return the number of asked points, and the rectangle that every member holds if there is one."""
         shared = self._shared.describe() if len(self._limits) else NOWHERE.describe()
-        return {"kind": "rectangles", "asked_points": len(self._limits.points), "held_by_all": shared}
+        return {"class": "rectangles", "asked_points": len(self._limits.points), "held_by_all": shared}
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
         """Return, for every row of `X`, whether two rectangles of the space label it differently; shape (n,)."""

@@ -56,7 +56,7 @@ class Halfspace:
 
     def describe(self) -> dict[str, Any]:
         """Return the coefficients: numbers, or fractions as text."""
-        return {"kind": "halfspace", "w": [_as_json(value) for value in self.w], "b": _as_json(self.b)}
+        return {"w": [_as_json(value) for value in self.w], "b": _as_json(self.b)}
 
 
 def _as_json(value: float | Fraction) -> float | str:

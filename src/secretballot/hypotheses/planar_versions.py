@@ -30,9 +30,15 @@ _Choice = tuple[int] | tuple[int, int]
 class HalfspaceVersionSpace(VersionSpace):
     """Halfspaces whose mistakes on the asked points keep within limits.
 
-    Limits depend on the labels of the q asked points alone, so that the space is a union of cells, one for each
-    labelling that keeps within them. With T limits, `restrict` costs O(T q^2 log q), and `disagreement_region` of m
-    points O(T q^2 log q + m q (T + log q)).
+    Exact over the continuum of halfspaces: limits depend on the labels of the asked points alone, so that the space is
+    a union of cells, one for each labelling that keeps within them. A point is labelled both ways by a cell where a
+    line through the point belongs to it, and by two cells that each label it alike but differ.
+
+    Notes
+    -----
+    Cost with q distinct asked points and T limits: O(q^2 (T + log q)) for `restrict`; O(m q (T + log q)) for
+    `disagreement_region` of m points, and O(q^2 (T + log q)) once. Memory: O(q + m), and 8 bytes for every labelling
+    that is left.
     """
 
     def __init__(self, limits: Limits, choice: _Choice) -> None:
@@ -69,7 +75,7 @@ class HalfspaceVersionSpace(VersionSpace):
         """Return the number of asked points and how many of their labellings are left."""
         labellings = sum(_alive_constants(self._limits)) if len(self._limits) else 1
         labellings += sum(int((alive & fan.representatives()).sum()) for fan, alive in self._cells())
-        return {"kind": "halfspaces", "asked_points": len(self._plane), "labellings": labellings}
+        return {"class": "halfspaces", "asked_points": len(self._plane), "labellings": labellings}
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
         """Return, for every row of `X`, whether two halfspaces of the space label it differently; shape (n,)."""
