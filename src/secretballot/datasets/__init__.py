@@ -1,7 +1,7 @@
 """Tables, their public schema, and data to try things on."""
 
 from secretballot.datasets.reference import Split, a9a, adult_votes, data_folder, mnist, mnist_votes
-from secretballot.datasets.synthetic import TwoClassSample, synthetic_two_class
+from secretballot.datasets.synthetic import TwoClassSample, synthetic_massart, synthetic_two_class
 from secretballot.datasets.uci_adult import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, Adult, adult
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "data_folder",
     "mnist",
     "mnist_votes",
+    "synthetic_massart",
     "synthetic_two_class",
 ]

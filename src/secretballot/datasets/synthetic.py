@@ -1,16 +1,17 @@
 """Made-up data whose best possible error is known."""
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._validation import check_count, check_positive
-from secretballot.exceptions import ParameterError
+from secretballot._validation import check_count, check_finite, check_positive
+from secretballot.exceptions import DataError, ParameterError
 
-__all__ = ["TwoClassSample", "synthetic_two_class"]
+__all__ = ["TwoClassSample", "synthetic_massart", "synthetic_two_class"]
 
 
 class TwoClassSample(NamedTuple):
@@ -68,3 +69,46 @@ def synthetic_two_class(n: int, *, n_features: int = 5, bayes_error: float = 0.1
     # The logistic function of 2 m <u, x>, in the form that cannot overflow.
     probability = 0.5 * (1 + np.tanh(m * (X @ direction)))
     return TwoClassSample(X, y, probability, bayes_error)
+
+
+def synthetic_massart(
+    X: npt.ArrayLike,
+    concept: Callable[[npt.NDArray[np.float64]], npt.ArrayLike],
+    *,
+    noise: float = 0.0,
+    seed: int,
+) -> TwoClassSample:
+    """Label points by a concept, and flip every label with one probability: Massart noise at its strongest.
+
+    The best possible classifier is the concept, and its error is `noise`. A classifier that differs from the concept on
+    a share s of the points errs by ``(1 - 2 noise) s`` more.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+    concept : callable
+        Takes the points and returns 0 or 1 for each, such as the `predict` of a hypothesis.
+    noise : float
+        Probability of a flip: from 0, where the concept is learnt without error, to below 0.5.
+    seed : int
+        Fixes the flips; points are public or made-up, so this is no secret.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+    DataError
+        If `X` is not two-dimensional, or the concept does not give 0 or 1 for every point.
+    """
+    check_count("seed", seed, minimum=0)
+    if not 0 <= check_finite("noise", noise) < 0.5:
+        raise ParameterError(f"noise is {noise!r}; it must be at least 0 and less than 0.5.")
+    points = np.asarray(X, dtype=np.float64)
+    if points.ndim != 2:
+        raise DataError(f"X has {points.ndim} dimensions; it must have two: one row for each point.")
+    best = np.asarray(concept(points))
+    if best.shape != (len(points),) or not np.isin(best, (0, 1)).all():
+        raise DataError("the concept does not give 0 or 1 for every point; give one label for each row of X.")
+    flipped = np.random.default_rng(seed).random(len(points)) < noise
+    y = np.where(flipped, 1 - best, best).astype(np.int64)
+    return TwoClassSample(points, y, np.where(best == 1, 1 - noise, noise), noise)
