@@ -28,6 +28,7 @@ PRIVATE_THINGS = [
     aggregation.SparseVectorAggregator,
     sb.release,
     sb.PATEClassifier,
+    sb.LabelPrivateClassifier,
     sb.Ledger,
 ]
 

@@ -47,9 +47,10 @@ class Ledger:
     composition : {"basic", "renyi"}, optional
         How releases add up, fixed at creation: "basic" sums epsilons and deltas; "renyi" sums Renyi divergences at one
         order and admits more small releases. None takes what the file says, "basic" for a new one.
-    unit : {"record", "user"}, optional
-        Whose data the total is a promise about, fixed at creation: one record, or all records of one user. None takes
-        what the file says, "record" for a new one.
+    unit : {"record", "user", "label"}, optional
+        Whose data the total is a promise about, fixed at creation: one record, all records of one user, or the label of
+        one record, whose features are public ("replace-one" only). None takes what the file says, "record" for a new
+        one.
     neighbours : {"add-remove", "replace-one"}, optional
         Relation that the total is a promise about, fixed at creation. None takes what the file says, "add-remove" for a
         new one.
@@ -72,9 +73,10 @@ class Ledger:
 
     Privacy
     -------
-    Unit, relation : as fixed at creation. Under "add-remove" an account about records also takes releases by user; any
-        other unit or relation is refused by `check_promise`, which the door asks before it reserves. What makes a user
-        (which column) is not known here, and must be the same for every release.
+    Unit, relation : as fixed at creation. Under "add-remove" an account about records also takes releases by user;
+        under "replace-one" one about labels takes releases by record. Any other unit or relation is refused by
+        `check_promise`, which the door asks before it reserves. What makes a user (which column) is not known here, and
+        must be the same for every release.
     Price : the releases of all reservations together, chosen adaptively and even overlapping in time (Haney et al.
         2023, arXiv:2309.05901), satisfy the budget, by the filter that is asked inside the transaction that reserves.
         A reservation is admitted only if `delta_upper` certifies its events at its price, whatever the caller says.
