@@ -6,6 +6,8 @@ from secretballot._validation import check_count, check_finite, check_positive, 
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses.base import HypothesisClass
 from secretballot.queries.base import PublicPool, QueryStrategy
+from secretballot.queries.fitting import PoolLearner, describe_learner
+from secretballot.queries.oracle import OracleRegion
 from secretballot.queries.regions import ExactRegion, Region
 from secretballot.queries.stream import MistakeSlack, StreamWalk
 
@@ -23,7 +25,7 @@ class DisagreementSampling(QueryStrategy):
     ----------
     hypotheses : HypothesisClass
         Class whose version space is kept exactly.
-    slack_constant : float, default 0.1
+    slack_constant : float, default 0.3
         Constant c of the slack, at least 0. The theorem's is far larger, and would ask everything.
     noise_rate : float, default 0.05
         Public guess of the error of the best hypothesis on the labels of the service, from 0 to 1/2; 0 says that some
@@ -44,19 +46,27 @@ class DisagreementSampling(QueryStrategy):
     def __init__(
         self,
         hypotheses: HypothesisClass | None = None,
+        learner: Any = None,
         *,
-        slack_constant: float = 0.1,
+        slack_constant: float = 0.3,
         noise_rate: float = 0.05,
         disagreement_coefficient: float = 2.0,
         vc_dimension: int | None = None,
         failure_probability: float = 0.05,
     ) -> None:
         self.hypotheses = hypotheses
+        self.learner = learner
         self.slack_constant = check_finite("slack_constant", slack_constant)
         self.noise_rate = check_finite("noise_rate", noise_rate)
         self.disagreement_coefficient = check_positive("disagreement_coefficient", disagreement_coefficient)
         self.vc_dimension = None if vc_dimension is None else check_count("vc_dimension", vc_dimension)
         self.failure_probability = check_probability("failure_probability", failure_probability)
+        if hypotheses is not None and learner is not None:
+            raise ParameterError("hypotheses and learner are both given; give one of them.")
+        if hypotheses is not None and not isinstance(hypotheses, HypothesisClass):
+            raise ParameterError(
+                f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, or a classifier as learner."
+            )
         if not self.slack_constant >= 0:
             raise ParameterError(f"slack_constant is {slack_constant!r}; it must be at least 0.")
         if not 0 <= self.noise_rate <= 0.5:
@@ -88,14 +98,17 @@ class DisagreementSampling(QueryStrategy):
         return StreamWalk(pool, region, slack)
 
     def _region(self, pool: PublicPool) -> tuple[Region, int]:
-        assert self.hypotheses is not None
-        return ExactRegion(self.hypotheses, pool), self.hypotheses.vc_dimension
+        if self.hypotheses is not None:
+            return ExactRegion(self.hypotheses, pool), self.hypotheses.vc_dimension
+        learner = PoolLearner(self.learner, pool)
+        return OracleRegion(learner), int(learner.X.shape[1]) + 1
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings."""
         return {
             "name": "disagreement",
             "hypotheses": None if self.hypotheses is None else self.hypotheses.name,
+            "learner": describe_learner(self.learner) if self.hypotheses is None else None,
             "slack_constant": self.slack_constant,
             "noise_rate": self.noise_rate,
             "disagreement_coefficient": self.disagreement_coefficient,

@@ -95,25 +95,30 @@ class PoolLearner:
         """Return the label, as a position among the classes, of rows of the pool."""
         return np.asarray(model.predict(take_rows(self.X, rows)), dtype=np.int64)
 
+    def rehearsal_rows(self) -> IntArray:
+        """Return some rows, spread over the pool, at least two for each class if there are as many."""
+        size = min(self.n_points, max(_REHEARSAL, 2 * self.n_classes))
+        return np.linspace(0, self.n_points - 1, size).astype(np.int64)
+
     def rehearse(self, ask: Callable[[Any, Any], object]) -> None:
-        """Fit to points of the pool with made-up labels, and ask something of the model.
+        """Fit to points of the pool with made-up labels, and ask something of the model about the whole pool.
 
         Raises
         ------
         DataError
             If the learner fails: better now than when labels have been paid for.
         """
-        size = min(self.n_points, max(_REHEARSAL, 2 * self.n_classes))
-        rows = np.linspace(0, self.n_points - 1, size).astype(np.int64)
+        rows = self.rehearsal_rows()
         if len(rows) < 2:
             return
         labels = np.arange(len(rows), dtype=np.int64) % self.n_classes
         try:
-            ask(self.fit(rows, labels, np.ones(len(rows))), take_rows(self.X, rows))
+            ask(self.fit(rows, labels, np.ones(len(rows))), self.X)
         except Exception as failure:
             raise DataError(
                 f"the learner {self.name} fails on the public points ({type(failure).__name__}: {failure}); "
-                "give one that takes them as they are, such as a pipeline with an encoder."
+                "give one that takes all of them whichever it learns from, such as a pipeline with an encoder that ignores "
+                "unknown categories."
             ) from failure
 
 

@@ -23,17 +23,16 @@ class OrderedWalk(QuerySelector):
     """
 
     def __init__(self, order: IntArray) -> None:
-        self._order = order
-        self._next = 0
+        self._left = order
 
     def propose(self, n: int) -> IntArray:
         """Return the next `n` rows of the order, or what is left of it."""
-        rows = self._order[self._next : self._next + n]
-        self._next += len(rows)
+        rows, self._left = self._left[:n], self._left[n:]
         return rows
 
     def receive(self, released: ReleasedLabels) -> None:
-        """Learn nothing."""
+        """Leave out rows that others asked; learn nothing."""
+        self._left = self._left[~np.isin(self._left, released.queries)]
 
 
 class PassiveSampling(QueryStrategy):

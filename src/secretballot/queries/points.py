@@ -34,7 +34,8 @@ def as_numbers(X: Any) -> Any:
     if matrix.ndim != 2:
         raise DataError(f"the pool has shape {matrix.shape}; give a table of points, one in each row.")
     try:
-        matrix = matrix.astype(np.float64)
+        # one layout, so that a frame and an array of the same numbers round alike and give the same walk
+        matrix = matrix.astype(np.float64) if is_sparse(matrix) else matrix.astype(np.float64, order="C")
         values = matrix.data if is_sparse(matrix) else matrix
     except (TypeError, ValueError):
         raise DataError(
