@@ -97,7 +97,7 @@ def test_version_space_is_the_definition_after_several_restricts(family, d, dire
     everything = all_cuts(d, directions)
     nowhere_else = np.array(np.meshgrid(*[ALL_POINTS] * d)).reshape(d, -1).T
 
-    @given(st.lists(st.tuples(samples(d), st.sampled_from([0.0, 0.5, 1.0, 2.0])), max_size=4))
+    @given(st.lists(st.tuples(samples(d), st.sampled_from([0.0, 0.5, 1.0, 2.0, math.inf])), max_size=4))
     @settings(max_examples=80, deadline=None)
     def check(rounds):
         space, cuts = family.version_space(), everything
@@ -163,6 +163,7 @@ def test_vc_dimensions():
         (-5e-324, 0.0),
         (5e-324, 1e-323),
         (-1.7e308, 1.7e308),
+        (1e308, 1.7e308),
         (1.7e308, np.nextafter(1.7e308, math.inf)),
         (-1.0, 3.0),
     ],
@@ -173,6 +174,7 @@ def test_a_threshold_separates_neighbours_however_close(low, high):
     X, y = [low, high], [0, 1]
     for h in (Thresholds().erm(X, y), Thresholds().version_space().restrict(X, y, 0).hypothesis()):
         assert h.predict(X).tolist() == y
+    assert t < high or high == np.nextafter(low, math.inf)
     space = Thresholds().version_space().restrict(X, y, 0)
     assert not space.disagreement_region(X).any()
 
@@ -196,15 +198,14 @@ def test_survivors_may_fall_apart():
 
 
 def test_weights_that_floats_cannot_add_exactly_drop_nothing():
+    """Every point has a one and a zero of one weight, so that all thresholds are equally good, but for rounding."""
     rng = np.random.default_rng(1)
-    X = np.repeat(np.arange(1000.0), 3)
-    weights = np.tile([0.1, 0.2, 0.3], 1000)
-    y = np.tile([1, 1, 0], 1000)  # 0.1 + 0.2 against 0.3: all cuts are equally good
-    order = rng.permutation(3000)
-    space = Thresholds().version_space().restrict(X[order], y[order], 0.0, weights[order])
+    X = np.repeat(np.arange(1000.0), 2)
+    weights, y = np.repeat(rng.lognormal(0, 4, 1000), 2), np.tile([1, 0], 1000)
+    space = Thresholds().version_space().restrict(X, y, 0.0, weights)
     assert space.disagreement_region(X).all()
     assert space.describe()["thresholds"][0]["segments"] == 1
-    strict = Thresholds().version_space().restrict(X[order], y[order], 0.0, weights[order] + 1e-3 * y[order])
+    strict = Thresholds().version_space().restrict(X, y, 0.0, weights + 1e-3 * y)
     assert not strict.disagreement_region(X).any()
 
 

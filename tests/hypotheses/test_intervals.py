@@ -69,7 +69,7 @@ def test_dichotomies_are_the_distinct_labellings_once_each(sample):
         assert base + gained[last + 1] - gained[first] == errors[index]
 
 
-@given(st.lists(st.tuples(samples(), st.sampled_from([0.0, 0.5, 1.0, 2.0])), max_size=4))
+@given(st.lists(st.tuples(samples(), st.sampled_from([0.0, 0.5, 1.0, 2.0, math.inf])), max_size=4))
 @settings(max_examples=300, deadline=None)
 def test_version_space_is_the_definition_after_several_restricts(rounds):
     space, alive = FAMILY.version_space(), np.ones(len(ALL_INTERVALS), dtype=bool)

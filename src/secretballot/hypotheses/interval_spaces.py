@@ -1,6 +1,7 @@
 """Version spaces of intervals: cells of pairs of ends that no asked point tells apart."""
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -196,26 +197,25 @@ class IntervalSpace(VersionSpace):
         cells = _Cells(lower, upper, self._kept)
         by_lower, by_upper = cells.least_by_lower(gain) - loss, gain - cells.greatest_by_upper(loss)
         least = float(by_lower.min())
-        rows, columns = by_lower <= least + margin, by_upper <= least + margin
+        # Ranges without any cell stand at infinity, and must go even if the slack is infinite.
+        most = min(least + margin, sys.float_info.max)
+        rows, columns = by_lower <= most, by_upper <= most
         trimmed = _Cells(lower.take(rows), upper.take(columns), self._kept)
-        kept = _surviving(trimmed, gain[columns], loss[rows], least + margin)
-        has_empty = self._has_empty and least + margin >= 0
+        kept = _surviving(trimmed, gain[columns], loss[rows], most)
+        has_empty = self._has_empty and most >= 0
         chosen = EMPTY if self._has_empty and least == 0 else _first_of(cells, gain, by_lower)
         return IntervalSpace(trimmed.lower, trimmed.upper, kept, has_empty, chosen)
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
         """Return, for every row of `X`, whether two intervals of the space label it differently; shape (n,)."""
         x = check_points(X, 1)[:, 0]
-        p, q, r, s = self._lower.low, self._lower.high, self._upper.low, self._upper.high
-        nearest = r[self._kept.argmax(axis=1)]
-        furthest = s[len(s) - 1 - self._kept[:, ::-1].argmax(axis=1)]
-        # in [a, b] if p < x and x < s for some cell
+        furthest = self._upper.high[self._kept.shape[1] - 1 - self._kept[:, ::-1].argmax(axis=1)]
+        # Some interval holds x if a cell has p < x and x < s.
         reach = np.append(-math.inf, np.maximum.accumulate(furthest))
-        inside = x < reach[np.searchsorted(p, x, side="left")]
-        # left of a: x < q and x < s for some cell; right of b: r < x and p < x
-        left = x < np.minimum(q, furthest).max()
-        right = x > np.maximum(p, nearest).min()
-        return np.asarray(inside & (left | right | self._has_empty))
+        held = x < reach[np.searchsorted(self._lower.low, x, side="left")]
+        # Some interval does not if a cell has x < q or r < x: the pair then has room on one side of x, because p < s.
+        # The empty interval adds nothing to the short ones between points, which are left wherever it is.
+        return np.asarray(held & ((x < self._lower.high[-1]) | (x > self._upper.low[0])))
 
     def hypothesis(self) -> Interval:
         """Return a member with the fewest mistakes on the points of the last `restrict`: empty, or the first."""

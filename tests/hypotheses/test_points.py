@@ -1,0 +1,92 @@
+"""What classes of hypotheses take in, and when their sums are exact."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses.points import (
+    check_index,
+    check_labels,
+    check_points,
+    check_slack,
+    check_weights,
+    rounding_allowance,
+)
+
+
+def test_points_come_in_many_forms_and_out_in_one():
+    wanted = [[0.0, 1.0], [2.0, 3.0]]
+    for X in (wanted, np.array(wanted, dtype=np.float32), pd.DataFrame(wanted), np.array(wanted, dtype=object)):
+        points = check_points(X, 2)
+        assert points.dtype == np.float64
+        assert points.tolist() == wanted
+    assert check_points([True, False], 1).tolist() == [[1.0], [0.0]]
+    assert math.copysign(1.0, check_points([-0.0], 1)[0, 0]) == 1.0
+    assert check_points(wanted, None).shape == (2, 2)
+
+
+def test_points_are_a_copy():
+    X = np.zeros((2, 1))
+    check_points(X, 1)[:] = 1
+    assert not X.any()
+
+
+def test_large_points_are_finite_though_their_sum_is_not():
+    assert check_points([1.7e308, 1.7e308], 1).shape == (2, 1)
+
+
+def test_labels_weights_slack_and_index():
+    assert check_labels([True, False], 2).tolist() == [1, 0]
+    assert check_labels(np.array([1.0, 0.0]), 2).dtype == np.int64
+    assert check_weights(None, 3).tolist() == [1.0, 1.0, 1.0]
+    assert [check_slack(s) for s in (0, np.int64(2), np.float32(0.5), math.inf, 10**400)] == [0, 2, 0.5] + [
+        math.inf
+    ] * 2
+    assert check_index(np.int64(3), 4) == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: check_points(sparse.eye(2), 2), DataError, "sparse"),
+        (lambda: check_points(["a", "b"], 1), DataError, "numbers"),
+        (lambda: check_points([[1.0], [2.0, 3.0]], 1), DataError, "numbers"),
+        (lambda: check_points([1 + 2j], 1), DataError, "real"),
+        (lambda: check_points([np.datetime64("2026-01-01")], 1), DataError, "numbers"),
+        (lambda: check_points(1.0, 1), DataError, "0 dimensions"),
+        (lambda: check_points(np.zeros((0, 2)), 2), DataError, "at least one point"),
+        (lambda: check_points(np.zeros((2, 0)), None), DataError, "at least one point"),
+        (lambda: check_points([[0.0, 1.0], [2.0, math.nan]], 2), DataError, "row 1, column 1"),
+        (lambda: check_labels([[1], [0]], 2), DataError, "one label"),
+        (lambda: check_labels(["no", "yes"], 2), DataError, "numbers"),
+        (lambda: check_weights([1e308] * 3, 3), DataError, "finite sum"),
+        (lambda: check_slack(True), ParameterError, "slack"),
+        (lambda: check_slack(None), ParameterError, "slack"),
+        (lambda: check_slack(-(10**400)), ParameterError, "slack"),
+        (lambda: check_index(0.0, 4), ParameterError, "from 0 to 3"),
+        (lambda: check_index(4, 4), ParameterError, "from 0 to 3"),
+    ],
+)
+def test_wrong_input_is_refused_in_one_sentence(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_sums_of_small_multiples_are_exact_and_others_get_an_allowance():
+    for exact in ([1.0, 2.0, 0.0], [0.5, 2.0**-20], [2.0**32]):
+        assert rounding_allowance(np.array(exact)) == 0.0
+    for inexact in ([0.1], [2.0**-21], [2.0**33, 1.0]):
+        weights = np.array(inexact)
+        assert 0 < rounding_allowance(weights) < 1e-13 * weights.sum()
+
+
+def test_allowance_covers_what_cumulative_sums_really_lose():
+    rng = np.random.default_rng(0)
+    weights = rng.lognormal(0, 3, 10_000)
+    exact = np.array([math.fsum(weights[:n]) for n in range(0, 10_001, 100)])
+    lost = np.abs(np.append(0.0, np.cumsum(weights))[::100] - exact).max()
+    assert 0 < lost < rounding_allowance(weights)
