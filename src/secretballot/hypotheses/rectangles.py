@@ -46,14 +46,14 @@ class RectangleDichotomies(Dichotomies):
         if len(points) > _MOST_POINTS:
             most = (len(points) * (len(points) + 1) // 2) ** 2 + 1
             raise DataError(
-                f"X has {len(points)} distinct points; rectangles label them in up to {most:,} ways: give at most "
-                f"{_MOST_POINTS} points, or fewer."
+                f"X has {len(points)} distinct points; rectangles label them in up to {most:,} ways, too many to list: "
+                "give a sample of some 200 points."
             )
         self._grid = Grid(points)
         if len(self) > _MOST_LABELLINGS:
             raise DataError(
                 f"X has {len(points)} distinct points, which rectangles label in {len(self):,} ways; at most "
-                f"{_MOST_LABELLINGS:,} are listed: give fewer points."
+                f"{_MOST_LABELLINGS:,} are listed: give a sample of some 200 points."
             )
 
     def _tops(self, left: int, right: int) -> tuple[Strip, IntArray]:
