@@ -1,7 +1,6 @@
 """Version spaces of intervals: cells of pairs of ends that no asked point tells apart."""
 
 import math
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,7 +149,9 @@ class IntervalSpace(VersionSpace):
 
     The lower end lies in a range (p, q], the upper end in a range [r, s), between neighbouring asked points. Exact over
     the continuum of ends: intervals between two asked points belong, too. On asked points they are what the empty
-    interval is, so that they survive with it or fall with it. Every range that is held has a cell that survives.
+    interval is, so that they survive with it or fall with it. Every range that is held has a cell that survives, and so
+    has every part of it between new points: a bound of an upper range never lies inside a lower one, and vice versa,
+    because it was asked, and would have split it.
 
     Notes
     -----
@@ -197,8 +198,7 @@ class IntervalSpace(VersionSpace):
         cells = _Cells(lower, upper, self._kept)
         by_lower, by_upper = cells.least_by_lower(gain) - loss, gain - cells.greatest_by_upper(loss)
         least = float(by_lower.min())
-        # Ranges without any cell stand at infinity, and must go even if the slack is infinite.
-        most = min(least + margin, sys.float_info.max)
+        most = least + margin
         rows, columns = by_lower <= most, by_upper <= most
         trimmed = _Cells(lower.take(rows), upper.take(columns), self._kept)
         kept = _surviving(trimmed, gain[columns], loss[rows], most)
