@@ -3,7 +3,7 @@
 import contextlib
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,15 @@ from secretballot.door import purchase
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import LedgerError, ParameterError
-from secretballot.privacy.accounting import Event, PrivacyBudget
+from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialChoice, MinoritySum, StabilityQuantile
 from secretballot.privacy.noise import ExactNoise
 from secretballot.report.certificate import check_declaration
 
-__all__ = ["PaidChoice", "choose_by_scores", "estimate_minority", "estimate_stability"]
+__all__ = ["PaidChoice", "choose_by_scores", "covers", "estimate_minority", "estimate_stability"]
+
+_STORED = ("purpose", "mechanism", "outcome", "unit", "neighbours", "composition")
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,10 @@ class PaidChoice:
         What was drawn.
     epsilon, delta : float
         What it was bought at.
-    reservation : int
-        Its number in the ledger.
+    unit, neighbours : str
+        Whose data the price is about, and the relation.
+    composition : dict
+        The ledger that paid, as a certificate states it: its name, its promise, and what was spent just after.
     """
 
     purpose: str
@@ -46,7 +50,14 @@ class PaidChoice:
     event: Event
     epsilon: float
     delta: float
-    reservation: int
+    unit: str
+    neighbours: str
+    composition: dict[str, Any]
+
+    @property
+    def reservation(self) -> int:
+        """Its number in the ledger."""
+        return int(self.composition["reservation"])
 
     def to_certificate(self) -> dict[str, Any]:
         """Return the entry for the ``choices`` of a certificate."""
@@ -102,8 +113,8 @@ def estimate_stability(
     Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as errata 10 puts it right.
     Rounding : upward.
     """
-    mechanism = StabilityQuantile(fraction, epsilon)
-    about = {"name": "stability-quantile", "fraction": mechanism.fraction, "epsilon": mechanism.epsilon}
+    mechanism = StabilityQuantile(fraction, _drawn_at(epsilon))
+    about = {"name": "stability-quantile", "fraction": mechanism.fraction, "epsilon": float(epsilon)}
     return _bought(
         {**about, "n_points": counts.n_queries, "n_teachers": counts.n_teachers},
         mechanism.event(),
@@ -129,8 +140,8 @@ def estimate_minority(
     Parameters, errors and privacy are those of `estimate_stability`; the outcome is a number of votes, with discrete
     Laplace noise of scale n_points / epsilon, because one teacher may change its vote on every point.
     """
-    mechanism = MinoritySum(epsilon, counts.n_queries)
-    about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": mechanism.epsilon}
+    mechanism = MinoritySum(_drawn_at(epsilon), counts.n_queries)
+    about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": float(epsilon)}
     return _bought(
         {**about, "n_teachers": counts.n_teachers},
         mechanism.event(),
@@ -147,6 +158,7 @@ def choose_by_scores(
     ledger: Ledger,
     *,
     epsilon: float,
+    names: Sequence[str] | None = None,
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
@@ -157,8 +169,10 @@ def choose_by_scores(
     ----------
     scores : PrivateScores
         Right answers of each candidate; secret. The candidates do not depend on these records, unless paid for.
+    names : sequence of str, optional
+        What the candidates are called, for the certificate; public and distinct.
     ledger, epsilon, request, purpose, declaration
-        As for `estimate_stability`; the declared relation must be the one of the scores.
+        As for `estimate_stability`; the scores must be counted for the declared unit and relation.
 
     Returns
     -------
@@ -179,14 +193,11 @@ def choose_by_scores(
     Source : McSherry and Talwar 2007, Theorem 6; Nandi and Bassily 2020, Algorithm 7.
     Rounding : upward.
     """
-    declared = check_declaration(declaration)
-    if declared["neighbours"] != scores.neighbours:
-        raise ParameterError(
-            f"The scores are counted for {scores.neighbours!r}, and {declared['neighbours']!r} is declared; declare "
-            "the same. Nothing was spent."
-        )
-    mechanism = ExponentialChoice(epsilon, monotone=scores.neighbours == "add-remove")
-    about = {"name": "exponential-choice", "epsilon": mechanism.epsilon, "monotone": mechanism.monotone}
+    _check_scores_declared(scores, check_declaration(declaration))
+    mechanism = ExponentialChoice(_drawn_at(epsilon), monotone=scores.neighbours == "add-remove")
+    about: dict[str, Any] = {"name": "exponential-choice", "epsilon": float(epsilon), "monotone": mechanism.monotone}
+    if names is not None:
+        about["candidates"] = _distinct_names(names, scores.n_candidates)
     return _bought(
         {**about, "n_candidates": scores.n_candidates},
         mechanism.event(),
@@ -195,6 +206,23 @@ def choose_by_scores(
         request,
         purpose or "which candidate is right most often",
         declaration,
+    )
+
+
+def _drawn_at(epsilon: float) -> float:
+    """Return the loss to draw at for a price of (epsilon, 0): less by a hair, so that its rounded-up delta is 0."""
+    return calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
+
+
+def covers(paid: tuple[str, str], asked: tuple[str, str]) -> bool:
+    """Return whether a price about one (unit, relation) is one about another too.
+
+    All records of a user are more than one record of theirs; a record replaced is more than its label changed. Not the
+    other way round.
+    """
+    return paid == asked or (paid, asked) in (
+        (("user", "add-remove"), ("record", "add-remove")),
+        (("record", "replace-one"), ("label", "replace-one")),
     )
 
 
@@ -208,33 +236,56 @@ def _bought(
     declaration: Mapping[str, object] | None,
 ) -> PaidChoice:
     """Check, price, reserve, draw, commit, return; a request that was answered before gets its stored answer."""
+    declared = check_declaration(declaration)
+    unit, neighbours = str(declared["unit"]), str(declared["neighbours"])
     key = uuid.uuid4().hex if request is None else request
     stored = ledger.released(key)
     if stored is not None:
-        return _same_question(json.loads(stored), mechanism, event, key)
-    declared = check_declaration(declaration)
-    ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
+        return _same_question(stored, mechanism, event, (unit, neighbours), key)
+    ledger.check_promise(unit, neighbours)
     budget = PrivacyBudget(mechanism["epsilon"], 0.0)
     reservation = ledger.reserve((event,), budget, request=key, purpose=purpose)
     try:
         outcome = draw(purchase.choice_noise())
-        about = {"purpose": purpose, "mechanism": mechanism, "outcome": outcome, "reservation": reservation}
-        ledger.commit(reservation, json.dumps(about).encode())
+        composition = purchase.composition_of(ledger, reservation)
+        choice = PaidChoice(
+            purpose, mechanism, outcome, event, budget.epsilon, budget.delta, unit, neighbours, composition
+        )
+        ledger.commit(reservation, json.dumps({field: getattr(choice, field) for field in _STORED}).encode())
     except BaseException:
         # the noise may have been drawn: the reservation stays spent, whatever went wrong
         with contextlib.suppress(LedgerError):
             ledger.forfeit(reservation, "The draw ended before it was committed.")
         raise
-    return PaidChoice(purpose, mechanism, outcome, event, budget.epsilon, budget.delta, reservation)
+    return choice
 
 
-def _same_question(stored: Any, mechanism: dict[str, Any], event: Event, request: str) -> PaidChoice:
-    """Return the stored answer if it answers this very question."""
-    if not isinstance(stored, dict) or stored.get("mechanism") != mechanism:
+def _same_question(
+    content: bytes, mechanism: dict[str, Any], event: Event, promise: tuple[str, str], request: str
+) -> PaidChoice:
+    """Return the stored answer if it answers this very question, about the same unit and relation."""
+    stored = json.loads(content)
+    same = isinstance(stored, dict) and set(stored) == set(_STORED) and stored["mechanism"] == mechanism
+    if not (same and (stored["unit"], stored["neighbours"]) == promise):
         raise ParameterError(
             f"The request {request!r} was answered before, with another question; ask the same again, or use a new "
             "request."
         )
-    return PaidChoice(
-        stored["purpose"], mechanism, stored["outcome"], event, mechanism["epsilon"], 0.0, stored["reservation"]
-    )
+    return PaidChoice(event=event, epsilon=mechanism["epsilon"], delta=0.0, **stored)
+
+
+def _check_scores_declared(scores: PrivateScores, declared: Mapping[str, object]) -> None:
+    """Refuse a declaration that promises more than the scores are counted for."""
+    counted, given = (scores.unit, scores.neighbours), (str(declared["unit"]), str(declared["neighbours"]))
+    if not covers(counted, given):
+        raise ParameterError(
+            f"The scores are counted by {counted[0]} under {counted[1]!r}, and {given[0]} under {given[1]!r} is "
+            "declared; declare what was counted. Nothing was spent."
+        )
+
+
+def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:
+    given = list(names)
+    if len(given) != n_candidates or len(set(given)) < len(given) or not all(isinstance(name, str) for name in given):
+        raise ParameterError(f"names is {given!r}; give one text for each of the {n_candidates} candidates, distinct.")
+    return given

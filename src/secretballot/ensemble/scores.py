@@ -6,11 +6,40 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._validation import check_choice
+from secretballot.ensemble.partition import KeyedHashPartition
+from secretballot.ensemble.unit_ids import canonical_id
 from secretballot.exceptions import DataError
 
-__all__ = ["PrivateScores"]
+__all__ = ["PrivateScores", "unit_numbers"]
 
 IntArray = npt.NDArray[np.int64]
+
+
+def unit_numbers(units: Any, n_records: int) -> IntArray:
+    """Return a number for the unit of every record: 0, 1, ... in the order of their first records; private.
+
+    Parameters
+    ----------
+    units : array-like of shape (n_records,)
+        Ids as `KeyedHashPartition.assign` takes them: 7, 7.0 and "7" are one unit.
+    n_records : int
+
+    Returns
+    -------
+    ndarray of int64, shape (n_records,)
+
+    Raises
+    ------
+    DataError
+        If an id is missing or is none, or there is not one for each record; the message names row numbers only.
+    """
+    found = len(KeyedHashPartition(1, bytes(16)).assign(units))  # refuses what is no id
+    if found != n_records:
+        raise DataError(f"units has {found} ids for {n_records} records; give one id for each record.")
+    column = units.to_numpy() if hasattr(units, "to_numpy") else units
+    known: dict[bytes | None, int] = {}
+    ids = (canonical_id(value) for value in (column.tolist() if hasattr(column, "tolist") else column))
+    return np.array([known.setdefault(one, len(known)) for one in ids], dtype=np.int64)
 
 
 class PrivateScores:
@@ -22,6 +51,8 @@ class PrivateScores:
     ----------
     n_candidates : int
         The public shape.
+    unit : {"record", "user"}
+        What one point of a score stands for: a record, or all records of one id.
     neighbours : {"add-remove", "replace-one"}
         Relation under which every score moves by at most 1.
 
@@ -33,10 +64,11 @@ class PrivateScores:
         may move both ways.
     """
 
-    __slots__ = ("__scores", "neighbours")
+    __slots__ = ("__scores", "neighbours", "unit")
 
-    def __init__(self, scores: npt.NDArray[Any], neighbours: str) -> None:
+    def __init__(self, scores: npt.NDArray[Any], unit: str, neighbours: str) -> None:
         self.__scores = np.asarray(scores, dtype=np.int64)
+        self.unit = check_choice("unit", unit, ("record", "user"))
         self.neighbours = check_choice("neighbours", neighbours, ("add-remove", "replace-one"))
 
     @classmethod
@@ -48,14 +80,14 @@ class PrivateScores:
         right : array of bool, shape (n_records, n_candidates)
             Whether each candidate is right on each private record.
         units : array of shape (n_records,), optional
-            Ids; without them every record is a unit.
+            Ids, as for `unit_numbers`; without them every record is a unit.
         neighbours : {"add-remove", "replace-one"}
             Units go with add-remove alone.
 
         Raises
         ------
         DataError
-            If shapes do not fit, or units are given under replace-one.
+            If shapes do not fit, an id is missing, or units are given under replace-one.
         """
         table = np.asarray(right)
         if table.ndim != 2 or table.dtype.kind != "b" or not table.shape[1]:
@@ -63,15 +95,14 @@ class PrivateScores:
                 f"right has shape {table.shape} and dtype {table.dtype}; give true or false, (n_records, n_candidates)."
             )
         if units is None:
-            return cls(table.sum(axis=0), neighbours)
+            return cls(table.sum(axis=0), "record", neighbours)
         if neighbours != "add-remove":
             raise DataError("units are given under replace-one, which is about single records; use add-remove.")
-        if len(units) != len(table):
-            raise DataError(f"units has {len(units)} ids for {len(table)} records; give one id for each record.")
-        _, owner = np.unique(np.asarray(units), return_inverse=True)
-        hits = np.zeros((int(owner.max(initial=-1)) + 1, table.shape[1]), dtype=np.int64)
+        owner = unit_numbers(units, len(table))
+        records = np.bincount(owner)
+        hits = np.zeros((len(records), table.shape[1]), dtype=np.int64)
         np.add.at(hits, owner, table)
-        return cls((2 * hits > np.bincount(owner, minlength=len(hits))[:, None]).sum(axis=0), neighbours)
+        return cls((2 * hits > records[:, None]).sum(axis=0), "user", neighbours)
 
     @property
     def n_candidates(self) -> int:
