@@ -196,7 +196,7 @@ def _alive(strip: Strip, limits: Limits) -> BoolArray:
     alive = np.triu(np.ones((len(strip.rows), len(strip.rows)), dtype=np.bool_))
     # the last limit is mostly the tightest
     for costs, bound in zip(limits.costs[::-1], limits.bounds[::-1], strict=True):
-        alive &= strip.ranges(costs) <= bound
+        alive &= strip.within(costs, int(bound))
         if not alive.any():
             break
     return alive

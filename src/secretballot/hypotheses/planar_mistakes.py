@@ -112,6 +112,10 @@ class Limits:
         return Limits(points, costs, self.bounds), mistakes, mistakes.in_units(slack)
 
     def limited(self, mistakes: Mistakes, bound: int) -> "Limits":
-        """Return these limits and one more: mistakes on the same points, less the base, of at most `bound` units."""
-        bound = min(bound, _NO_LIMIT)
+        """Return these limits and one more: mistakes on the same points, less the base, of at most `bound` units.
+
+        One that no labelling of the points exceeds is left out.
+        """
+        if bound >= int(mistakes.costs[mistakes.costs > 0].sum()):
+            return self
         return Limits(self.points, np.vstack([self.costs, mistakes.costs]), np.append(self.bounds, np.int64(bound)))

@@ -34,10 +34,19 @@ class Strip:
     members: IntArray
     starts: IntArray
 
+    def passed(self, costs: IntArray) -> IntArray:
+        """Return what the points below each row cost, and what all cost, shape (k + 1,)."""
+        return np.concatenate([[0], np.cumsum(np.add.reduceat(costs[self.members], self.starts))])
+
     def ranges(self, costs: IntArray) -> IntArray:
         """Return what the points from one row to another cost, shape (k, k); nonsense below the diagonal."""
-        passed = np.concatenate([[0], np.cumsum(np.add.reduceat(costs[self.members], self.starts))])
+        passed = self.passed(costs)
         return np.asarray(passed[1:] - passed[:-1, None])
+
+    def within(self, costs: IntArray, bound: int) -> BoolArray:
+        """Return whether `ranges` keep to a bound, shape (k, k), in one pass over them."""
+        passed = self.passed(costs)
+        return np.asarray(passed[1:] <= (passed[:-1] + bound)[:, None])
 
     def first_rows(self, marked: BoolArray) -> IntArray:
         """Return for each row the first row from there on that holds a marked point; k where there is none.

@@ -73,7 +73,7 @@ class HalfspaceVersionSpace(VersionSpace):
 
     def describe(self) -> dict[str, Any]:
         """Return the number of asked points and how many of their labellings are left."""
-        labellings = sum(_alive_constants(self._limits)) if len(self._limits) else 1
+        labellings = sum(_alive_constants(self._limits)) if len(self._plane) else 1
         labellings += sum(int((alive & fan.representatives()).sum()) for fan, alive in self._cells())
         return {"class": "halfspaces", "asked_points": len(self._plane), "labellings": labellings}
 
