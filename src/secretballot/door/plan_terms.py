@@ -9,9 +9,12 @@ from typing import Any
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Event
 from secretballot.privacy.ledger import LedgerEntry
+from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
 
 __all__ = ["PlanFiles"]
+
+ORIGIN_BYTES = 16
 
 
 class PlanFiles:
@@ -35,8 +38,47 @@ class PlanFiles:
         """Where the secret state is kept."""
         return None if self._folder is None else self._folder / f"{self._name}.state"
 
-    def tie(self, terms: Mapping[str, Any], entry: LedgerEntry, events: tuple[Event, ...], *, bought_now: bool) -> None:
+    def kept(self) -> dict[str, Any] | None:
+        """Return the terms that the vault holds; read them before the ledger, as terms are kept after the purchase.
+
+        Raises
+        ------
+        LedgerError
+            If they are damaged.
+        """
+        content = None if self._folder is None else read_secret(self._folder / f"{self._name}.terms")
+        return None if content is None else self._parsed(content)
+
+    def check(self, kept: Mapping[str, Any], terms: Mapping[str, Any], *, bought: bool) -> None:
+        """Refuse, before anything is bought, terms other than those that the vault holds.
+
+        Raises
+        ------
+        ParameterError
+            If a term is another one.
+        LedgerError
+            If the ledger does not know of the purchase.
+        """
+        for name, value in terms.items():
+            if kept["terms"].get(name) != value:
+                raise ParameterError(
+                    f"Request {self._request!r} was begun with other terms ({name}); go on with the same, or ask under "
+                    "another key, which is a new charge. Nothing was spent."
+                )
+        if not bought:
+            raise LedgerError(
+                f"Request {self._request!r} was bought before, and the ledger has lost it; restore the newest copy of "
+                "the ledger. Nothing was spent."
+            )
+
+    def tie(self, terms: Mapping[str, Any], entry: LedgerEntry, events: tuple[Event, ...], *, bought_now: bool) -> str:
         """Keep the terms of a plan that begins, or refuse to go on with one that began with others.
+
+        Returns
+        -------
+        str
+            The plan's origin, drawn at random when it began: every answer of the plan carries it or what follows from
+            it, so that two vaults never answer under one purchase.
 
         Raises
         ------
@@ -45,24 +87,29 @@ class PlanFiles:
         LedgerError
             If the plan began elsewhere, or without a vault.
         """
+        origin = entropy_bytes(ORIGIN_BYTES).hex()
         if self._folder is None:
             if not bought_now:
                 raise LedgerError(self._began("no vault is given to take it up"))
-            return
-        path = self._folder / f"{self._name}.terms"
-        content = read_secret(path)
-        if content is None:
+            return origin
+        kept = self.kept()
+        if kept is None:
             # A crash between the purchase and this line leaves a plan that has answered nothing: it may begin again.
             if entry.parts or entry.state != "reserved" or entry.events != events:
                 raise LedgerError(self._began(f"the vault {self._folder.parent} holds nothing of it"))
-            content = keep_secret(path, json.dumps(terms).encode())
-        kept = json.loads(content)
-        for name, value in terms.items():
-            if kept.get(name) != value:
-                raise ParameterError(
-                    f"Request {self._request!r} was begun with another {name}; go on with the same, or ask under "
-                    "another key, which is a new charge. Nothing was spent."
-                )
+            content = json.dumps({"terms": terms, "origin": origin}).encode()
+            kept = self._parsed(keep_secret(self._folder / f"{self._name}.terms", content))
+        self.check(kept, terms, bought=True)
+        return str(kept["origin"])
+
+    def _parsed(self, content: bytes) -> dict[str, Any]:
+        try:
+            kept = json.loads(content)
+            return {"terms": dict(kept["terms"]), "origin": str(kept["origin"])}
+        except (ValueError, KeyError, TypeError):
+            assert self._folder is not None  # there is content only where there is a folder
+            path = self._folder / f"{self._name}.terms"
+            raise LedgerError(f"{path} is damaged; put the vault back as it was. Nothing was spent.") from None
 
     def _began(self, why: str) -> str:
         return (

@@ -1,22 +1,28 @@
 """The secret state of a stream, such as a noisy threshold: kept in the vault, in step with the answers in the ledger.
 
-A draw that moves the state writes it first, beside the one before, and then the answer; the number of answers on the
-ledger says which of the two holds. So a crash at any moment leaves one state that fits.
+Every draw writes the state it left under a new random name, beside the one it began with, and then the answers, which
+carry the name. So a crash at any moment leaves the state that the last stored answer names, and no other one fits.
 """
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 from secretballot.exceptions import LedgerError
+from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
 
 __all__ = ["StateStore"]
 
+NAME_BYTES = 16
+FILE_BYTES = 1024  # whatever the state: whether it can be written must not depend on what was drawn
+
 
 class StateStore:
-    """Keep the states that may still be needed: the last one, and the one before it.
+    """Keep the states that may still be needed: that of the last stored answer, and the one being drawn.
+
+    It refuses pickling, as a copy would be a second stream over one state.
 
     Parameters
     ----------
@@ -28,47 +34,59 @@ class StateStore:
 
     def __init__(self, path: Path | None, binding: str) -> None:
         self._path, self._binding = path, binding
-        self._held: list[dict[str, Any]] = []
+        self._held: dict[str, dict[str, int]] = {}
 
-    def load(self, n_answers: int, n_abstained: int) -> dict[str, int] | None:
-        """Return the state after `n_answers` answers, None where nothing was answered yet.
+    def load(self, name: str | None) -> dict[str, int] | None:
+        """Return the state of this name, None for no name: nothing was answered yet.
 
         Raises
         ------
         LedgerError
-            If the vault has lost it, or holds one of another time or stream.
+            If the vault has lost it, or holds those of another time or stream.
         """
-        states = self._read()
-        fitting = [version["state"] for version in states if version["since"] <= n_answers]
-        if not fitting and n_answers == 0:
+        if name is None:
             return None
-        if not fitting or fitting[-1].get("n_below") != n_abstained:
+        states = self._read()
+        if name not in states:
             raise LedgerError(
-                f"The secret state of this stream after its {n_answers} answers is not in the vault; put the vault "
+                "The secret state that goes with the last answer of this stream is not in the vault; put the vault "
                 "back as it was, or begin another stream, which is a new charge."
             )
-        return dict(fitting[-1])
+        return states[name]
 
-    def save(self, since: int, state: Mapping[str, int]) -> None:
-        """Keep a state that holds once `since` answers are on the ledger; the one that holds until then stays."""
-        earlier = [version for version in self._read() if version["since"] < since]
-        if earlier and earlier[-1]["state"] == state:
-            return
-        self._held = [*earlier[-1:], {"since": since, "state": dict(state)}]
-        if self._path is not None:
-            write_secret(self._path, json.dumps({"stream": self._binding, "states": self._held}).encode())
+    def save(self, name: str | None, state: Mapping[str, int]) -> str:
+        """Keep the state that a draw left, beside the one of this name that it began with; return its new name."""
+        new = entropy_bytes(NAME_BYTES).hex()
+        states = {} if name is None else {name: self._read()[name]}
+        states[new] = dict(state)
+        if self._path is None:
+            self._held = states
+        else:
+            content = json.dumps({"stream": self._binding, "states": states})
+            write_secret(self._path, content.ljust(FILE_BYTES).encode())
+        return new
 
-    def _read(self) -> list[dict[str, Any]]:
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A stream holds a secret state; it is neither pickled nor copied: open it again by its name.")
+
+    def _read(self) -> dict[str, dict[str, int]]:
         if self._path is None:
             return self._held
         content = read_secret(self._path)
         if content is None:
-            return []
-        try:
-            kept = json.loads(content)
-            stream, states = kept["stream"], list(kept["states"])
-        except (ValueError, KeyError, TypeError):
-            raise LedgerError(f"{self._path} is damaged; put the vault back as it was.") from None
-        if stream != self._binding:
+            return {}
+        kept = _parsed(content)
+        if kept is None:
+            raise LedgerError(f"{self._path} is damaged; put the vault back as it was.")
+        if kept[0] != self._binding:
             raise LedgerError(f"{self._path} belongs to another ledger; put back the vault that goes with this one.")
-        return states
+        return kept[1]
+
+
+def _parsed(content: bytes) -> tuple[str, dict[str, dict[str, int]]] | None:
+    """Return binding and states, None for damage: an error raised in here would carry the states along."""
+    try:
+        kept = json.loads(content)
+        return str(kept["stream"]), {name: dict(state) for name, state in kept["states"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -15,6 +15,7 @@ from secretballot.door import purchase
 from secretballot.door.choice import PaidChoice
 from secretballot.door.plan_terms import PlanFiles
 from secretballot.door.secret_state import StateStore
+from secretballot.door.stored_answers import StoredAnswer
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.accounting import Event
@@ -128,8 +129,11 @@ class ReleaseStream:
         self._events = purchase.events_of(aggregator, len(self.classes), self.n_teachers)
         self._paid = purchase.priced(self._events, aggregator.budget)
         files = PlanFiles(None if vault is None else Path(vault), request)
+        terms, kept = self._terms(teachers, declared), files.kept()
+        if kept is not None:
+            files.check(kept, terms, bought=ledger.entry(request) is not None)
         entry, bought_now = self._bought()
-        files.tie(self._terms(teachers, declared), entry, self._events, bought_now=bought_now)
+        self._origin = files.tie(terms, entry, self._events, bought_now=bought_now)
         self.reservation = entry.id
         self.resumable = files.state is not None and ledger.durable
         self._states = StateStore(files.state, f"{ledger.account} {entry.id}")
@@ -149,15 +153,15 @@ class ReleaseStream:
         """Number of queries that may still be answered; 0 once the stream has stopped or is closed."""
         with self.ledger.reading(self.reservation) as page:
             used, last = page.count, page.last()
-        most = self.aggregator.most_abstentions
-        if self.closed or (most is not None and _abstained(last) >= most):
+        most, abstained = self.aggregator.most_abstentions, _last(last)[0]
+        if self.closed or (most is not None and abstained >= most):
             return 0
         return self.planned - used
 
     @property
     def closed(self) -> bool:
         """Whether the plan was settled: stored answers are all that comes."""
-        return self._entry().state == "committed"
+        return self._entry().state != "reserved"
 
     # --- asking ---
 
@@ -181,7 +185,7 @@ class ReleaseStream:
         DataError
             If there is not one question for each row, or the votes are of other teachers or classes.
         LedgerError
-            If the ledger cannot be written, or the vault does not fit it; nothing was answered then.
+            If the ledger cannot be written, or the vault does not fit it; the next call goes on where this one ended.
         """
         self._check_votes(counts, questions)
         stored: dict[bytes, bytes] = {}
@@ -205,21 +209,32 @@ class ReleaseStream:
 
     def _drawn(self, page: AnswerPage, counts: VoteCounts, questions: Sequence[bytes]) -> dict[bytes, bytes]:
         """Draw, keep the secret state, store: inside the transaction that makes it all hold or nothing."""
-        before, abstained = page.count, _abstained(page.last())
-        state = None if self.aggregator.most_abstentions is None else self._states.load(before, abstained)
-        run = self.aggregator.start(self.n_teachers, purchase.noise_source(), state)
+        abstained, mark = _last(page.last())
+        run = self.aggregator.start(self.n_teachers, purchase.noise_source(), self._state(mark))
         if run.stopped:
             return {}
         answers = run.answer(counts.open_at_the_door())
+        state = run.secret_state
+        mark = self._origin if state is None else self._states.save(mark, state)
         parts = []
         for row, question in enumerate(questions[: answers.n_reached]):
-            abstained += int(answers.labels[row] < 0)
+            label = int(answers.labels[row])
+            abstained += int(label < 0)
             noisy = None if answers.noisy_counts is None else answers.noisy_counts[row].tolist()
-            parts.append((question, json.dumps([int(answers.labels[row]), noisy, abstained]).encode()))
-        if run.secret_state is not None:
-            self._states.save(before + len(parts), run.secret_state)
+            parts.append((question, StoredAnswer(label, noisy, abstained, mark).encode()))
         page.add(parts)
         return dict(parts)
+
+    def _state(self, mark: str | None) -> dict[str, int] | None:
+        """Return what the next answer depends on besides its votes, if the last one was given by this very plan."""
+        if self.aggregator.most_abstentions is not None:
+            return self._states.load(mark)
+        if mark is not None and mark != self._origin:
+            raise LedgerError(
+                f"Request {self.request!r} is answered from another vault; go on with that one, or ask under another "
+                "key, which is a new charge."
+            )
+        return None
 
     # --- what came out ---
 
@@ -251,10 +266,10 @@ class ReleaseStream:
                 f"{unknown} of the {len(parts)} answers of {self.request!r} are to other points; give all the points "
                 "that were asked."
             )
-        values = [json.loads(answer) for _, answer in parts]
+        values = [StoredAnswer.decode(answer) for _, answer in parts]
         queries = np.array([rows[question] for question, _ in parts], dtype=np.int64)
-        labels = np.array([value[0] for value in values], dtype=np.int64)
-        noisy = self._counts_of([value[1] for value in values])
+        labels = np.array([value.label for value in values], dtype=np.int64)
+        noisy = self._counts_of([value.noisy for value in values])
         noise = purchase.noise_source()
         certificate = build_certificate(
             budget=self.aggregator.budget,
@@ -320,10 +335,10 @@ class ReleaseStream:
             )
 
     def _answers(self, questions: Sequence[bytes], stored: Mapping[bytes, bytes]) -> StreamAnswers:
-        values = [json.loads(stored[question]) if question in stored else None for question in questions]
-        labels = np.array([-1 if value is None else value[0] for value in values], dtype=np.int64)
+        values = [StoredAnswer.decode(stored[question]) if question in stored else None for question in questions]
+        labels = np.array([-1 if value is None else value.label for value in values], dtype=np.int64)
         nothing = self._nothing()
-        noisy = self._counts_of([nothing if value is None else value[1] for value in values])
+        noisy = self._counts_of([nothing if value is None else value.noisy for value in values])
         return StreamAnswers(labels, noisy, np.array([value is not None for value in values], dtype=np.bool_))
 
     def _nothing(self) -> int | list[int]:
@@ -365,6 +380,9 @@ class ReleaseStream:
         return entry, now
 
 
-def _abstained(answer: bytes | None) -> int:
-    """Return how many answers up to this one were abstentions; it is stored with every answer."""
-    return 0 if answer is None else int(json.loads(answer)[2])
+def _last(answer: bytes | None) -> tuple[int, str | None]:
+    """Return how many answers up to the last one were abstentions, and what the next draw must go on from."""
+    if answer is None:
+        return 0, None
+    stored = StoredAnswer.decode(answer)
+    return stored.abstained, stored.mark
