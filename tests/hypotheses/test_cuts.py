@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import DecisionStumps, Thresholds
+from secretballot.hypotheses import DecisionStumps, Thresholds, cut_spaces
 from secretballot.hypotheses.cuts import Cut, Segments, SortedColumn, place_between
 
 # Points are whole numbers, so that quarters stand for every threshold there is.
@@ -197,20 +197,24 @@ def test_survivors_may_fall_apart():
     assert again.hypothesis() == Cut(-math.inf)
 
 
-def test_weights_that_floats_cannot_add_exactly_drop_nothing():
-    """From 0 on every point has a one and a zero of one weight, so that thresholds are equally good, but for rounding.
+def test_weights_that_floats_cannot_add_exactly_drop_nothing(monkeypatch):
+    """From 0 on every point has two ones and a zero of their joint weight: equally good thresholds, but for rounding.
 
-    The heavy zeros below make the prefix sums large and coarse, while few mistakes are left.
+    Heavy zeros below make the prefix sums large and coarse, while few mistakes are left.
     """
     rng = np.random.default_rng(1)
-    X = np.concatenate([np.full(1000, -1.0), np.repeat(np.arange(1000.0), 2)])
-    weights = np.concatenate([rng.random(1000), np.repeat(1e-3 * rng.random(1000), 2)])
-    y = np.concatenate([np.zeros(1000, dtype=int), np.tile([1, 0], 1000)])
+    pairs = rng.integers(1, 2**40, (1000, 2)) * 2.0**-50  # their sums are exact, those with the zeros below not
+    X = np.concatenate([np.full(1000, -1.0), np.repeat(np.arange(1000.0), 3)])
+    weights = np.concatenate([rng.random(1000), np.column_stack([pairs, pairs.sum(axis=1)]).ravel()])
+    y = np.concatenate([np.zeros(1000, dtype=int), np.tile([1, 1, 0], 1000)])
     space = Thresholds().version_space().restrict(X, y, 0.0, weights)
     np.testing.assert_array_equal(space.disagreement_region(X), X >= 0)
     assert space.describe()["thresholds"][0]["segments"] == 1
     strict = Thresholds().version_space().restrict(X, y, 0.0, weights + 1e-3 * y)
     assert not strict.disagreement_region(X).any()
+    monkeypatch.setattr(cut_spaces, "rounding_allowance", lambda weights: 0.0)
+    naive = Thresholds().version_space().restrict(X, y, 0.0, weights)
+    assert naive.describe()["thresholds"][0]["segments"] > 1, "rounding does no harm here: the test shows nothing"
 
 
 def test_stumps_are_at_least_as_good_as_a_tree_of_depth_one():
