@@ -12,10 +12,11 @@ from secretballot.aggregation import Aggregator
 from secretballot.door import ReleaseStream
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.estimates import EstimatedPlan
 from secretballot.learners.inputs import as_matrix, n_rows, take_rows
 from secretballot.learners.pate import PATEClassifier
 from secretballot.learners.plan import choose_aggregator, choose_label_queries, choose_release
-from secretballot.learners.rounds import AskableRows, Walk, ask_in_rounds, begin_walk, settle
+from secretballot.learners.rounds import AskableRows, BegunWalk, Walk, ask_in_rounds, begin_walk, settle
 from secretballot.learners.teaching import TrainedTeachers, check_teacher, keep_teachers
 from secretballot.learners.template import template_of
 from secretballot.privacy.accounting import PrivacyBudget
@@ -43,8 +44,8 @@ class ActivePATEClassifier(PATEClassifier):
 
     Parameters
     ----------
-    teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, neighbours, abstentions, ledger,
-    vault, request, purpose, n_jobs, random_state, progress
+    teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, estimate_epsilon, neighbours,
+    abstentions, ledger, vault, request, purpose, n_jobs, random_state, progress
         As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K right 19 times in 20,
         for counts as for labels, and progress is also told (queries answered, queries planned).
     strategy : QueryStrategy, optional
@@ -82,6 +83,7 @@ class ActivePATEClassifier(PATEClassifier):
         n_queries: int | None = None,
         release: str = "auto",
         max_unstable: int | None = None,
+        estimate_epsilon: float | None = None,
         neighbours: str = "add-remove",
         abstentions: str = "drop",
         ledger: Ledger | None = None,
@@ -101,6 +103,7 @@ class ActivePATEClassifier(PATEClassifier):
             n_queries=n_queries,
             release=release,
             max_unstable=max_unstable,
+            estimate_epsilon=estimate_epsilon,
             neighbours=neighbours,
             abstentions=abstentions,
             ledger=ledger,
@@ -137,11 +140,20 @@ class ActivePATEClassifier(PATEClassifier):
         account = self._account(units is not None)
         learner = check_teacher(self.teacher, X, X_public, len(names))
         askable = AskableRows.of(X_public, self._askable(n_rows(X_public)))
-        aggregator = self._plan(len(askable.rows), len(names))
+        planned = None
+        if self.estimate_epsilon is not None:
+            planned = EstimatedPlan.of_fit(self, len(askable.rows), len(names), account, plans_counts=True)
+        aggregator = self._plan(len(askable.rows), len(names)) if planned is None else planned.smallest()
         declaration = self._declaration(units is not None, unit_name)
-        pool = askable.pool(X_public, names, aggregator.n_queries, self.random_state or 0)
-        walk = begin_walk(self._strategy, pool, self.round_size)
+        walk = self._begin(askable, X_public, names, aggregator)
         teachers = self._kept_teachers(learner, X, index, X_public, names, units, declaration)
+        choices = []
+        if planned is not None:
+            choices = [
+                planned.buy(teachers.vote(take_rows(X_public, askable.rows)), account, self.request, declaration)
+            ]
+            aggregator = planned.aggregator_by(choices[0])
+            walk = self._begin(askable, X_public, names, aggregator)
         stream = ReleaseStream(
             aggregator,
             account,
@@ -152,6 +164,7 @@ class ActivePATEClassifier(PATEClassifier):
             vault=teachers.vault if account.durable else None,
             purpose=self.purpose,
             declaration=declaration,
+            choices=choices,
         )
         asked = ask_in_rounds(
             stream, lambda rows: teachers.vote(take_rows(X_public, rows)), askable, walk, self.progress
@@ -159,6 +172,11 @@ class ActivePATEClassifier(PATEClassifier):
         settle(stream, asked)
         self.explanation_ = asked.explanation
         return asked.released
+
+    def _begin(self, askable: AskableRows, X_public: Any, names: list[Any], aggregator: Aggregator) -> BegunWalk:
+        """Begin the walk of a plan; a strategy that cannot work says so here."""
+        pool = askable.pool(X_public, names, aggregator.n_queries, self.random_state or 0)
+        return begin_walk(self._strategy, pool, self.round_size)
 
     def fit(
         self,

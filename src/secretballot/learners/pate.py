@@ -19,6 +19,7 @@ from secretballot.door import release
 from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
+from secretballot.learners.estimates import EstimatedPlan
 from secretballot.learners.inputs import (
     as_matrix,
     check_same_columns,
@@ -35,6 +36,7 @@ from secretballot.learners.teaching import NEIGHBOURS, check_teacher
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
+from secretballot.report.plan_checks import total_price
 from secretballot.students import default_student, fit_student
 from secretballot.vault import make_vault
 
@@ -78,6 +80,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     max_unstable : int, optional
         Abstentions T after which the sparse vector stops. By default the largest T at which a vote of margin 0.6 K is
         answered.
+    estimate_epsilon : float, optional
+        Part of the budget's epsilon that pays for one private estimate of how stable the votes on the public pool are
+        (`learners.estimates`). It sets, instead of the assumed margin of 0.6 K, the number of queries of labels, or
+        `max_unstable` of the sparse vector; what is left pays for the answers.
     neighbours : {"add-remove", "replace-one"}, default "add-remove"
         Relation that the promise is about. "replace-one" makes the number of records public.
     abstentions : {"drop", "random", "majority"}, default "drop"
@@ -129,6 +135,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         n_queries: int | None = None,
         release: str = "auto",
         max_unstable: int | None = None,
+        estimate_epsilon: float | None = None,
         neighbours: str = "add-remove",
         abstentions: str = "drop",
         ledger: Ledger | None = None,
@@ -147,6 +154,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.n_queries = n_queries
         self.release = release
         self.max_unstable = max_unstable
+        self.estimate_epsilon = estimate_epsilon
         self.neighbours = neighbours
         self.abstentions = abstentions
         self.ledger = ledger
@@ -235,9 +243,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             return None
         released = ReleasedLabels.from_json(json.loads(stored))
         assert self.budget is not None
-        promise = [released.certificate[field] for field in ("epsilon", "delta", "unit", "neighbours")]
-        asked = [self.budget.epsilon, self.budget.delta, self._unit(by_unit), self.neighbours]
-        if (promise, released.n_teachers, list(released.classes)) != (asked, self.n_teachers, names):
+        paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
+        promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
+        estimate = [] if self.estimate_epsilon is None else [self.estimate_epsilon]
+        asked = [estimate, self._unit(by_unit), self.neighbours]
+        # what is left beside an estimate is rounded down, so the sum may be less than the budget by a hair
+        whole = np.allclose(total_price(released.certificate), (self.budget.epsilon, self.budget.delta), 1e-9, 0)
+        if not whole or (promise, released.n_teachers, list(released.classes)) != (asked, self.n_teachers, names):
             raise ParameterError(
                 f"The request {self.request!r} was answered before, with another promise, other classes or number of "
                 "teachers; ask the same again, or use a new request."
@@ -254,26 +266,26 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         unit_name: str | None,
     ) -> ReleasedLabels:
         """Everything left of the door, and the door."""
-        assert self.budget is not None
         account = self._account(units is not None)
         teacher = check_teacher(self.teacher, X, X_public, len(names))
         askable = self._askable(n_rows(X_public))
-        aggregator = choose_aggregator(
-            self.aggregator,
-            self.budget,
-            n_teachers=self.n_teachers,
-            n_classes=len(names),
-            n_public=len(askable),
-            n_queries=self.n_queries,
-            max_unstable=self.max_unstable,
-            release=choose_release(self.release, self.student, self.aggregator),
-        )
-        aggregator.check_useful(self.n_teachers)
-        rows = self._rows(aggregator.n_queries, askable)
+        planned = None
+        if self.estimate_epsilon is None:
+            aggregator = self._aggregator(len(askable), len(names))
+            rows = self._rows(aggregator.n_queries, askable)
+        else:
+            planned, rows = EstimatedPlan.of_fit(self, len(askable), len(names), account), askable
         ensemble = self._train(teacher, X, index, units, len(names))
         counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
         if self.vault is not None:
             forget_records(Path(self.vault))
+        declaration = self._declaration(units is not None, unit_name)
+        choices = []
+        if planned is not None:
+            choices = [planned.buy(counts, account, self.request, declaration)]
+            aggregator = planned.aggregator_by(choices[0])
+            rows = self._rows(aggregator.n_queries, askable)
+            counts = counts.take(np.searchsorted(askable, rows))
         return release(
             counts,
             aggregator,
@@ -281,8 +293,25 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             public_rows=rows,
             request=self.request,
             purpose=self.purpose,
-            declaration=self._declaration(units is not None, unit_name),
+            declaration=declaration,
+            choices=choices,
         )
+
+    def _aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
+        """Return recipe and noise from public numbers alone."""
+        assert self.budget is not None
+        aggregator = choose_aggregator(
+            self.aggregator,
+            self.budget,
+            n_teachers=self.n_teachers,
+            n_classes=n_classes,
+            n_public=n_askable,
+            n_queries=self.n_queries,
+            max_unstable=self.max_unstable,
+            release=choose_release(self.release, self.student, self.aggregator),
+        )
+        aggregator.check_useful(self.n_teachers)
+        return aggregator
 
     def _askable(self, n_public: int) -> NDArray[np.int64]:
         """Return the rows of the public points that may be asked, in ascending order."""

@@ -1,6 +1,7 @@
 """Choose what the user left open, from public numbers alone: what is released, how many queries and abstentions."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from scipy.optimize import brentq
@@ -11,7 +12,17 @@ from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector, needed_distance
 from secretballot.students import learns_from_counts
 
-__all__ = ["AGGREGATORS", "RELEASES", "choose_aggregator", "choose_release", "choose_teachers"]
+__all__ = [
+    "AGGREGATORS",
+    "MAX_UNSTABLE",
+    "RELEASES",
+    "choose_aggregator",
+    "choose_label_queries",
+    "choose_max_unstable",
+    "choose_release",
+    "choose_teachers",
+    "last_that_holds",
+]
 
 AGGREGATORS = ("gaussian", "sparse-vector")
 RELEASES = ("auto", "labels", "counts")
@@ -108,14 +119,18 @@ def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> i
     return max(10, min(round(10 * math.sqrt(n_features) * noise), n_records // 10))
 
 
-def choose_label_queries(budget: PrivacyBudget, n_teachers: int, n_classes: int, n_public: int) -> int:
-    """Return how many labels leave a margin of `STABLE_MARGIN` K right with probability `RIGHT`; at least one.
+def choose_label_queries(
+    budget: PrivacyBudget, n_teachers: int, n_classes: int, n_public: int, margin: float | None = None
+) -> int:
+    """Return how many labels leave a vote of this margin right with probability `RIGHT`; at least one.
 
-    Noise grows with the square root of the number of queries, so one calibration says where to stop.
+    Noise grows with the square root of the number of queries, so one calibration says where to stop. Without `margin`,
+    in votes, it is assumed to be `STABLE_MARGIN` K.
     """
+    assumed = STABLE_MARGIN * n_teachers if margin is None else margin
     trial = min(TRIAL_QUERIES, n_public)
     sigma = GaussianAggregator.calibrate(budget, trial, n_classes=n_classes, n_teachers=n_teachers).sigma
-    wanted = _sigma_that_is_right(STABLE_MARGIN * n_teachers, n_classes, budget)
+    wanted = _sigma_that_is_right(assumed, n_classes, budget)
     return max(1, min(n_public, math.floor(trial * (wanted / sigma) ** 2)))
 
 
@@ -131,14 +146,17 @@ def _sigma_that_is_right(margin: float, n_classes: int, budget: PrivacyBudget) -
 def choose_max_unstable(budget: PrivacyBudget, n_teachers: int) -> int:
     """Return the largest T at which a margin of `STABLE_MARGIN` K is answered with probability 0.999; at least 1."""
     distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
+    holds = last_that_holds(lambda t: needed_distance(calibrate_sparse_vector(budget, t)) <= distance, MAX_UNSTABLE)
+    return max(1, holds)
 
-    def answers(unstable: int) -> bool:
-        return needed_distance(calibrate_sparse_vector(budget, unstable)) <= distance
 
-    low, high = 1, 2
-    while high <= MAX_UNSTABLE and answers(high):
+def last_that_holds(holds: Callable[[int], bool], most: int) -> int:
+    """Return the largest whole number from 1 to `most` that `holds`, 0 if none does; once false it must stay false."""
+    low, high = 0, 1
+    while high <= most and holds(high):
         low, high = high, 2 * high
+    high = min(high, most + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if answers(middle) else (low, middle)
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return low
