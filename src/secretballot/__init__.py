@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
-    from secretballot.door import release
+    from secretballot.door import PaidChoice, estimate_minority, estimate_stability, release
     from secretballot.ensemble.votes import VoteCounts
     from secretballot.exceptions import (
         BudgetError,
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         SecretBallotError,
     )
     from secretballot.learners.active import ActivePATEClassifier, label_actively
+    from secretballot.learners.choice import choose_candidate
+    from secretballot.learners.hold_out import hold_out
     from secretballot.learners.label_private import LabelPrivateClassifier
     from secretballot.learners.pate import PATEClassifier
     from secretballot.learners.session import LabelingSession
@@ -47,6 +49,7 @@ _HOMES = {
     "LedgerError": "exceptions",
     "NoisyCountsClassifier": "students",
     "PATEClassifier": "learners.pate",
+    "PaidChoice": "door",
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
     "ReleasedLabels": "released",
@@ -55,6 +58,10 @@ _HOMES = {
     "TrainedTeachers": "learners.teaching",
     "VoteCounts": "ensemble.votes",
     "VotingStudent": "students",
+    "choose_candidate": "learners.choice",
+    "estimate_minority": "door",
+    "estimate_stability": "door",
+    "hold_out": "learners.hold_out",
     "label_actively": "learners.active",
     "release": "door",
     "train_teachers": "learners.teaching",
@@ -78,6 +85,7 @@ __all__ = [
     "LedgerError",
     "NoisyCountsClassifier",
     "PATEClassifier",
+    "PaidChoice",
     "ParameterError",
     "PrivacyBudget",
     "ReleasedLabels",
@@ -87,6 +95,10 @@ __all__ = [
     "VoteCounts",
     "VotingStudent",
     "__version__",
+    "choose_candidate",
+    "estimate_minority",
+    "estimate_stability",
+    "hold_out",
     "label_actively",
     "release",
     "train_teachers",
