@@ -48,10 +48,19 @@ def _frame_rows(frame: pd.DataFrame) -> list[bytes]:
 
 
 def _cell(value: Any) -> str:
-    missing = value is None or value is pd.NA or value != value
-    text = "" if missing else str(value)
+    kind, text = type(value).__name__, str(value)
+    if value is None or value is pd.NA or value != value:
+        kind, text = "missing", ""
+    elif isinstance(value, bool | np.bool_ | int | np.integer):
+        kind, text = "number", str(int(value))
+    elif isinstance(value, float | np.floating):
+        # whole numbers pass for what they are: 2.0 equals 2, and -0.0 equals 0
+        kind, text = (
+            "number",
+            str(int(value)) if value == np.trunc(value) and np.isfinite(value) else repr(float(value)),
+        )
     # the length keeps a value that holds the separator from passing for two
-    return f"{'missing' if missing else type(value).__name__}:{len(text)}:{text}"
+    return f"{kind}:{len(text)}:{text}"
 
 
 def _digest(kind: bytes, content: bytes) -> bytes:

@@ -16,7 +16,7 @@ from secretballot.learners.questions import question_digests
 from secretballot.learners.teaching import TrainedTeachers
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
-from secretballot.vault import make_vault, read_secret, write_secret
+from secretballot.vault import read_secret, write_secret
 
 __all__ = ["LabelingSession", "SessionAnswer", "SessionAnswers"]
 
@@ -163,14 +163,13 @@ class LabelingSession:
         content = read_secret(_about(folder, name)) if folder.is_dir() else None
         if content is None:
             raise DataError(f"The vault {folder} holds no session {name!r}; give the vault and the name it began with.")
-        about = json.loads(content)
-        return cls(
-            TrainedTeachers.load(folder),
-            aggregator_from_description(about["aggregator"]),
-            Ledger.open_existing(about["ledger"]),
-            name=name,
-            purpose=about["purpose"],
-        )
+        try:
+            about = json.loads(content)
+            plan, ledger, purpose = about["aggregator"], Path(about["ledger"]), str(about["purpose"])
+        except (ValueError, KeyError, TypeError):
+            raise DataError(f"{_about(folder, name)} is damaged; put the vault back as it was.") from None
+        account = Ledger.open_existing(ledger)
+        return cls(TrainedTeachers.load(folder), aggregator_from_description(plan), account, name=name, purpose=purpose)
 
     def __repr__(self) -> str:
         return f"LabelingSession({self.name!r}, {self.used} of {self.planned} answered, {self.left} left)"
@@ -206,9 +205,9 @@ class LabelingSession:
             If the point was never asked and the plan is spent.
         """
         point = x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x).reshape(1, -1)
+        if point.shape[0] != 1:
+            raise DataError(f"x has {point.shape[0]} rows; ask one point, or use ask_many.")
         answers = self.ask_many(point)
-        if len(answers) != 1:
-            raise DataError(f"x has {len(answers)} rows; ask one point, or use ask_many.")
         counts = None if answers.noisy_counts is None else answers.noisy_counts[0].tolist()
         return SessionAnswer(answers.labels[0], tuple(counts) if isinstance(counts, list) else counts, answers.left)
 
@@ -298,4 +297,4 @@ class LabelingSession:
 
 def _about(vault: Path, name: str) -> Path:
     """Return the file that names what a session was begun with."""
-    return make_vault(vault / "sessions") / f"{question_digests(np.array([[name]], dtype=object))[0].hex()}.json"
+    return vault / "sessions" / f"{question_digests(np.array([[name]], dtype=object))[0].hex()}.json"

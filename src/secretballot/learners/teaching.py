@@ -27,15 +27,16 @@ from secretballot.learners.inputs import (
 )
 from secretballot.learners.rehearsal import rehearse, rehearse_with_holes
 from secretballot.learners.shards import assign_shards, fingerprint, forget_records
-from secretballot.learners.template import template_from_json, template_of, template_to_json
+from secretballot.learners.template import same_template, template_from_json, template_of, template_to_json
 from secretballot.privacy.noise import entropy_bytes
-from secretballot.vault import make_vault, read_secret, write_secret
+from secretballot.vault import keep_secret, make_vault, read_secret
 
 __all__ = ["NEIGHBOURS", "TrainedTeachers", "check_teacher", "keep_teachers", "train_teachers"]
 
 NEIGHBOURS = ("add-remove", "replace-one")
 SAMPLE_ROWS = 60
 FILE = "teachers.json"
+_KEPT = ("serial", "fingerprint", "n_teachers", "random_state", "classes", "declaration", "template")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -83,12 +84,13 @@ class TrainedTeachers:
         content = read_secret(place / FILE)
         if content is None:
             raise DataError(f"The vault {place} holds no teachers; give the vault that they were trained into.")
-        about = json.loads(content)
-        classes, n_teachers = tuple(about["classes"]), about["n_teachers"]
+        about = _parsed(content, place)
+        forget_records(place)  # a crash may have come between keeping the teachers and this
+        classes = tuple(about["classes"])
         ensemble = TeacherEnsemble.kept(
             place,
             about["serial"],
-            n_teachers=n_teachers,
+            n_teachers=about["n_teachers"],
             n_classes=len(classes),
             random_state=about["random_state"],
         )
@@ -265,30 +267,57 @@ def keep_teachers(
     Raises
     ------
     DataError
-        If the vault belongs to other data or settings, or was kept by other library versions.
+        If the vault belongs to other data or settings, or was kept by other library versions; or if classes or columns
+        cannot be kept.
     """
     if vault is None:
         return TrainedTeachers(fit(), classes, declaration, template)
     digest = str(joblib.hash(identity, hash_name="sha1"))
-    content = read_secret(vault / FILE)
-    if content is not None:
-        if json.loads(content)["fingerprint"] != digest:
-            raise DataError(
-                f"The vault {vault} belongs to other data, or to other settings of the teachers; give another vault, "
-                "or the data and settings it was begun with. Nothing was spent."
-            )
-        return TrainedTeachers.load(vault)
-    ensemble, serial = fit(), entropy_bytes(16).hex()
-    ensemble.keep(vault, serial)
-    about = {
-        "serial": serial,
-        "fingerprint": digest,
-        "n_teachers": ensemble.n_teachers,
-        "random_state": random_state,
-        "classes": list(classes),
-        "declaration": dict(declaration),
-        "template": template_to_json(template),
-    }
-    write_secret(vault / FILE, json.dumps(about).encode())
+    about = {"classes": list(classes), "declaration": dict(declaration), "random_state": random_state}
+    about |= {"template": _keepable(about, template), "fingerprint": digest}
+    content, ensemble = read_secret(vault / FILE), None
+    if content is None:
+        ensemble, serial = fit(), entropy_bytes(16).hex()
+        ensemble.keep(vault, serial)
+        about |= {"serial": serial, "n_teachers": ensemble.n_teachers}
+        content = keep_secret(vault / FILE, json.dumps(about).encode())
+    kept = _parsed(content, vault)
+    if kept["fingerprint"] != digest:
+        raise DataError(
+            f"The vault {vault} belongs to other data, or to other settings of the teachers; give another vault, "
+            "or the data and settings it was begun with. Nothing was spent."
+        )
+    if ensemble is None or kept["serial"] != about["serial"]:
+        return TrainedTeachers.load(vault)  # kept before, or just now by another process
     forget_records(vault)
     return TrainedTeachers(ensemble, classes, declaration, template, serial, vault)
+
+
+def _parsed(content: bytes, vault: Path) -> dict[str, Any]:
+    try:
+        about = json.loads(content)
+        return {name: about[name] for name in _KEPT}
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent.") from None
+
+
+def _keepable(about: Mapping[str, Any], template: Any) -> dict[str, Any]:
+    """Return the template as JSON values, if it and all that is known about the teachers read back as they are.
+
+    Raises
+    ------
+    DataError
+        If they do not.
+    """
+    try:
+        columns = template_to_json(template)
+        read = json.loads(json.dumps([about, columns]))
+        same = repr(read[0]) == repr(dict(about)) and same_template(template_from_json(read[1]), template)
+    except (TypeError, ValueError):
+        same = False
+    if not same:
+        raise DataError(
+            "The classes, or the names or categories of the columns, cannot be kept in a vault; use text and plain "
+            "numbers for them. Nothing was spent."
+        )
+    return columns

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from secretballot.learners.inputs import n_columns
 
-__all__ = ["template_from_json", "template_of", "template_to_json"]
+__all__ = ["same_template", "template_from_json", "template_of", "template_to_json"]
 
 
 def template_of(X_public: Any) -> Any:
@@ -43,6 +43,14 @@ def template_from_json(document: dict[str, Any]) -> Any:
     if document["kind"] == "sparse":
         return sparse.csr_matrix(np.empty(shape, dtype=np.dtype(document["dtype"])))
     return np.empty(shape, dtype=np.dtype(document["dtype"]))
+
+
+def same_template(one: Any, other: Any) -> bool:
+    """Return whether two templates have the same columns and types."""
+    if hasattr(one, "iloc") and hasattr(other, "iloc"):
+        return list(one.columns) == list(other.columns) and list(one.dtypes) == list(other.dtypes)
+    kinds = [(hasattr(table, "iloc"), sparse.issparse(table)) for table in (one, other)]
+    return kinds[0] == kinds[1] and bool(one.dtype == other.dtype) and n_columns(one) == n_columns(other)
 
 
 def _dtype(kind: str, categories: Any) -> Any:
