@@ -1,0 +1,421 @@
+"""A labelling session: one point at a time under one plan, for ever the same answers, across restarts and crowds."""
+
+import json
+import multiprocessing
+import os
+import pickle
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import secretballot as sb
+from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.door import purchase
+from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.privacy.noise import ExactNoise
+
+K = 40
+ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)
+LABELS = sb.GaussianAggregator(9.0, 8, delta=1e-6)
+COUNTS = sb.GaussianAggregator(9.0, 8, release="counts", delta=1e-6)
+SPARSE = SparseVectorAggregator(0.3, 0.3, 8, 2, refresh=True, n_queries=8, delta=1e-6)
+PLANS = pytest.mark.parametrize("plan", [LABELS, COUNTS, SPARSE], ids=["labels", "counts", "sparse"])
+
+
+def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+POINTS = data(30, 1)[0] + np.array([[2.0, 0.0]])  # most are far inside class "yes"
+
+
+@pytest.fixture(scope="module")
+def vaulted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    X, y = data(1200, 0)
+    sb.train_teachers(None, X, np.array(["no", "yes"])[y], classes=["no", "yes"], n_teachers=K, vault=folder / "vault")
+    return folder / "vault"
+
+
+@pytest.fixture
+def vault(vaulted: Path, tmp_path: Path) -> Path:
+    import shutil
+
+    shutil.copytree(vaulted, tmp_path / "vault")
+    return tmp_path / "vault"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> sb.Ledger:
+    return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=ACCOUNT)
+
+
+def begun(vault: Path, plan: Aggregator, ledger: sb.Ledger, name: str = "session") -> sb.LabelingSession:
+    return sb.LabelingSession(sb.TrainedTeachers.load(vault), plan, ledger, name=name)
+
+
+@PLANS
+def test_answers_are_labels_with_what_is_left(vault: Path, ledger: sb.Ledger, plan: Aggregator) -> None:
+    session = begun(vault, plan, ledger)
+    assert (session.planned, session.used, session.left) == (8, 0, 8)
+    first = session.ask(POINTS[0])
+    assert first.label in ("no", "yes", None)
+    assert first.abstained == (first.label is None)
+    assert isinstance(first.noisy_count, int) == (plan is COUNTS)
+    assert first.left == 7
+    many = session.ask_many(POINTS[:3])
+    assert len(many) == 3
+    assert many.labels[0] == first.label
+    assert many.answered.tolist() == [label is not None for label in many.labels]
+    assert (session.used, session.left) == (3, 5)
+    assert repr(session) == "LabelingSession('session', 3 of 8 answered, 5 left)"
+    assert ledger.spent().epsilon == plan.budget.epsilon
+
+
+def test_clear_votes_come_out_right(vault: Path, ledger: sb.Ledger) -> None:
+    quiet = SparseVectorAggregator(0.1, 0.1, 5, 1, refresh=True, n_queries=10, delta=1e-6)
+    session = begun(vault, quiet, ledger)
+    assert session.ask([9.0, 0.0]).label == "yes"
+    assert session.ask([-9.0, 0.0]).label == "no"
+
+
+@PLANS
+def test_a_repeated_point_costs_nothing_in_any_form(vault: Path, ledger: sb.Ledger, plan: Aggregator) -> None:
+    session = begun(vault, plan, ledger)
+    point = np.array([2.0, 0.0])
+    first = session.ask(point)
+    for same in ([2, 0], [2.0, -0.0], point.astype(np.float32), point.astype(np.int8), point[None], [[2.0, 0.0]]):
+        again = session.ask(same)
+        assert (again.label, again.noisy_count) == (first.label, first.noisy_count)
+    for table in (sparse.csr_matrix([[2.0, 0.0]]), sparse.csr_matrix(([2.0, -0.0], ([0, 0], [0, 1])), (1, 2))):
+        again = session.ask(table)
+        assert (again.label, again.noisy_count) == (first.label, first.noisy_count)
+    assert session.ask_many(np.array([[2.0, 0.0]] * 5)).labels.tolist() == [first.label] * 5
+    assert session.used == 1
+
+
+def test_the_plan_ends_and_what_was_answered_stays(vault: Path, ledger: sb.Ledger) -> None:
+    session = begun(vault, LABELS, ledger)
+    many = session.ask_many(POINTS[:12])
+    assert many.given.tolist() == [True] * 8 + [False] * 4
+    assert many.labels[8:].tolist() == [None] * 4
+    assert many.left == 0
+    with pytest.raises(sb.BudgetError, match="plan of 8 questions .* is spent"):  # noqa: RUF043
+        session.ask(POINTS[9])
+    assert session.ask(POINTS[3]).label == many.labels[3]
+    assert session.ask_many(POINTS[6:10]).given.tolist() == [True, True, False, False]
+    assert session.used == 8
+
+
+def test_a_stream_that_has_stopped_says_so(vault: Path, ledger: sb.Ledger) -> None:
+    session = begun(vault, SPARSE, ledger)
+    edge = np.column_stack([np.zeros(8), np.arange(8)]) * 1e-6  # teachers disagree here
+    given = session.ask_many(edge)
+    assert given.given.sum() == 2
+    assert not given.answered.any()
+    assert session.left == 0
+    with pytest.raises(sb.BudgetError):
+        session.ask(POINTS[0])
+
+
+class _Tape:
+    """Noise from a fixed list, one for all sessions that are opened while it is in place."""
+
+    exact = False
+    description = "a tape"
+
+    def __init__(self) -> None:
+        self.drawn = 3
+
+    def _next(self, size: int) -> Any:
+        i = np.arange(self.drawn, self.drawn + size)
+        self.drawn += size
+        return (7 * i * i + 3 * i) % 11 - 5
+
+    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+        return self._next(size)
+
+    def discrete_laplace(self, scale: float, size: int) -> Any:
+        return self._next(size)
+
+
+@pytest.mark.parametrize("refresh", [None, True, False], ids=["gaussian", "refresh", "drawn once"])
+def test_a_session_reopened_before_every_question_answers_as_one_that_lives_on(
+    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refresh: bool | None
+) -> None:
+    plan: Aggregator = COUNTS
+    if refresh is not None:
+        plan = SparseVectorAggregator(2.0, 2.0, 17, 3, refresh=refresh, n_queries=8, delta=0.1)
+    said = []
+    for reopened in (False, True):
+        tape = _Tape()
+        monkeypatch.setattr(purchase, "noise_source", lambda tape=tape: tape)
+        ledger = sb.Ledger(tmp_path / f"{reopened}.sqlite", dataset="registry", budget=ACCOUNT)
+        session = begun(vault, plan, ledger, name=str(reopened))
+        answers = []
+        for point in POINTS[:20]:
+            if reopened:
+                session = sb.LabelingSession.reopen(vault, name="True")
+            if not session.left:
+                break
+            answer = session.ask(point)
+            answers.append((answer.label, answer.noisy_count, answer.left))
+        said.append((answers, tape.drawn))
+    assert said[0] == said[1]
+    assert len(said[0][0]) > 3
+    if refresh is not None:
+        assert {None, "yes"} <= {label for label, *_ in said[0][0]}
+
+
+def test_reopening_needs_vault_and_ledger_alone(vault: Path, ledger: sb.Ledger) -> None:
+    first = begun(vault, SPARSE, ledger, name="ward 3").ask_many(POINTS[:4])
+    again = sb.LabelingSession.reopen(vault, name="ward 3")
+    assert again.ask_many(POINTS[:4]).labels.tolist() == first.labels.tolist()
+    assert len(ledger.history()) == 1
+    assert ledger.spent().epsilon == SPARSE.budget.epsilon
+
+
+def test_what_cannot_be_reopened_says_why(vault: Path, ledger: sb.Ledger, tmp_path: Path) -> None:
+    begun(vault, LABELS, ledger).ask(POINTS[0])
+    with pytest.raises(sb.DataError, match="holds no session 'other'"):
+        sb.LabelingSession.reopen(vault, name="other")
+    with pytest.raises(sb.DataError, match="holds no session"):
+        sb.LabelingSession.reopen(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(sb.DataError, match="holds no session"):
+        sb.LabelingSession.reopen(tmp_path / "empty")
+    assert list((tmp_path / "empty").iterdir()) == []
+    (about,) = (vault / "sessions").iterdir()
+    kept = about.read_bytes()
+    for content in (b"", b"[]", b"{}"):
+        about.write_bytes(content)
+        with pytest.raises(sb.DataError, match="is damaged"):
+            sb.LabelingSession.reopen(vault)
+    about.write_bytes(kept)
+    assert ledger.path is not None
+    ledger.path.rename(tmp_path / "moved.sqlite")
+    with pytest.raises(sb.LedgerError, match="There is no ledger"):
+        sb.LabelingSession.reopen(vault)
+
+
+def test_another_plan_under_the_same_name_is_refused(vault: Path, ledger: sb.Ledger) -> None:
+    begun(vault, LABELS, ledger).ask(POINTS[0])
+    for plan in (sb.GaussianAggregator(10.0, 8, delta=1e-6), COUNTS, SPARSE):
+        with pytest.raises(sb.ParameterError, match="aggregator"):
+            begun(vault, plan, ledger)
+    assert len(ledger.history()) == 1
+    assert begun(vault, LABELS, ledger).left == 7
+    assert begun(vault, COUNTS, ledger, name="another").left == 8
+
+
+def test_a_session_opened_twice_is_one_session(vault: Path, ledger: sb.Ledger) -> None:
+    one, two = begun(vault, COUNTS, ledger), begun(vault, COUNTS, ledger)
+    first = one.ask_many(POINTS[:5])
+    second = two.ask_many(POINTS[3:12])
+    assert second.given.tolist() == [True] * 5 + [False] * 4
+    assert first.noisy_counts is not None
+    assert second.noisy_counts is not None
+    assert second.noisy_counts[:2].tolist() == first.noisy_counts[3:].tolist()
+    assert (one.used, two.left) == (8, 0)
+
+
+def test_other_teachers_do_not_go_on_with_a_session(vault: Path, ledger: sb.Ledger, tmp_path: Path) -> None:
+    begun(vault, LABELS, ledger).ask(POINTS[0])
+    X, y = data(1200, 5)
+    names = np.array(["no", "yes"])[y]
+    for place in (tmp_path / "other", None):
+        other = sb.train_teachers(None, X, names, classes=["no", "yes"], n_teachers=K, vault=place)
+        with pytest.raises(sb.LedgerError, match="bought before"):
+            sb.LabelingSession(other, LABELS, ledger)
+    # teachers trained anew into the old vault's place
+    for file in ("streams", "sessions"):
+        (vault / file).rename(tmp_path / "other" / file)
+    with pytest.raises(sb.ParameterError, match="teachers"):
+        begun(tmp_path / "other", LABELS, ledger)
+    assert len(ledger.history()) == 1
+
+
+def test_the_vault_of_another_ledger_is_refused_and_nothing_is_spent(
+    vault: Path, ledger: sb.Ledger, tmp_path: Path
+) -> None:
+    begun(vault, LABELS, ledger).ask(POINTS[0])
+    other = sb.Ledger(tmp_path / "other.sqlite", dataset="registry", budget=ACCOUNT)
+    with pytest.raises(sb.ParameterError, match="Nothing was spent"):
+        begun(vault, LABELS, other)
+    assert other.history() == []
+
+
+def test_a_ledger_of_another_promise_is_refused(vault: Path, tmp_path: Path) -> None:
+    users = sb.Ledger(tmp_path / "users.sqlite", dataset="registry", budget=ACCOUNT, unit="user")
+    with pytest.raises(sb.LedgerError):
+        begun(vault, LABELS, users)
+    assert users.history() == []
+
+
+@pytest.mark.parametrize(
+    "points",
+    [POINTS[:, :1], np.empty((0, 2)), None, "point", [["a", "b"]], pd.DataFrame(POINTS), POINTS * 1j],
+    ids=["columns", "rows", "none", "text", "words", "frame", "complex"],
+)
+def test_points_that_do_not_fit_cost_nothing(vault: Path, ledger: sb.Ledger, points: Any) -> None:
+    session = begun(vault, LABELS, ledger)
+    with pytest.raises(sb.DataError):
+        session.ask_many(points)
+    assert session.used == 0
+
+
+@pytest.mark.parametrize("points", [POINTS[:2], sparse.csr_matrix(POINTS[:2]), POINTS[:0]])
+def test_one_point_is_one_point(vault: Path, ledger: sb.Ledger, points: Any) -> None:
+    session = begun(vault, LABELS, ledger)
+    with pytest.raises(sb.DataError, match="ask one point"):
+        session.ask(points)
+    assert session.used == 0
+
+
+@PLANS
+def test_what_came_out_is_certified(vault: Path, ledger: sb.Ledger, plan: Aggregator) -> None:
+    session = begun(vault, plan, ledger)
+    answers = session.ask_many(POINTS[[7, 3, 7, 5]])
+    released = session.released(POINTS)
+    assert released.queries.tolist() == [7, 3, 5]
+    assert [None if i < 0 else ["no", "yes"][i] for i in released.labels] == answers.labels[[0, 1, 3]].tolist()
+    certificate = released.certificate
+    assert sb.verify_certificate(certificate).ok
+    assert certificate["epsilon"] == plan.budget.epsilon
+    assert (certificate["plan"]["planned"], certificate["plan"]["used"], certificate["plan"]["left"]) == (8, 3, "kept")
+    with pytest.raises(sb.DataError, match="1 of the 3 answers"):
+        session.released(POINTS[:7])
+
+
+@pytest.mark.parametrize(("composition", "left"), [("renyi", "returned"), ("basic", "kept")])
+def test_a_closed_session_answers_what_it_answered(vault: Path, tmp_path: Path, composition: str, left: str) -> None:
+    ledger = sb.Ledger(
+        tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9.0, 1e-4), composition=composition
+    )
+    session = begun(vault, LABELS, ledger)
+    answers = session.ask_many(POINTS[:2])
+    before = ledger.spent().epsilon
+    released = session.close(POINTS)
+    assert released.certificate["plan"]["left"] == left
+    assert sb.verify_certificate(released.certificate).ok
+    assert ledger.spent().epsilon == pytest.approx(before / 4 if left == "returned" else before)
+    assert session.left == 0
+    assert session.ask_many(POINTS[:3]).labels.tolist() == [*answers.labels, None]
+    with pytest.raises(sb.BudgetError):
+        session.ask(POINTS[5])
+    with pytest.raises(sb.LedgerError, match="closed already"):
+        session.close(POINTS)
+    stored = ledger.released("session")
+    assert stored is not None
+    assert sb.ReleasedLabels.from_json(json.loads(stored)) == released
+    assert begun(vault, LABELS, ledger).ask(POINTS[1]).label == answers.labels[1]
+
+
+def test_in_memory_it_lives_as_long_as_its_process(vault: Path) -> None:
+    ledger = sb.Ledger.in_memory(dataset="registry", budget=ACCOUNT)
+    teachers = sb.TrainedTeachers.load(vault)
+    session = sb.LabelingSession(teachers, SPARSE, ledger)
+    first = session.ask(POINTS[0])
+    assert session.ask(POINTS[0]).label == first.label
+    assert session.used == 1
+    assert not (vault / "streams").exists()
+    with pytest.raises(sb.LedgerError, match="no vault is given"):
+        sb.LabelingSession(teachers, SPARSE, ledger)
+
+
+def test_a_session_is_not_pickled_and_its_files_are_closed_to_others(vault: Path, ledger: sb.Ledger) -> None:
+    session = begun(vault, SPARSE, ledger)
+    session.ask(POINTS[0])
+    with pytest.raises(TypeError):
+        pickle.dumps(session)
+    for path in vault.rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+def test_stored_questions_are_not_voted_on_again(
+    vault: Path, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, asked, real = begun(vault, LABELS, ledger), [], TeacherEnsemble.vote_counts
+
+    def spy(self: TeacherEnsemble, points: Any, **more: Any) -> sb.VoteCounts:
+        asked.append(len(points))
+        return real(self, points, **more)
+
+    monkeypatch.setattr(TeacherEnsemble, "vote_counts", spy)
+    session.ask_many(POINTS[:3])
+    session.ask_many(POINTS[:4])
+    session.ask_many(POINTS[:4])
+    assert asked == [3, 1]
+
+
+def _labels_of(session: sb.LabelingSession, start: int) -> list[tuple[int, Any]]:
+    got = []
+    for step in range(15):
+        row = (start + step) % 30
+        try:
+            got.append((row, session.ask(POINTS[row]).noisy_count))
+        except sb.BudgetError:
+            continue
+    return got
+
+
+def _process(vault: Path, start: int, gate: Any, out: Any) -> None:
+    gate.wait()
+    out.put(_labels_of(sb.LabelingSession.reopen(vault), start))
+
+
+def test_threads_share_a_session(vault: Path, ledger: sb.Ledger) -> None:
+    session = begun(vault, COUNTS, ledger)
+    with ThreadPoolExecutor(4) as pool:
+        found = [pair for pairs in pool.map(lambda start: _labels_of(session, start), (0, 5, 10, 15)) for pair in pairs]
+    assert len(dict(found)) == len(set(found)) == session.used == 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_processes_share_a_session(vault: Path, ledger: sb.Ledger) -> None:
+    session = begun(vault, COUNTS, ledger)
+    context = multiprocessing.get_context("fork")
+    gate, out = context.Event(), context.Queue()
+    children = [context.Process(target=_process, args=(vault, start, gate, out)) for start in (0, 10, 20)]
+    for child in children:
+        child.start()
+    gate.set()
+    found = [pair for _ in children for pair in out.get(timeout=60)]
+    for child in children:
+        child.join()
+        assert child.exitcode == 0
+    assert len(dict(found)) == len(set(found)) == session.used == 8
+    assert sum(entry.parts for entry in ledger.history()) == 8
+
+
+class _Watch(ExactNoise):
+    """Exact noise that notes what a fresh reader of the ledger sees while it is drawn."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.seen = path, list[tuple[str, int]]()
+
+    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+        entry = sb.Ledger.open_existing(self.path).history()[-1]
+        self.seen.append((entry.state, entry.parts))
+        return super().discrete_gaussian(sigma, size)
+
+
+def test_answers_are_paid_for_and_on_the_disk_before_they_return(
+    vault: Path, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ledger.path is not None
+    watch = _Watch(ledger.path)
+    monkeypatch.setattr(purchase, "noise_source", lambda: watch)
+    session = begun(vault, LABELS, ledger)
+    for number in range(3):
+        session.ask(POINTS[number])
+        assert sb.Ledger.open_existing(ledger.path).history()[0].parts == number + 1
+    assert watch.seen == [("reserved", 0), ("reserved", 1), ("reserved", 2)]
