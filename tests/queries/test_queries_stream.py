@@ -4,9 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses import Thresholds
 from secretballot.hypotheses.base import HypothesisClass, VersionSpace
-from secretballot.queries import DisagreementSampling, PublicPool
+from secretballot.queries import DisagreementSampling, PassiveSampling, PublicPool
 from secretballot.released import ReleasedLabels
 
 CLASSES = ("no", "yes")
@@ -125,3 +128,117 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
         selector = strategy.start(pool_of(X))
         assert walk(selector, answers, batch) == queries
         assert selector.explain()["version_space"]["edges"] == edges
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_threshold_version_space_walks_like_its_list(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((300, 1))
+    answers = (X[:, 0] >= rng.random()).astype(np.int64)
+    answers = np.where(rng.random(300) < 0.1, 1 - answers, answers)
+    ordered = np.sort(X[:, 0])
+    every = ListedSteps(np.concatenate([[-1], (ordered[1:] + ordered[:-1]) / 2, [2]]))
+    walks = [DisagreementSampling(space).start(pool_of(X)) for space in (Thresholds(), every)]
+    assert walk(walks[0], answers, 10) == walk(walks[1], answers, 10)
+
+
+def test_labels_needed_grow_like_a_logarithm_where_passive_needs_them_all():
+    rng = np.random.default_rng(0)
+    asked = []
+    for m in (1_000, 30_000):
+        X = rng.random((m, 1))
+        answers = (X[:, 0] >= 0.37).astype(np.int64)
+        selector = DisagreementSampling(Thresholds(), slack_constant=0.0).start(pool_of(X))
+        asked.append(len(walk(selector, answers, 50)))
+        space = selector.explain()["updates"][-1]
+        assert space["in_region"] < 20  # hardly a point is left whose label is open
+    assert asked[1] < asked[0] + 30 < 100
+
+
+def test_active_beats_passive_on_noisy_thresholds():
+    excess = {"active": [], "passive": []}
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.random((5_000, 1))
+        clean = (X[:, 0] >= rng.uniform(0.3, 0.7)).astype(np.int64)
+        answers = np.where(rng.random(5_000) < 0.05, 1 - clean, clean)
+        for name, strategy in (("active", DisagreementSampling(Thresholds())), ("passive", PassiveSampling())):
+            selector, asked = strategy.start(pool_of(X)), []
+            while len(asked) < 200 and len(rows := selector.propose(200 - len(asked))):
+                asked += rows.tolist()
+                selector.receive(release_of(asked, answers))
+            learnt = Thresholds().erm(X[asked], answers[asked])
+            excess[name].append((learnt.predict(X) != clean).mean())
+    assert np.median(excess["active"]) < 0.3 * np.median(excess["passive"])
+
+
+def test_a_batch_stops_before_an_update_and_updates_are_told():
+    X = np.random.default_rng(0).random((64, 1))
+    selector = DisagreementSampling(Thresholds(), slack_constant=0.0).start(pool_of(X))
+    answers = (X[:, 0] >= 0.5).astype(np.int64)
+    first = selector.propose(1000)
+    assert first.tolist() == [0, 1]
+    selector.receive(release_of(first, answers))
+    second = selector.propose(1000)
+    assert len({math.ceil(math.log2(row + 1)) for row in second.tolist()}) == 1  # all before the same update
+    updates = selector.explain()["updates"]
+    assert updates[0] == {"j": 0, "asked": 0, "answered": 0, "slack": None, "examined": 64, "in_region": 64}
+    assert (updates[1]["j"], updates[1]["asked"], updates[1]["examined"]) == (2, 2, 62)
+    assert updates[1]["slack"] == 0.0
+
+
+def test_an_update_without_its_answers_is_refused():
+    X = np.random.default_rng(0).random((64, 1))
+    selector = DisagreementSampling(Thresholds()).start(pool_of(X))
+    selector.propose(5)
+    with pytest.raises(ParameterError, match="call receive"):
+        selector.propose(5)
+
+
+def test_a_walk_ends_when_the_version_space_is_a_point():
+    X = np.random.default_rng(0).permutation(np.linspace(0, 1, 400)).reshape(-1, 1)
+    answers = (X[:, 0] >= 0.5).astype(np.int64)
+    strategy = DisagreementSampling(ListedSteps([0.2, 0.5, 0.8]), slack_constant=0.0)
+    selector = strategy.start(pool_of(X))
+    asked = walk(selector, answers, 10)
+    assert 0 < len(asked) < 40
+    assert selector.explain()["version_space"]["edges"] == [0.5]
+    assert selector.explain()["updates"][-1]["in_region"] == 0
+
+
+def test_a_walk_taken_again_with_all_answers_at_hand_asks_nothing_twice():
+    X = np.random.default_rng(0).random((100, 1))
+    answers = (X[:, 0] >= 0.5).astype(np.int64)
+    strategy = DisagreementSampling(Thresholds())
+    whole = walk(strategy.start(pool_of(X)), answers, 10)
+    again = strategy.start(pool_of(X))
+    again.receive(release_of(whole[:20], answers))
+    rest, known = [], whole[:20]
+    while len(rows := again.propose(10)):
+        rest += rows.tolist()
+        again.receive(release_of(known + rest, answers))
+    assert known + rest == whole
+
+
+@pytest.mark.parametrize(
+    ("settings", "mend"),
+    [
+        ({"slack_constant": -0.1}, "slack_constant"),
+        ({"slack_constant": float("nan")}, "slack_constant"),
+        ({"noise_rate": 0.6}, "noise_rate"),
+        ({"noise_rate": float("nan")}, "noise_rate"),
+        ({"disagreement_coefficient": 0.5}, "disagreement_coefficient"),
+        ({"vc_dimension": 0}, "vc_dimension"),
+        ({"failure_probability": 1.0}, "failure_probability"),
+        ({"hypotheses": "thresholds"}, "give a HypothesisClass"),
+        ({"hypotheses": Thresholds(), "learner": LogisticRegression()}, "both given"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, mend):
+    with pytest.raises(ParameterError, match=mend):
+        DisagreementSampling(**settings)
+
+
+def test_more_than_two_classes_are_refused():
+    with pytest.raises(DataError, match="two classes apart, and there are 3"):
+        DisagreementSampling().start(pool_of(np.zeros((4, 1)), classes=(0, 1, 2)))

@@ -2,16 +2,27 @@
 
 from typing import Any
 
+from sklearn.linear_model import LogisticRegression
+
 from secretballot._validation import check_count, check_finite, check_positive, check_probability
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses.base import HypothesisClass
 from secretballot.queries.base import PublicPool, QueryStrategy
 from secretballot.queries.fitting import PoolLearner, describe_learner
-from secretballot.queries.oracle import OracleRegion
+from secretballot.queries.forced_fits import LearnerFits, LogisticFits
+from secretballot.queries.oracle import OracleRegion, check_obedience
+from secretballot.queries.points import scaled_points
 from secretballot.queries.regions import ExactRegion, Region
 from secretballot.queries.stream import MistakeSlack, StreamWalk
 
 __all__ = ["DisagreementSampling"]
+
+# Measured; see the docstring.
+_EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
+# Of the default learner: little penalty, so that it comes close to the fewest mistakes.
+_C = 10.0
+# Up to so many columns many logistic fits together are faster than one by one; their matrices grow with the square.
+_BATCHED_COLUMNS = 64
 
 
 class DisagreementSampling(QueryStrategy):
@@ -19,21 +30,36 @@ class DisagreementSampling(QueryStrategy):
 
     The pool is a stream, in its order. A point is asked if two hypotheses that are still in the running label it
     differently; after points 2, 4, 8, ... the hypotheses go that make more mistakes on the answers than the fewest plus
-    a slack. With a class that can be searched exactly the walk is the printed one.
+    a slack (see `MistakeSlack`). Between updates all points of the region are asked together, which changes nothing.
+    Two classes only; abstentions teach nothing; where noisy counts were released, a mistake weighs as much as the label
+    is trusted, at most 1. The walk ends with the stream, or when no point of its rest is disputed, whatever is left of
+    the plan.
+
+    With `hypotheses` the version space is kept exactly, and the walk is the printed one. Otherwise hypotheses are what
+    a learner reaches: a point is disputed if a fit forced to label it the other way stays within the slack. That takes
+    several fits for every point outside of the region that is passed: about 0.4 ms each with the default learner up to
+    64 columns, where many are done together, and the time of a fit with any other. Warm starts were measured not to
+    help.
 
     Parameters
     ----------
-    hypotheses : HypothesisClass
+    hypotheses : HypothesisClass, optional
         Class whose version space is kept exactly.
-    slack_constant : float, default 0.3
-        Constant c of the slack, at least 0. The theorem's is far larger, and would ask everything.
+    learner : scikit-learn classifier, optional
+        Must follow sample weights. By default, without `hypotheses`, a hardly penalised logistic regression on scaled
+        columns.
+    slack_constant : float, optional
+        Constant c of the slack, at least 0. By default 0.3 with `hypotheses` and 0.1 with a learner. The theorem's is
+        far larger, and would ask everything. On thresholds with 0 to 20 % of the labels flipped and 200 labels, 0.3
+        left a tenth of passive sampling's excess error or less; at 0.1 noise cost the best threshold in one walk of
+        five. A logistic regression with 10 columns and 150 labels was best at 0.05 to 0.1.
     noise_rate : float, default 0.05
         Public guess of the error of the best hypothesis on the labels of the service, from 0 to 1/2; 0 says that some
         hypothesis agrees with every released label.
     disagreement_coefficient : float, default 2.0
-        Public guess of theta, at least 1.
+        Public guess of theta, at least 1; 2 is right for thresholds.
     vc_dimension : int, optional
-        By default that of the class.
+        By default that of the class; for a learner, that of halfspaces, the number of columns plus 1.
     failure_probability : float, default 0.05
         gamma: chance that the best hypothesis is lost, were the constant the theorem's.
 
@@ -41,6 +67,11 @@ class DisagreementSampling(QueryStrategy):
     ------
     ParameterError
         If a setting is out of its range.
+
+    Notes
+    -----
+    All settings are public numbers, chosen without the private data. Whatever they are, privacy does not depend on
+    them; a slack too small may lose the best hypothesis, one too large asks like passive sampling.
     """
 
     def __init__(
@@ -48,7 +79,7 @@ class DisagreementSampling(QueryStrategy):
         hypotheses: HypothesisClass | None = None,
         learner: Any = None,
         *,
-        slack_constant: float = 0.3,
+        slack_constant: float | None = None,
         noise_rate: float = 0.05,
         disagreement_coefficient: float = 2.0,
         vc_dimension: int | None = None,
@@ -56,7 +87,8 @@ class DisagreementSampling(QueryStrategy):
     ) -> None:
         self.hypotheses = hypotheses
         self.learner = learner
-        self.slack_constant = check_finite("slack_constant", slack_constant)
+        by_default = _EXACT_CONSTANT if hypotheses is not None else _ORACLE_CONSTANT
+        self.slack_constant = check_finite("slack_constant", by_default if slack_constant is None else slack_constant)
         self.noise_rate = check_finite("noise_rate", noise_rate)
         self.disagreement_coefficient = check_positive("disagreement_coefficient", disagreement_coefficient)
         self.vc_dimension = None if vc_dimension is None else check_count("vc_dimension", vc_dimension)
@@ -80,7 +112,9 @@ class DisagreementSampling(QueryStrategy):
         Raises
         ------
         DataError
-            If there are more than two classes.
+            If there are more than two classes, or the learner fails on the points.
+        ParameterError
+            If the learner cannot be constrained.
         """
         if len(pool.classes) != 2:
             raise DataError(
@@ -100,8 +134,13 @@ class DisagreementSampling(QueryStrategy):
     def _region(self, pool: PublicPool) -> tuple[Region, int]:
         if self.hypotheses is not None:
             return ExactRegion(self.hypotheses, pool), self.hypotheses.vc_dimension
-        learner = PoolLearner(self.learner, pool)
-        return OracleRegion(learner), int(learner.X.shape[1]) + 1
+        n_features = int(pool.X.shape[1])
+        if self.learner is None and n_features <= _BATCHED_COLUMNS:
+            return OracleRegion(LogisticFits(scaled_points(pool.X), _C)), n_features + 1
+        learner = PoolLearner(self.learner, pool, LogisticRegression(C=_C, max_iter=1000))
+        fits = LearnerFits(learner)
+        check_obedience(fits, learner)
+        return OracleRegion(fits), n_features + 1
 
     def describe(self) -> dict[str, Any]:
         """Return name and settings."""

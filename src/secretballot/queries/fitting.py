@@ -32,9 +32,11 @@ class PoolLearner:
     Parameters
     ----------
     learner : scikit-learn classifier or None
-        Cloned for every fit; open random states are set by the public coins. None stands for a logistic regression on
-        scaled columns.
+        Cloned for every fit; open random states are set by the public coins. None stands for a
+        logistic regression on scaled columns.
     pool : PublicPool
+    default : scikit-learn classifier, optional
+        What None stands for.
 
     Raises
     ------
@@ -44,11 +46,12 @@ class PoolLearner:
         If the pool has no points, or does not hold the numbers that the default learner needs.
     """
 
-    def __init__(self, learner: Any, pool: PublicPool) -> None:
+    def __init__(self, learner: Any, pool: PublicPool, default: Any = None) -> None:
         if not pool.n_points:
             raise DataError("the public pool has no points; give at least one.")
         if learner is None:
-            learner, self.X = LogisticRegression(max_iter=1000), scaled_points(pool.X)
+            learner = LogisticRegression(max_iter=1000) if default is None else default
+            self.X = scaled_points(pool.X)
         elif not (hasattr(learner, "fit") and hasattr(learner, "predict")):
             raise ParameterError(f"learner is a {type(learner).__name__}; give a scikit-learn classifier.")
         else:
@@ -117,8 +120,7 @@ class PoolLearner:
         except Exception as failure:
             raise DataError(
                 f"the learner {self.name} fails on the public points ({type(failure).__name__}: {failure}); "
-                "give one that takes all of them whichever it learns from, such as a pipeline with an encoder that ignores "
-                "unknown categories."
+                "give one that takes them all, whichever it learnt from: encoders must ignore unknown categories."
             ) from failure
 
 

@@ -8,17 +8,22 @@ from numpy.typing import NDArray
 
 from secretballot.exceptions import ParameterError
 from secretballot.queries.fitting import PoolLearner
+from secretballot.queries.forced_fits import ForcedFits, LearnerFits
 from secretballot.queries.labelled import LabelledRows
 from secretballot.queries.regions import Region
 
-__all__ = ["OracleRegion"]
+__all__ = ["OracleRegion", "check_obedience"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Weights of a forced label, in units of the weight of all answers, from just enough to more than enough.
-_FORCES = (0.03, 0.3, 3.0, 30.0)
+# Weights of a forced label, in units of the weight of all answers, from hardly any to more than enough.
+_FORCES = (0.01, 0.1, 1.0, 10.0, 100.0)
+# Then the weight is narrowed down by halving its logarithm so many times: just enough force costs the fewest mistakes.
+_HALVINGS = 3
+# Refits of the best model without what it gets wrong.
+_REFITS = 3
 # Models kept from one update to the next; each costs a prediction per point.
 _KEPT = 40
 _ROUNDING = 1e-9
@@ -37,45 +42,40 @@ class OracleRegion(Region):
 
     A point lies in the region if a model exists that labels it otherwise than the best one and makes at most `slack`
     more mistakes on the answers. The models are sought by fits to the answers plus the point with the other label, at
-    growing weights until the label is obeyed. A model found once decides for free every point on which it differs from
-    the best. Until answers of two classes are known, every point lies in the region.
+    growing weights until the label is obeyed, then with as little force as will do. Where the learner minimises another
+    loss than mistakes, both searches are approximate. A model found once decides for free every point on which it
+    differs from the best. Until answers of two classes are known, every point
+    lies in the region.
 
     Parameters
     ----------
-    learner : PoolLearner
-
-    Raises
-    ------
-    ParameterError
-        If the learner takes no sample weights, or does not obey them.
+    fits : ForcedFits
     """
 
     looks_ahead = False
 
-    def __init__(self, learner: PoolLearner) -> None:
-        self._learner = learner
-        self._check_obedience()
+    def __init__(self, fits: ForcedFits) -> None:
+        self._fits = fits
         self._known = LabelledRows.none()
         self._best: _Member | None = None
         self._slack = 0.0
         self._others: list[_Member] = []  # within the slack of the best
-        self._fits = self._unforced = 0
+        self._n_fits = self._unforced = 0
 
     def contains(self, rows: IntArray) -> BoolArray:
         """Decide by the models that are known, and fit for the points that they leave open."""
-        inside = np.ones(len(rows), dtype=np.bool_)
         if self._best is None:
-            return inside
-        labels = self._learner.predict(self._best.model, rows)
-        inside[:] = False
+            return np.ones(len(rows), dtype=np.bool_)
+        labels = self._fits.predict(self._best.model, rows)
+        inside = np.zeros(len(rows), dtype=np.bool_)
         for member in self._others:
-            inside |= self._learner.predict(member.model, rows) != labels
-        for place in range(len(rows)):
-            if not inside[place]:
-                member = self._forced(int(rows[place]), 1 - int(labels[place]))
-                if member is not None:
-                    self._others.append(member)
-                    inside[place:] |= self._learner.predict(member.model, rows[place:]) != labels[place:]
+            inside |= self._fits.predict(member.model, rows) != labels
+        start = 0
+        while len(undecided := start + np.flatnonzero(~inside[start:])[: self._fits.batch]):
+            start = int(undecided[-1]) + 1
+            for found in self._forced(rows[undecided], 1 - labels[undecided]):
+                self._others.append(found)
+                inside |= self._fits.predict(found.model, rows) != labels
         return inside
 
     def update(self, known: LabelledRows, slack: float) -> None:
@@ -84,10 +84,8 @@ class OracleRegion(Region):
             return
         self._known, self._slack = known, slack
         earlier = self._others if self._best is None else [self._best, *self._others]
-        members = [self._member(self._learner.fit(known.rows, known.labels, known.weights))]
-        members.extend(self._member(member.model) for member in earlier)
-        self._fits += 1
-        best = min(members, key=lambda member: member.mistakes)  # among equals the new fit
+        members = [*self._plain(known), *(self._member(member.model) for member in earlier)]
+        best = min(members, key=lambda member: member.mistakes)  # among equals the newest fit
         self._best = best
         within = [m for m in members if m is not best and m.mistakes <= self._limit]
         self._others = within[:_KEPT]
@@ -98,11 +96,24 @@ class OracleRegion(Region):
         `unforced` counts the points whose other label no weight could force; they were left out of the region.
         """
         return {
-            "learner": self._learner.name,
+            "learner": self._fits.name,
             "mistakes": None if self._best is None else self._best.mistakes,
-            "fits": self._fits,
+            "fits": self._n_fits,
             "unforced": self._unforced,
         }
+
+    def _plain(self, known: LabelledRows) -> list[_Member]:
+        """Return a fit to the answers, and refits without its mistakes, whose pull on another loss costs mistakes."""
+        members: list[_Member] = []
+        kept = known
+        while len(members) <= _REFITS and kept.n_classes == 2:
+            members.append(self._member(self._fits.fit(kept)))
+            self._n_fits += 1
+            right = self._fits.predict(members[-1].model, known.rows) == known.labels
+            if right.all():
+                break
+            kept = known.among(known.rows[right])
+        return members
 
     @property
     def _limit(self) -> float:
@@ -111,50 +122,76 @@ class OracleRegion(Region):
 
     def _member(self, model: Any) -> _Member:
         known = self._known
-        wrong = self._learner.predict(model, known.rows) != known.labels
+        wrong = self._fits.predict(model, known.rows) != known.labels
         return _Member(model, float(known.weights[wrong].sum()))
 
-    def _forced(self, row: int, label: int) -> _Member | None:
-        """Return a model within the slack that gives the row this label, or None if none was found."""
-        for force in _FORCES:
-            model = self._constrained(self._known, row, label, force)
-            self._fits += 1
-            if int(self._learner.predict(model, np.array([row]))[0]) == label:
-                member = self._member(model)
-                return member if member.mistakes <= self._limit else None
-        self._unforced += 1
-        return None
+    def _forced(self, rows: IntArray, labels: IntArray) -> list[_Member]:
+        """Return the models within the slack that were found to give one of the rows its label."""
+        found: list[_Member] = []
+        weakest, strongest = np.full(len(rows), _FORCES[0]), np.zeros(len(rows))  # disobeyed, obeyed
+        open_ = np.arange(len(rows))
+        for weight in _FORCES:
+            obeyed, left = self._tried(rows, labels, np.full(len(rows), weight), open_, found)
+            strongest[obeyed], weakest[left] = weight, weight
+            open_ = left
+        self._unforced += len(open_)
+        # obeyed, but at too many mistakes: as little force as will do may still bring a model within the slack
+        open_ = np.flatnonzero(strongest > _FORCES[0])
+        for _ in range(_HALVINGS):
+            force = np.sqrt(weakest * strongest)
+            obeyed, left = self._tried(rows, labels, force, open_, found)
+            strongest[obeyed], weakest[left] = force[obeyed], force[left]
+            open_ = np.sort(np.concatenate([obeyed, left]))
+        return found
 
-    def _constrained(self, known: LabelledRows, row: int, label: int, force: float) -> Any:
-        """Return a model fitted to the answers and to one more label, of `force` times the weight of all answers."""
-        weight = force * max(1.0, float(known.weights.sum()))
-        return self._learner.fit(
-            np.append(known.rows, row), np.append(known.labels, label), np.append(known.weights, weight)
-        )
+    def _tried(
+        self, rows: IntArray, labels: IntArray, force: FloatArray, places: IntArray, found: list[_Member]
+    ) -> tuple[IntArray, IntArray]:
+        """Fit for the rows at these places; return where the label was obeyed beyond the slack, and where it was not.
 
-    def _check_obedience(self) -> None:
-        learner = self._learner
-        reason = "takes no sample weights"
-        if learner.takes_weights:
-            learner.rehearse(lambda model, X: model.predict(X))
-            if self._obeys():
-                return
-            reason = "does not follow its sample weights"
-        raise ParameterError(
-            f"the learner {learner.name} {reason}: a learner that cannot be constrained; "
-            "give one that follows sample weights, such as LogisticRegression, or use margin sampling."
-        )
+        Models within the slack go to `found`, and their places to neither.
+        """
+        if not len(places):
+            return places, places
+        weights = force[places] * max(1.0, float(self._known.weights.sum()))
+        models = self._fits.force(self._known, rows[places], labels[places], weights)
+        self._n_fits += len(models)
+        given = [int(self._fits.predict(model, rows[[place]])[0]) for model, place in zip(models, places, strict=True)]
+        obeyed = np.array(given) == labels[places]
+        members = [self._member(model) for model in models]
+        within = np.array([member.mistakes <= self._limit for member in members]) & obeyed
+        found.extend(member for member, good in zip(members, within, strict=True) if good)
+        return places[obeyed & ~within], places[~obeyed]
 
-    def _obeys(self) -> bool:
-        """Return whether a heavy label on some point of the pool turns the model's mind."""
-        rows = self._learner.rehearsal_rows()
-        if len(rows) < 2:
-            return True
-        labels = np.arange(len(rows), dtype=np.int64) % 2
-        known = LabelledRows(rows, labels, np.ones(len(rows)), rows)
-        plain = self._learner.predict(self._learner.fit(rows, labels, known.weights), rows)
-        for row, label in zip(rows[:3], 1 - plain[:3], strict=True):
-            model = self._constrained(known, int(row), int(label), _FORCES[-1])
-            if int(self._learner.predict(model, np.array([row]))[0]) == label:
-                return True
-        return False
+
+def check_obedience(fits: LearnerFits, learner: PoolLearner) -> None:
+    """Raise if a learner cannot be forced: tried on points of the pool with made-up labels.
+
+    Raises
+    ------
+    ParameterError
+        If the learner takes no sample weights, or does not follow them.
+    DataError
+        If it fails on the points.
+    """
+    reason = "takes no sample weights"
+    if learner.takes_weights:
+        learner.rehearse(lambda model, X: model.predict(X))
+        if _obeys(fits, learner.rehearsal_rows()):
+            return
+        reason = "does not follow its sample weights"
+    raise ParameterError(
+        f"the learner {learner.name} {reason}: a learner that cannot be constrained; "
+        "give one that follows sample weights, such as LogisticRegression, or use margin sampling."
+    )
+
+
+def _obeys(fits: ForcedFits, rows: IntArray) -> bool:
+    """Return whether a heavy label of a rare class is obeyed, which without its weight would be outvoted."""
+    if len(rows) < 8:  # too few to outvote anything
+        return True
+    labels = (np.arange(len(rows)) < 2).astype(np.int64)
+    known = LabelledRows(rows, labels, np.ones(len(rows)), rows)
+    tried, others = rows[5:8], np.ones(3, dtype=np.int64)
+    models = fits.force(known, tried, others, np.full(3, _FORCES[-1] * len(rows)))
+    return all(int(fits.predict(model, tried[[place]])[0]) == 1 for place, model in enumerate(models))

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from secretballot.queries import ClusterSampling, KCenterSampling, PublicPool
+from secretballot.queries.coverage import spread_over
+from secretballot.queries.points import scaled_points
+from secretballot.released import ReleasedLabels
+
+
+def pool_of(X, n_queries=5):
+    return PublicPool(X=X, classes=(0, 1), n_queries=n_queries, random_state=0)
+
+
+def farthest_first(X, n, asked=()):
+    """The definition: nearest to the mean first, then always the point farthest from all before."""
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    chosen = list(asked)
+    for _ in range(n):
+        if not chosen:
+            chosen.append(int(np.argmin((Z**2).sum(axis=1))))
+            continue
+        gaps = np.min([((Z - Z[row]) ** 2).sum(axis=1) for row in chosen], axis=0)
+        gaps[chosen] = -1
+        chosen.append(int(np.argmax(gaps)))
+    return chosen[len(asked) :]
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("seed", range(4))
+def test_k_center_is_farthest_first(seed, wrap):
+    X = np.random.default_rng(seed).normal(size=(80, 3)) * [1, 10, 100]
+    selector = KCenterSampling().start(pool_of(wrap(X)))
+    rows = [row for n in (1, 4, 20) for row in selector.propose(n).tolist()]
+    assert rows == farthest_first(X, 25)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    last = min(np.linalg.norm(Z[rows[-1]] - Z[row]) for row in rows[:-1])
+    assert selector.explain()["radius"] == pytest.approx(last)
+
+
+def test_k_center_keeps_away_from_points_that_others_asked():
+    X = np.random.default_rng(5).normal(size=(60, 2))
+    selector = KCenterSampling().start(pool_of(X))
+    selector.receive(ReleasedLabels([3, 17], [0, -1], (0, 1), n_teachers=5))
+    assert selector.propose(6).tolist() == farthest_first(X, 6, asked=[3, 17])
+
+
+def groups(sizes, centres, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.vstack([rng.normal(centre, 0.05, size=(size, 2)) for size, centre in zip(sizes, centres, strict=True)])
+    return X, np.repeat(np.arange(len(sizes)), sizes)
+
+
+CENTRES = [(0, 0), (10, 0), (0, 10), (10, 10)]
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_matrix])
+def test_clusters_are_represented_by_size_and_by_their_middle(wrap):
+    X, group = groups([10, 40, 20, 30], CENTRES)
+    rows = ClusterSampling(4).start(pool_of(wrap(X))).propose(8)
+    assert group[rows].tolist() == [1, 3, 2, 0] * 2
+    for row in rows[:4]:
+        members = X[group == group[row]]
+        gaps = np.linalg.norm(members - members.mean(axis=0), axis=1)
+        assert np.linalg.norm(X[row] - members.mean(axis=0)) == pytest.approx(gaps.min(), rel=0.3)
+
+
+def test_as_many_clusters_as_the_plan_has_labels():
+    X, group = groups([10, 40, 20, 30], CENTRES)
+    assert set(group[ClusterSampling().start(pool_of(X, 4)).propose(4)]) == {0, 1, 2, 3}
+    assert len(ClusterSampling().start(pool_of(X, 10_000)).propose(10_000)) == 100
+
+
+def test_large_pools_are_clustered_in_batches():
+    X, group = groups([1_000, 4_000, 2_000, 3_000], CENTRES)
+    assert group[ClusterSampling(4).start(pool_of(X)).propose(4)].tolist() == [1, 3, 2, 0]
+
+
+def test_spread_takes_the_heaviest_of_each_group_and_fills_up():
+    X, group = groups([5, 5, 5, 5], CENTRES)
+    weights = np.arange(20.0)
+    places = spread_over(X, weights, 4, seed=0)
+    assert places.tolist() == [4, 9, 14, 19]
+    same = np.zeros((6, 2))
+    assert spread_over(same, np.array([1.0, 5, 2, 9, 3, 4]), 3, seed=0).tolist() == [1, 3, 5]
+    assert spread_over(same, np.zeros(6), 6, seed=0).tolist() == list(range(6))
+    assert set(group[places]) == {0, 1, 2, 3}
+
+
+def test_scaled_points_have_unit_columns_and_the_same_distances_sparse_or_not():
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1, 5, 1e-6] + [1e3, 0, 1]
+    X = np.column_stack([X, np.full(50, 7.0)])
+    dense, thin = scaled_points(X), scaled_points(sparse.csr_matrix(X)).toarray()
+    np.testing.assert_allclose(dense.std(axis=0), [1, 1, 1, 0], atol=1e-9)
+    np.testing.assert_allclose(dense.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(thin[1:] - thin[0], dense[1:] - dense[0], rtol=1e-3, atol=1e-4)

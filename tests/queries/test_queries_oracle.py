@@ -1,0 +1,178 @@
+"""The region of disagreement by constrained fits."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from secretballot.exceptions import ParameterError
+from secretballot.hypotheses import Thresholds
+from secretballot.queries import DisagreementSampling, MarginSampling, PassiveSampling, PublicPool
+from secretballot.queries.fitting import PoolLearner
+from secretballot.queries.forced_fits import LearnerFits, LogisticFits
+from secretballot.queries.labelled import LabelledRows
+from secretballot.queries.oracle import OracleRegion
+from secretballot.queries.points import scaled_points
+from secretballot.released import ReleasedLabels
+
+LINEAR = LogisticRegression(C=1e4, max_iter=500)
+
+
+def pool_of(X):
+    return PublicPool(X=X, classes=(0, 1), n_queries=50, random_state=0)
+
+
+def known(rows, labels, weights=None):
+    rows = np.asarray(rows, dtype=np.int64)
+    return LabelledRows(rows, np.asarray(labels), np.ones(len(rows)) if weights is None else weights, rows)
+
+
+@pytest.mark.parametrize("kind", ["learner", "batched"])
+@pytest.mark.parametrize("slack", [0.0, 1.0, 3.0])
+def test_on_the_line_it_is_the_region_of_the_halfspaces(slack, kind):
+    rng = np.random.default_rng(2)
+    X = np.sort(rng.random((60, 1)), axis=0)
+    rows = np.sort(rng.choice(60, 30, replace=False))
+    labels = (X[rows, 0] >= 0.5).astype(np.int64)
+    labels[[2, 25]] ^= 1
+    whole = Thresholds("either").version_space()
+    fits = LearnerFits(PoolLearner(LINEAR, pool_of(X))) if kind == "learner" else LogisticFits(scaled_points(X), 1e4)
+    region = OracleRegion(fits)
+    region.update(known(rows, labels), slack)
+    found = region.contains(np.arange(60))
+    missed = region.describe()["mistakes"] - 2.0  # the best threshold makes two
+    assert 0 <= missed <= 1
+    exact, outer = (whole.restrict(X[rows], labels, s).disagreement_region(X) for s in (slack, slack + missed))
+    assert not (found & ~outer).any()  # every model that was found is a halfspace within the slack of the best found
+    assert found.sum() >= 0.8 * exact.sum()
+
+
+def test_before_two_classes_are_known_every_point_is_in():
+    X = np.random.default_rng(0).random((30, 2))
+    region = OracleRegion(LearnerFits(PoolLearner(LINEAR, pool_of(X))))
+    assert region.contains(np.arange(30)).all()
+    region.update(known([1, 2, 3], [0, 0, 0]), 0.0)
+    assert region.contains(np.arange(30)).all()
+
+
+def test_mistakes_weigh_as_much_as_their_labels_are_trusted():
+    X = np.linspace(0, 1, 21).reshape(-1, 1)
+    rows = np.arange(0, 21, 2)
+    labels = (X[rows, 0] > 0.5).astype(np.int64)
+    sizes = []
+    for trust in (1.0, 0.2):
+        region = OracleRegion(LearnerFits(PoolLearner(LINEAR, pool_of(X))))
+        region.update(known(rows, labels, np.full(len(rows), trust)), 1.0)
+        sizes.append(region.contains(np.arange(21)).sum())
+    assert sizes[1] > sizes[0] > 0
+
+
+class Counting(LogisticRegression):
+    """Counts its fits."""
+
+    fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Counting.fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+def test_a_model_that_was_found_decides_other_points_for_free():
+    X = np.sort(np.random.default_rng(0).random((200, 1)), axis=0)
+    region = OracleRegion(LearnerFits(PoolLearner(Counting(C=1e4, max_iter=500), pool_of(X))))
+    region.update(known([0, 20, 180, 199], [0, 0, 1, 1]), 0.0)
+    Counting.fits = 0
+    inside = region.contains(np.arange(30, 170))
+    assert inside.all()  # nothing is known between
+    assert Counting.fits < 40
+    Counting.fits = 0
+    assert region.contains(np.arange(30, 170)).all()
+    assert Counting.fits == 0
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        LogisticRegression(),
+        DecisionTreeClassifier(max_depth=2),
+        GaussianNB(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        RandomForestClassifier(5, max_depth=3),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_any_learner_with_weights_walks(learner):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    answers = (X[:, 0] > 0).astype(np.int64)
+    walks = []
+    for _ in range(2):
+        selector, asked = DisagreementSampling(learner=learner, noise_rate=0.0).start(pool_of(X)), []
+        while len(rows := selector.propose(10)):
+            asked += rows.tolist()
+            selector.receive(ReleasedLabels(asked, answers[asked], (0, 1), n_teachers=9))
+        walks.append(asked)
+    assert walks[0] == walks[1]
+    assert 4 <= len(walks[0]) <= 20
+
+
+class Deaf(LogisticRegression):
+    """Takes weights, and does not mind them."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("learner", "reason"),
+    [
+        (KNeighborsClassifier(), "takes no sample weights"),
+        (make_pipeline(StandardScaler(), KNeighborsClassifier()), "takes no sample weights"),
+        (Deaf(C=0.01), "does not follow its sample weights"),
+    ],
+    ids=["neighbours", "pipeline", "deaf"],
+)
+def test_a_learner_that_cannot_be_constrained_is_refused(learner, reason):
+    pool = pool_of(np.random.default_rng(0).normal(size=(200, 2)))
+    with pytest.raises(ParameterError, match=f"{reason}: a learner that cannot be constrained"):
+        DisagreementSampling(learner=learner).start(pool)
+
+
+def test_it_beats_passive_in_the_plane():
+    agreement = {"passive": [], "disagreement": [], "margin": []}
+    strategies = {
+        "passive": PassiveSampling(),
+        "disagreement": DisagreementSampling(noise_rate=0.0),
+        "margin": MarginSampling(),
+    }
+    for seed in range(4):
+        X = np.random.default_rng(seed).normal(size=(400, 2))
+        truth = (X @ [1.0, 0.5] > 0.2).astype(np.int64)
+        for name, strategy in strategies.items():
+            selector, asked = strategy.start(pool_of(X)), []
+            while len(asked) < 50 and len(rows := selector.propose(min(10, 50 - len(asked)))):
+                asked += rows.tolist()
+                selector.receive(ReleasedLabels(asked, truth[asked], (0, 1), n_teachers=9))
+            model = LogisticRegression(C=100).fit(X[asked], truth[asked])
+            agreement[name].append((model.predict(X) == truth).mean())
+    assert np.mean(agreement["disagreement"]) > np.mean(agreement["passive"])
+    assert np.mean(agreement["margin"]) > np.mean(agreement["passive"])
+
+
+def test_fits_together_are_the_fits_one_by_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    learner = PoolLearner(LogisticRegression(C=10.0, max_iter=5000, tol=1e-10), pool_of(X))
+    batched, single = LogisticFits(X, 10.0), LearnerFits(learner)
+    answers = known(np.arange(50), rng.integers(0, 2, 50), rng.random(50))
+    rows, labels, weights = np.arange(50, 80), rng.integers(0, 2, 30), 10.0 ** rng.uniform(-1, 3, 30)
+    plain = single.fit(answers)
+    np.testing.assert_allclose(batched.fit(answers), [*plain.intercept_, *plain.coef_[0]], atol=1e-3)
+    for theta, model in zip(
+        batched.force(answers, rows, labels, weights), single.force(answers, rows, labels, weights), strict=True
+    ):
+        np.testing.assert_allclose(theta, [*model.intercept_, *model.coef_[0]], atol=2e-3)

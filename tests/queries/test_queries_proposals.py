@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.queries import (
+    CheckedSelector,
+    PassiveSampling,
+    PublicPool,
+    QuerySelector,
+    QueryStrategy,
+    check_proposal,
+)
+from secretballot.released import ReleasedLabels
+
+POOL = PublicPool(X=np.zeros((10, 1)), classes=(0, 1), n_queries=5, random_state=0)
+
+
+class Scripted(QueryStrategy, QuerySelector):
+    """Proposes what the script says, whatever the answers are."""
+
+    def __init__(self, *script):
+        self.script = list(script)
+
+    def start(self, pool):
+        return self
+
+    def describe(self):
+        return {"name": "scripted"}
+
+    def propose(self, n):
+        return self.script.pop(0)
+
+    def receive(self, released):
+        self.received = released
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "mend"),
+    [
+        ([1, 1], [], "row 1 twice"),
+        ([2, 3], [3], "row 3 twice"),
+        ([10], [], "row 10, outside of the pool; it must propose rows from 0 to 9"),
+        ([-1], [], "row -1, outside"),
+        ([1.0], [], "whole numbers"),
+        ([True, False], [], "whole numbers"),
+        (["1"], [], "whole numbers"),
+        ([None], [], "whole numbers"),
+        ([[1, 2]], [], "list of rows"),
+        (3, [], "list of rows"),
+        ([1, 2, 3, 4], [], "4 rows where 3 were wanted"),
+        (np.array([2**63], dtype=np.uint64), [], "outside"),
+    ],
+)
+def test_proposals_that_cannot_be_asked_are_refused(rows, asked, mend):
+    with pytest.raises(DataError, match=mend):
+        check_proposal(rows, 3, POOL, asked)
+
+
+@pytest.mark.parametrize("rows", [[], [4], np.array([0, 9], dtype=np.uint8), (7, 8, 1)])
+def test_good_proposals_pass_as_int64(rows):
+    checked = check_proposal(rows, 3, POOL, {2, 3})
+    assert checked.dtype == np.int64
+    assert checked.tolist() == list(rows)
+
+
+def test_the_guard_remembers_what_was_proposed():
+    selector = CheckedSelector(Scripted([1, 2], [3], [2]), POOL)
+    assert selector.propose(2).tolist() == [1, 2]
+    assert selector.propose(2).tolist() == [3]
+    with pytest.raises(DataError, match="row 2 twice"):
+        selector.propose(2)
+
+
+def test_the_guard_hands_answers_on():
+    strategy = Scripted([1])
+    answers = ReleasedLabels([1], [0], (0, 1), n_teachers=5)
+    selector = CheckedSelector(strategy, POOL)
+    selector.receive(answers)
+    assert strategy.received is answers
+    assert selector.explain() == {}
+
+
+def test_what_is_no_strategy_is_refused():
+    with pytest.raises(ParameterError, match="give a QueryStrategy"):
+        CheckedSelector("margin", POOL)
+
+    class Lost(Scripted):
+        def start(self, pool):
+            return None
+
+    with pytest.raises(ParameterError, match=r"Lost\.start returned a NoneType"):
+        CheckedSelector(Lost(), POOL)
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, None])
+def test_a_number_of_rows_is_wanted(n):
+    with pytest.raises(ParameterError, match="n is"):
+        CheckedSelector(PassiveSampling(), POOL).propose(n)
+
+
+def test_passive_rows_do_not_depend_on_the_rounds_and_follow_the_coins():
+    one = PassiveSampling().start(POOL).propose(10).tolist()
+    selector = PassiveSampling().start(POOL)
+    assert [row for n in (3, 3, 4) for row in selector.propose(n).tolist()] == one
+    other = PublicPool(X=POOL.X, classes=(0, 1), n_queries=5, random_state=1)
+    assert PassiveSampling().start(other).propose(10).tolist() != one

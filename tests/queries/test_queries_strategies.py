@@ -1,0 +1,293 @@
+"""What every strategy keeps: public eyes only, the same walk twice, each row once, no row too many."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses import Halfspaces, Thresholds
+from secretballot.queries import (
+    STRATEGIES,
+    CheckedSelector,
+    ClusterSampling,
+    CommitteeSampling,
+    DisagreementSampling,
+    EntropySampling,
+    KCenterSampling,
+    MarginSampling,
+    PassiveSampling,
+    PublicPool,
+    strategy_by_name,
+)
+from secretballot.released import ReleasedLabels
+
+TEACHERS = 100
+PUBLIC_POOL = {"X", "classes", "n_queries", "random_state", "n_points"}
+PUBLIC_RELEASE = {"queries", "labels", "classes", "n_teachers", "sigma", "noisy_counts", "answered", "n_classes"}
+SMALL = LogisticRegression(max_iter=200)
+ALL = {name: strategy_by_name(name) for name in STRATEGIES} | {
+    "thresholds": DisagreementSampling(Thresholds("either"), noise_rate=0.0),
+    "halfspaces": DisagreementSampling(Halfspaces(2)),
+    "margin of a learner": MarginSampling(DecisionTreeClassifier(), KCenterSampling(), spread=1),
+    "unweighted": CommitteeSampling(KNeighborsClassifier(1), PassiveSampling(), members=3),
+}
+UNCERTAIN = (MarginSampling, EntropySampling, CommitteeSampling)
+
+
+class SpyPool(PublicPool):
+    """Writes down what is read of it."""
+
+    def __getattribute__(self, name):
+        seen.add(name)
+        return super().__getattribute__(name)
+
+
+class SpyRelease(ReleasedLabels):
+    def __getattribute__(self, name):
+        seen.add(name)
+        return super().__getattribute__(name)
+
+
+seen: set[str] = set()
+
+
+def points(name, m=60, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(m, 1 if name == "thresholds" else 2))
+
+
+def answers_for(X, seed=0):
+    labels = (X[:, 0] > 0).astype(np.int64)
+    labels[np.random.default_rng(seed).random(len(labels)) < 0.15] = -1
+    return labels
+
+
+def released(rows, answers, kind=ReleasedLabels, classes=("no", "yes"), counts=False):
+    rows = np.asarray(rows, dtype=np.int64)
+    fields = {"sigma": 10.0, "noisy_counts": 50 + 30 * (2 * answers[rows] - 1)} if counts else {}
+    return kind(queries=rows, labels=answers[rows], classes=classes, n_teachers=TEACHERS, **fields)
+
+
+def walk(strategy, X, answers, *, batch=7, most=10**6, pool_kind=PublicPool, kind=ReleasedLabels, **fields):
+    """Ask through the guard until nothing is proposed; return the rows and the walk."""
+    classes = fields.pop("classes", ("no", "yes"))
+    pool = pool_kind(X=X, classes=classes, n_queries=fields.pop("n_queries", 20), random_state=3)
+    selector, asked = CheckedSelector(strategy, pool), []
+    while len(asked) < most and len(rows := selector.propose(min(batch, most - len(asked)))):
+        asked += rows.tolist()
+        selector.receive(released(asked, answers, kind, classes, **fields))
+    return asked, selector
+
+
+@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize("name", ALL)
+def test_it_sees_public_points_and_released_labels_only(name, counts):
+    X = points(name)
+    seen.clear()
+    walk(ALL[name], X, answers_for(X), most=30, pool_kind=SpyPool, kind=SpyRelease, counts=counts)
+    assert "X" in seen
+    read = {attribute for attribute in seen if not attribute.startswith("_")}
+    assert read - {"certificate", "class_values"} <= PUBLIC_POOL | PUBLIC_RELEASE
+    assert {attribute for attribute in seen if attribute.startswith("_") and attribute[1] != "_"} <= {
+        "_check_rows",
+        "_check_counts",
+    }
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_same_answers_give_the_same_walk(name):
+    X = points(name)
+    first, second = (walk(ALL[name], X, answers_for(X), most=35)[0] for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("batch", [1, 1000])
+def test_a_pool_is_exhausted_without_a_row_twice(name, batch):
+    X = points(name, m=25)
+    asked, selector = walk(ALL[name], X, answers_for(X), batch=batch)
+    if not isinstance(ALL[name], DisagreementSampling):  # which may know enough before
+        assert sorted(asked) == list(range(25))
+    assert selector.propose(5).tolist() == []
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_explains_and_describes_itself_as_json(name):
+    X = points(name)
+    _, selector = walk(ALL[name], X, answers_for(X), most=20)
+    json.dumps([selector.explain(), ALL[name].describe()], allow_nan=False)
+    assert ALL[name].describe()["name"] in STRATEGIES
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("answer", [-1, 0])
+def test_one_class_or_none_is_no_reason_to_stop(name, answer):
+    X = points(name, m=30)
+    asked, _ = walk(ALL[name], X, np.full(30, answer), most=20, batch=5)
+    if name not in ("thresholds", "halfspaces"):  # whose version space says that the rest is of that class, too
+        assert len(asked) == 20
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_points_that_coincide_are_borne(name):
+    X = np.repeat(points(name, m=4), 6, axis=0)
+    asked, _ = walk(ALL[name], X, (X[:, 0] > 0).astype(np.int64), batch=10)
+    assert len(asked) == len(set(asked)) > 0
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_rows_that_others_asked_are_not_asked_again(name):
+    X = points(name, m=30)
+    pool = PublicPool(X=X, classes=("no", "yes"), n_queries=10, random_state=0)
+    selector = ALL[name].start(pool)
+    selector.receive(released(np.arange(0, 30, 2), answers_for(X)))
+    rows = selector.propose(30)
+    assert not set(rows.tolist()) & set(range(0, 30, 2))
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in ("thresholds", "halfspaces", "disagreement")])
+@pytest.mark.parametrize("wrap", [pd.DataFrame, sparse.csr_matrix])
+def test_frames_and_sparse_pools_are_walked_like_arrays(name, wrap):
+    X = np.rint(2 * points(name))  # zeros for the sparse
+    answers = answers_for(X)
+    plain = walk(ALL[name], X, answers, most=25)[0]
+    wrapped = walk(ALL[name], wrap(X), answers, most=25)[0]
+    assert len(wrapped) == len(plain) == 25
+    if wrap is pd.DataFrame and name != "margin of a learner":
+        assert wrapped == plain
+
+
+@pytest.mark.parametrize("strategy", [kind() for kind in UNCERTAIN], ids=lambda strategy: strategy.name)
+def test_three_classes_are_told_apart(strategy):
+    X = np.random.default_rng(1).normal(size=(300, 2))
+    truth = np.digitize(X[:, 0], [-0.5, 0.5]).astype(np.int64)
+    asked, selector = walk(strategy, X, truth, most=60, batch=10, classes=("a", "b", "c"))
+    rounds = selector.explain()["rounds"]
+    assert rounds[0]["cold_start"]
+    assert not rounds[-1]["cold_start"]
+    late = X[asked[20:], 0]
+    gaps, others = (np.minimum(np.abs(x - 0.5), np.abs(x + 0.5)) for x in (late, X[:, 0]))
+    assert np.median(gaps) < 0.6 * np.median(others)  # near the two edges
+
+
+def test_a_round_is_spread_over_the_doubtful_points():
+    X = np.repeat([[0.0, -3.0], [0.0, 3.0], [4.0, 0.0], [-4.0, 0.0]], 40, axis=0)
+    X += np.random.default_rng(0).normal(scale=0.05, size=X.shape)
+    pool = PublicPool(X=X, classes=(0, 1), n_queries=10, random_state=0)
+    answers = (X[:, 0] > 0).astype(np.int64)
+    far = [80, 120]
+    sides = {}
+    for spread in (1, 40):
+        selector = MarginSampling(spread=spread).start(pool)
+        selector.receive(released(far, answers, classes=(0, 1)))
+        rows = selector.propose(2)
+        assert (rows < 80).all()  # both groups of the middle are doubtful, the outer ones are not
+        sides[spread] = set((rows // 40).tolist())
+    assert sides[40] == {0, 1}
+
+
+def test_one_point_at_a_time_is_the_most_doubtful_one():
+    X = np.linspace(-1, 1, 41).reshape(-1, 1)
+    pool = PublicPool(X=X, classes=(0, 1), n_queries=10, random_state=0)
+    for strategy in (MarginSampling(), EntropySampling()):
+        selector = strategy.start(pool)
+        selector.receive(released([0, 40], (X[:, 0] > 0).astype(np.int64), classes=(0, 1)))
+        assert selector.propose(1).tolist() == [20]
+
+
+def test_noisy_counts_weigh_the_labels():
+    X = np.linspace(-1, 1, 41).reshape(-1, 1)
+    pool = PublicPool(X=X, classes=(0, 1), n_queries=10, random_state=0)
+    labels = np.array([0, 1, 0, 1])
+
+    def first(counts):
+        selector = MarginSampling(LogisticRegression(C=1e4, max_iter=500), spread=1).start(pool)
+        selector.receive(
+            ReleasedLabels([0, 5, 30, 40], labels, (0, 1), n_teachers=100, sigma=10.0, noisy_counts=np.array(counts))
+        )
+        return selector.propose(1)[0]
+
+    # the doubtful answer gives way to the sure one
+    assert first([0, 51, 0, 100]) > 30
+    assert first([0, 100, 49, 100]) < 10
+
+
+def test_strings_are_refused_where_distances_are_measured_and_served_where_not():
+    frame = pd.DataFrame({"colour": ["red", "green", "blue", "red"] * 10})
+    pool = PublicPool(X=frame, classes=(0, 1), n_queries=5, random_state=0)
+    for strategy in (ClusterSampling(), KCenterSampling(), MarginSampling(), CommitteeSampling()):
+        with pytest.raises(DataError, match="encode them as numbers"):
+            strategy.start(pool)
+    encoded = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    own = MarginSampling(encoded, PassiveSampling(), spread=1)
+    assert len(walk(own, frame, np.arange(40) % 2, most=12, classes=(0, 1))[0]) == 12
+    assert len(walk(DisagreementSampling(learner=encoded), frame, np.arange(40) % 2, most=12, classes=(0, 1))[0])
+
+
+def test_missing_numbers_are_refused():
+    X = points("any")
+    X[3, 1] = np.nan
+    pool = PublicPool(X=X, classes=(0, 1), n_queries=5, random_state=0)
+    for strategy in (ClusterSampling(), KCenterSampling(), MarginSampling(), DisagreementSampling()):
+        with pytest.raises(DataError, match="fill them"):
+            strategy.start(pool)
+
+
+def test_a_learner_that_fails_on_the_pool_is_refused_before_anything_is_asked():
+    frame = pd.DataFrame({"colour": ["red", "green", "blue", "red"] * 10})
+    pool = PublicPool(X=frame, classes=(0, 1), n_queries=5, random_state=0)
+    with pytest.raises(DataError, match="LogisticRegression fails on the public points"):
+        MarginSampling(LogisticRegression(), PassiveSampling(), spread=1).start(pool)
+    rare = pd.concat([frame, pd.DataFrame({"colour": ["grey"]}), frame, frame], ignore_index=True)
+    pool = PublicPool(X=rare, classes=(0, 1), n_queries=5, random_state=0)
+    strategy = MarginSampling(make_pipeline(OneHotEncoder(), LogisticRegression()), PassiveSampling(), spread=1)
+    with pytest.raises(DataError, match="unknown categories"):  # a colour that the first answers may not hold
+        strategy.start(pool)
+
+
+@pytest.mark.parametrize(
+    ("build", "mend"),
+    [
+        (lambda pool: EntropySampling(RidgeClassifier()).start(pool), "no predict_proba"),
+        (lambda pool: MarginSampling(object()).start(pool), "scikit-learn classifier"),
+        (lambda pool: MarginSampling(cold_start="cluster"), "cold_start"),
+        (lambda pool: MarginSampling(spread=0), "spread"),
+        (lambda pool: CommitteeSampling(members=1), "members"),
+        (lambda pool: ClusterSampling(0), "n_clusters"),
+        (lambda pool: strategy_by_name("greedy"), "passive, disagreement, margin, entropy"),
+        (lambda pool: strategy_by_name(None), "k-center, cluster"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(build, mend):
+    with pytest.raises(ParameterError, match=mend):
+        build(PublicPool(X=points("any"), classes=(0, 1), n_queries=5, random_state=0))
+
+
+def test_a_margin_is_read_off_a_decision_function():
+    X = points("any", m=200)
+    asked, _ = walk(MarginSampling(RidgeClassifier()), X, (X[:, 0] > 0).astype(np.int64), most=60)
+    assert np.abs(X[asked[30:], 0]).mean() < 0.5 * np.abs(X[:, 0]).mean()
+
+
+def test_open_random_states_are_set_by_the_public_coins():
+    X = points("any", m=100)
+    forest = DecisionTreeClassifier(max_features=1, splitter="random")
+    first, second = (walk(MarginSampling(forest), X, answers_for(X), most=40)[0] for _ in range(2))
+    assert first == second
+
+
+def test_a_release_of_another_pool_is_refused():
+    X = points("any", m=10)
+    selector = MarginSampling().start(PublicPool(X=X, classes=("no", "yes"), n_queries=5, random_state=0))
+    with pytest.raises(DataError, match="pool of 10 rows"):
+        selector.receive(released([30], np.zeros(40, dtype=np.int64)))
+    with pytest.raises(DataError, match="other classes"):
+        selector.receive(released([3], np.zeros(40, dtype=np.int64), classes=("a", "b")))
