@@ -5,6 +5,7 @@ from typing import Any
 
 from secretballot.aggregation.base import Aggregator, Answers, WeakSignalWarning
 from secretballot.aggregation.gaussian import GaussianAggregator
+from secretballot.aggregation.relabelled import RelabelledAggregator
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator
 from secretballot.exceptions import ParameterError
 
@@ -13,12 +14,13 @@ __all__ = [
     "Aggregator",
     "Answers",
     "GaussianAggregator",
+    "RelabelledAggregator",
     "SparseVectorAggregator",
     "WeakSignalWarning",
     "aggregator_from_description",
 ]
 
-AGGREGATORS: tuple[type[Aggregator], ...] = (GaussianAggregator, SparseVectorAggregator)
+AGGREGATORS: tuple[type[Aggregator], ...] = (GaussianAggregator, SparseVectorAggregator, RelabelledAggregator)
 
 
 def aggregator_from_description(description: Mapping[str, Any]) -> Aggregator:

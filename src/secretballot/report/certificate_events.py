@@ -10,6 +10,7 @@ from secretballot.privacy.accounting import (
     GaussianEvent,
     LabelGaussianEvent,
     PureEvent,
+    RelabelledSampleEvent,
     SparseVectorEvent,
     delta_upper,
     event_from_json,
@@ -52,6 +53,8 @@ def _is_beyond(event: Event) -> bool:
             return not sigma * math.sqrt(shifts) <= _MAX_DEVIATION
         case SparseVectorEvent(threshold_scale=first, query_scale=second):
             return not max(first, second) <= _MAX_SCALE
+        case RelabelledSampleEvent(stream=stream):
+            return _is_beyond(stream)
     return False
 
 

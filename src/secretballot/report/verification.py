@@ -23,7 +23,10 @@ from secretballot.report.wording import count_text
 __all__ = ["Check", "Verification", "verify_certificate"]
 
 # Parameters that a mechanism and its events both state, and must state alike.
-_SHARED = ("sigma", "threshold_scale", "query_scale", "threshold", "max_unstable", "refresh", "scale")
+_SHARED = (
+    *("sigma", "threshold_scale", "query_scale", "threshold", "max_unstable", "refresh", "scale"),
+    *("sampled", "out_of", "neighbours", "relabel_epsilon"),
+)
 
 
 @dataclass(frozen=True)
@@ -153,12 +156,17 @@ def _check_price(document: Mapping[str, Any]) -> str:
 
 def _check_mechanism(document: Mapping[str, Any]) -> str:
     mechanism, released = document["mechanism"], document["released"]
-    for event in document["events"]:
+    streams = [event["stream"] for event in document["events"] if "stream" in event]
+    for event in (*document["events"], *streams):
         for key in _SHARED:
             if key in event and (key not in mechanism or mechanism[key] != event[key]):
                 raise CertificateError(f"The mechanism and its event {event.get('event')!r} differ in {key}.")
         if event.get("n_teachers") not in (None, released["n_teachers"]):
             raise CertificateError("The event was priced for another number of teachers than voted.")
+        if event.get("neighbours", document["neighbours"]) != document["neighbours"]:
+            raise CertificateError("The event was priced under another relation than the release states.")
+        if "neighbours" in event and document["unit"] == "user":
+            raise CertificateError("The event speaks of single records, and the release promises something to users.")
     stated = {
         "n_classes": len(released["classes"]),
         "n_teachers": released["n_teachers"],

@@ -13,6 +13,7 @@ from secretballot.privacy.accounting.events import (
     GaussianEvent,
     LabelGaussianEvent,
     PureEvent,
+    RelabelledSampleEvent,
     SparseVectorEvent,
     StabilityEvent,
     event_from_json,
@@ -32,6 +33,7 @@ from secretballot.privacy.accounting.pricing import (
     price,
     renyi_divergence,
 )
+from secretballot.privacy.accounting.sample_calibration import calibrate_relabelled
 
 __all__ = [
     "COMPOSITIONS",
@@ -44,12 +46,14 @@ __all__ = [
     "Price",
     "PrivacyBudget",
     "PureEvent",
+    "RelabelledSampleEvent",
     "RenyiFilter",
     "SparseVectorEvent",
     "StabilityEvent",
     "calibrate_gaussian",
     "calibrate_label_gaussian",
     "calibrate_pure",
+    "calibrate_relabelled",
     "calibrate_sparse_vector",
     "delta_upper",
     "epsilon_upper",

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, ClassVar
 
-from secretballot._validation import check_count, check_positive
+from secretballot._validation import check_choice, check_count, check_positive
 from secretballot.exceptions import ParameterError
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "GaussianEvent",
     "LabelGaussianEvent",
     "PureEvent",
+    "RelabelledSampleEvent",
     "SparseVectorEvent",
     "StabilityEvent",
     "event_from_json",
@@ -27,6 +28,7 @@ __all__ = [
 
 MIN_SCALE, MAX_SCALE = 1e-6, 1e12  # less noise promises nothing; more cannot be drawn
 MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
+MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0  # nats; outside, a relabelling is a coin or the best labelling itself
 
 
 def _count(name: str, value: object) -> int:
@@ -181,8 +183,68 @@ class SparseVectorEvent(Event):
             raise ParameterError(f"refresh is {self.refresh!r}; it must be true or false.")
 
 
+@dataclass(frozen=True)
+class RelabelledSampleEvent(Event):
+    """A stream asked of teachers that learned from a secret random sample of the records, relabelled.
+
+    The sample is drawn for this stream alone and never told; a labelling of its points is chosen with probability
+    proportional to exp(-relabel_epsilon * mistakes / 2) among those that a class of hypotheses gives; one record of the
+    relabelled sample reaches one teacher.
+
+    Parameters
+    ----------
+    stream : SparseVectorEvent
+        What the teachers are asked by.
+    sampled, out_of : int
+        Under "replace-one" `sampled` of `out_of` records are drawn without replacement, in random order. Under
+        "add-remove" each record is taken by itself with probability `sampled` / `out_of`.
+    neighbours : {"replace-one", "add-remove"}
+        Relation that the promise is about.
+    relabel_epsilon : float
+        Parameter of the choice of a labelling, in nats.
+    """
+
+    stream: SparseVectorEvent
+    sampled: int
+    out_of: int
+    neighbours: str
+    relabel_epsilon: float = 1.0
+    name: ClassVar[str] = "relabelled-sample"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.stream, SparseVectorEvent):
+            raise ParameterError(f"stream is a {type(self.stream).__name__}; it must be a SparseVectorEvent.")
+        object.__setattr__(self, "sampled", _count("sampled", self.sampled))
+        object.__setattr__(self, "out_of", _count("out_of", self.out_of))
+        if not self.sampled <= self.out_of:
+            raise ParameterError(f"sampled is {self.sampled} out of {self.out_of}; it must be at most all of them.")
+        check_choice("neighbours", self.neighbours, ("replace-one", "add-remove"))
+        object.__setattr__(self, "relabel_epsilon", check_positive("relabel_epsilon", self.relabel_epsilon))
+        if not MIN_RELABEL <= self.relabel_epsilon <= MAX_RELABEL:
+            raise ParameterError(
+                f"relabel_epsilon is {self.relabel_epsilon}; it must lie between 2^-20 and {MAX_RELABEL:g}."
+            )
+
+    @property
+    def rate(self) -> float:
+        """Probability that one record is in the sample."""
+        return self.sampled / self.out_of
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event as a JSON object with its name and version, and the stream as one inside."""
+        return super().to_json() | {"stream": self.stream.to_json()}
+
+
 _KINDS: dict[str, type[Event]] = {
-    kind.name: kind for kind in (GaussianEvent, LabelGaussianEvent, PureEvent, StabilityEvent, SparseVectorEvent)
+    kind.name: kind
+    for kind in (
+        GaussianEvent,
+        LabelGaussianEvent,
+        PureEvent,
+        StabilityEvent,
+        SparseVectorEvent,
+        RelabelledSampleEvent,
+    )
 }
 
 
@@ -209,7 +271,16 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
     if set(fields) != wanted:
         raise ParameterError(f"Event {name!r} has fields {sorted(fields)}; it needs exactly {sorted(wanted)}.")
     _refuse_text_numbers(name, fields)
+    if kind is RelabelledSampleEvent:
+        fields["stream"] = _stream_from_json(fields["stream"])
     return kind(**fields)
+
+
+def _stream_from_json(data: Any) -> Event:
+    """Rebuild the stream inside an event, which has none inside itself."""
+    if isinstance(data, Mapping) and data.get("event") == SparseVectorEvent.name:
+        return event_from_json(data)
+    raise ParameterError(f"The stream inside an event must be an event {SparseVectorEvent.name!r}.")
 
 
 def _refuse_text_numbers(name: object, fields: Mapping[str, Any]) -> None:

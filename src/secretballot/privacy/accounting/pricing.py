@@ -3,8 +3,8 @@
 Every route is an upper bound by itself, so the smallest figure is one too.
 
 - Renyi: divergences add up order by order; failure probabilities add up beside them. Always available.
-- Profile: one privacy profile (the Gaussian noises of one scale, or the label-only game), composed with pure and
-  approximate parts by the binomial mixture.
+- Profile: one privacy profile (the Gaussian noises of one scale, the label-only game, or one stream on a relabelled
+  sample), composed with pure and approximate parts by the binomial mixture.
 
 Queries inside an event may be chosen adaptively; parameters chosen after seeing outputs are the filters' business
 (`accounting.filters`).
@@ -23,6 +23,7 @@ from secretballot.privacy.accounting.events import (
     GaussianEvent,
     LabelGaussianEvent,
     PureEvent,
+    RelabelledSampleEvent,
     SparseVectorEvent,
     StabilityEvent,
 )
@@ -34,6 +35,7 @@ from secretballot.privacy.accounting.parts import (
     one_of_many,
     point_profile,
 )
+from secretballot.privacy.accounting.relabelled import relabelling_loss, sampled_delta
 from secretballot.privacy.accounting.renyi import renyi_delta, response_renyi
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
 
@@ -68,6 +70,9 @@ def renyi_divergence(event: Event, order: float) -> float:
         case SparseVectorEvent():
             pure = response_renyi(order, sparse_vector.pure_bound(event))
             return min(pure, sparse_vector.hit_charge_renyi(event, order))
+        case RelabelledSampleEvent():
+            # Of the whole sample: divergences are quasi-convex, so drawing a part of it never adds to them.
+            return response_renyi(order, relabelling_loss(event)) + renyi_divergence(event.stream, order)
     raise ParameterError(f"{type(event).__name__} has no price.")
 
 
@@ -79,6 +84,8 @@ def failure_probability(event: Event) -> float:
         case StabilityEvent():
             part = sparse_vector.stability_parts(event)
             return round_up(one_of_many(part.delta, part.count))
+        case RelabelledSampleEvent():
+            return round_up(event.rate * failure_probability(event.stream))
     return 0.0
 
 
@@ -121,8 +128,14 @@ def _renyi_route(events: Sequence[Event]) -> _Route:
 
 
 def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
-    """Return the profile of the Gaussian and label events, if they share one scale; with none, of silence."""
+    """Return the one profile among the events: of Gaussian noise of one scale or of one sample; with none, of silence.
+
+    None where there is more than one of them.
+    """
+    samples = [e for e in events if isinstance(e, RelabelledSampleEvent)]
     gaussian = [e for e in events if isinstance(e, GaussianEvent | LabelGaussianEvent)]
+    if samples:
+        return _sample_route(samples[0]) if len(samples) == 1 and not gaussian else None
     if not gaussian:
         return _Route(point_profile, "parts", "optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3)")
     if len({e.sigma for e in gaussian}) > 1:
@@ -136,6 +149,24 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
         lambda at: discrete_gaussian_delta(at, sigma, shifts),
         "discrete-gaussian",
         "exact profile of discrete Gaussian noise; Balle and Wang 2018, Theorem 8, for the continuous case",
+    )
+
+
+def _sample_route(event: RelabelledSampleEvent) -> _Route:
+    """Return the profile of a stream on a relabelled sample, read off that of the stream."""
+    inner = _routes([event.stream], MAX_EPSILON)
+    known: dict[float, float] = {}
+
+    def stream(epsilon: float) -> float:
+        if epsilon not in known:
+            known[epsilon] = min(1.0, *(round_up(route.delta(epsilon)) for route in inner))
+        return known[epsilon]
+
+    return _Route(
+        lambda at: sampled_delta(event, stream, at),
+        "relabelled-sample",
+        "bounded range of the relabelling, then amplification by sampling (Balle, Barthe, Gaboardi 2018); "
+        "docs/prices.md",
     )
 
 

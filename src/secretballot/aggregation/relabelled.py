@@ -1,0 +1,157 @@
+"""Sparse-vector voting of teachers that learned from a relabelled secret sample: Nandi, Bassily 2020, Algorithm 3."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from secretballot._validation import check_choice, check_count
+from secretballot.aggregation.base import Aggregator, Answers, budget_or_price, check_fields
+from secretballot.aggregation.sparse_vector import SparseVectorAggregator, SparseVectorVoting
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import (
+    Event,
+    PrivacyBudget,
+    RelabelledSampleEvent,
+    SparseVectorEvent,
+)
+from secretballot.privacy.noise import IntArray, NoiseSource
+
+__all__ = ["RelabelledAggregator"]
+
+_NOISE = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
+_SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
+_FIELDS = (*_NOISE, *_SAMPLE, "n_queries", "n_classes", "calibration", "budget")
+
+
+class RelabelledAggregator(Aggregator):
+    """Answer as the sparse vector does; pay what it costs on a relabelled secret sample of the records.
+
+    The price is true only of teachers that learned from a sample drawn for this one plan, as
+    `secretballot.learners.agnostic` draws it: asked of other teachers, or twice of the same, it promises too much.
+
+    Parameters
+    ----------
+    event : RelabelledSampleEvent
+        Noise, sample and relabelling.
+    n_queries : int
+        Most queries that one release asks; it does not enter the price.
+    budget : PrivacyBudget, optional
+        What a release is bought at; the door checks it.
+    delta : float, optional
+        Instead of `budget`: price the event at this delta.
+    calibration : {"given", "tight", "paper"}
+        How the noise was found, for the record.
+
+    Privacy
+    -------
+    Unit : one record.
+    Relation : that of the event: replace one record, the number of records being public; or add or remove one.
+    Sensitivity : one record of the relabelled sample reaches one teacher, hence one vote; the relabelling is paid for.
+    Price : that of the sparse vector, relabelled, then amplified by sampling.
+    Source : Nandi and Bassily 2020, Algorithm 3 and Lemma 3.4, with other constants; proofs in docs/prices.md.
+    Rounding : upward, in the accountant.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or both or none of `budget` and `delta` are given.
+    """
+
+    name: ClassVar[str] = "relabelled-sample"
+    n_classes = 2
+    release = "labels"
+
+    def __init__(
+        self,
+        event: RelabelledSampleEvent,
+        *,
+        n_queries: int,
+        budget: PrivacyBudget | None = None,
+        delta: float | None = None,
+        calibration: str = "given",
+    ) -> None:
+        if not isinstance(event, RelabelledSampleEvent):
+            raise ParameterError(f"event is a {type(event).__name__}; give a RelabelledSampleEvent.")
+        self.event = event
+        self.n_queries = check_count("n_queries", n_queries)
+        self.calibration = check_choice("calibration", calibration, ("given", "tight", "paper"))
+        self.budget = budget_or_price(budget, delta, (event,))
+        stream = event.stream
+        self._voting = SparseVectorAggregator(
+            stream.threshold_scale,
+            stream.query_scale,
+            stream.threshold,
+            stream.max_unstable,
+            refresh=stream.refresh,
+            n_queries=self.n_queries,
+            budget=self.budget,
+        )
+
+    @property
+    def sigma_of_counts(self) -> float | None:
+        """None: no counts are released."""
+        return None
+
+    @property
+    def most_abstentions(self) -> int:
+        """Abstentions after which nothing more is answered."""
+        return self._voting.max_unstable
+
+    def events(self, n_teachers: int) -> tuple[Event, ...]:
+        """Return what one release is to the accountant; the number of teachers does not enter."""
+        check_count("n_teachers", n_teachers)
+        return (self.event,)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the parameters as a JSON object from which `aggregator_from_description` rebuilds it."""
+        return {
+            "name": self.name,
+            **{field: getattr(self.event.stream, field) for field in _NOISE},
+            **{field: getattr(self.event, field) for field in _SAMPLE},
+            "n_queries": self.n_queries,
+            "n_classes": self.n_classes,
+            "calibration": self.calibration,
+            "budget": self.budget.to_json(),
+        }
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> "RelabelledAggregator":
+        """Rebuild the aggregator that `describe` describes.
+
+        Raises
+        ------
+        ParameterError
+            If a field is missing, unknown or out of its range.
+        """
+        given = check_fields(description, cls.name, _FIELDS)
+        if given.pop("n_classes") != cls.n_classes:
+            raise ParameterError("n_classes is not 2; a relabelled sample has two classes.")
+        stream = SparseVectorEvent(**{field: given.pop(field) for field in _NOISE})
+        return cls(RelabelledSampleEvent(stream, **{field: given.pop(field) for field in _SAMPLE}), **given)
+
+    def answer_probability(self, distance: int) -> float:
+        """Return the probability that the first query is answered if its stability is `distance`."""
+        return self._voting.answer_probability(distance)
+
+    def check_useful(self, n_teachers: int) -> None:
+        """Refuse a threshold that even unanimous votes hardly ever pass.
+
+        Raises
+        ------
+        ParameterError
+            If a unanimous vote is answered with probability below 1 %.
+        """
+        self._voting.check_useful(n_teachers)
+
+    def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
+        """Draw the answers to at most `n_queries` queries, as `SparseVectorAggregator.answer` does."""
+        return self._voting.answer(counts, n_teachers, noise)
+
+    def start(self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None) -> SparseVectorVoting:
+        """Begin a stream, or go on where an earlier run left its secret state.
+
+        Raises
+        ------
+        ParameterError
+            If the state is not one of this stream.
+        """
+        return self._voting.start(n_teachers, noise, state)
