@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import Halfspaces, Thresholds
+from secretballot.hypotheses.planar import Plane
 
 PLANE = Halfspaces()
 
@@ -121,7 +122,7 @@ def noisy(n, decimals=None, seed=0):
 @pytest.mark.parametrize("decimals", [None, 1, 0])
 def test_version_space_of_many_points_agrees_with_the_list_of_labellings(decimals):
     X, y = noisy(14, decimals)
-    pool = np.vstack([noisy(20, decimals, seed=1)[0], X[:5], X[:5] / 2])
+    pool = np.vstack([noisy(12, decimals, seed=1)[0], X[:4], X[:4] / 2])
     for k, x in enumerate(pool):
         labels = np.array([h.predict(np.vstack([X, [x]])) for h in PLANE.dichotomies(np.vstack([X, [x]]))])
         alive = np.ones(len(labels), dtype=bool)
@@ -177,6 +178,27 @@ def test_scale_and_place_do_not_matter(scale, shift):
     np.testing.assert_array_equal(PLANE.erm(moved, y).predict(moved), PLANE.erm(plain, y).predict(plain))
 
 
+@pytest.mark.parametrize("decimals", [None, 1, 0])
+def test_rays_are_counted_as_turns_say(decimals):
+    plane = Plane(np.unique(noisy(60, decimals)[0], axis=0))
+    everything = np.arange(len(plane))
+    whole, _ = plane.scaled
+    for pivot in range(len(plane)):
+        ahead = np.delete(everything, pivot)
+        u, v = whole[ahead] - whole[pivot], whole - whole[pivot]
+        turns = u[:, :1] * v[:, 1] - u[:, 1:] * v[:, 0]
+        along = u[:, :1] * v[:, 0] + u[:, 1:] * v[:, 1]
+        expected = ((turns > 0) | ((turns == 0) & (along <= 0))).sum(axis=0)
+        np.testing.assert_array_equal(plane.count_left(pivot, ahead, everything), expected)
+
+
+def test_two_constants_alone_disagree_even_on_asked_points():
+    X = [[0.0, 0.0], [1.0, 0.0]]
+    space = PLANE.version_space().restrict(X, [0, 1], 1).restrict(X, [1, 0], 0)
+    assert space.describe()["labellings"] == 2
+    assert space.disagreement_region([*X, [0.5, 0.0], [3.0, 3.0]]).all()
+
+
 def test_equal_points_with_opposite_labels_weigh_against_each_other():
     X, y, weights = [[0.0, 0.0], [0.0, -0.0], [1.0, 0.0]], [0, 1, 0], [1.0, 1.5, 2.0]
     np.testing.assert_array_equal(PLANE.erm(X, y, weights).predict(X), [1, 1, 0])
@@ -184,10 +206,11 @@ def test_equal_points_with_opposite_labels_weigh_against_each_other():
 
 
 def test_fractional_weights_do_not_lose_a_tie_to_rounding():
-    X = [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 1.0]]
-    space = PLANE.version_space().restrict(X, [1, 1, 1, 0], slack=0.3, sample_weight=[0.1, 0.1, 0.1, 1.0])
-    # all three may be labelled 0, which costs 0.1 + 0.1 + 0.1: more than 0.3 in floats
-    assert space.disagreement_region([[0.0, 0.0], [2.0, 0.0]]).all()
+    X, y, weights = [[0, 0], [0, 0], [0, 0], [1, 0]], [1, 1, 1, 0], [0.1, 0.1, 0.1, 1.0]
+    # the first point may be labelled 0, which costs 0.1 + 0.1 + 0.1: more than 0.3 in floats
+    space = PLANE.version_space().restrict(X, y, 0.3, weights)
+    assert space.disagreement_region([[0, 0]])[0]
+    assert not PLANE.version_space().restrict(X, y, 0.2999, weights).disagreement_region([[0, 0]])[0]
 
 
 def test_tiny_and_huge_weights_count():

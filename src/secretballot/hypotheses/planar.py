@@ -1,5 +1,6 @@
 """Points of the plane: which side of a line, exactly, and all lines through a point in the order of their angle."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,6 +80,36 @@ class Plane:
             first, second = u[:, 0] * v[:, 1], u[:, 1] * v[:, 0]
             turns[doubtful] = (first > second).astype(np.int64) - (first < second).astype(np.int64)
         return turns
+
+    def count_left(self, pivot: int, ahead: IntArray, tested: IntArray) -> IntArray:
+        """Return for each tested point how many rays have it to their left, on the pivot, or behind it; exact.
+
+        Parameters
+        ----------
+        pivot : int
+            Where the rays start.
+        ahead : array of shape (k,)
+            Points through which they go, other than the pivot.
+        tested : array of shape (m,)
+
+        Returns
+        -------
+        array of shape (m,)
+            In O((m + k) log k), but O(k) for a tested point on the line of a ray.
+        """
+        forward, steps = self.points[ahead] - self.points[pivot], self.points[tested] - self.points[pivot]
+        rays = np.sort(np.arctan2(forward[:, 1], forward[:, 0]))
+        rays = np.concatenate([rays - 2 * math.pi, rays, rays + 2 * math.pi])
+        angles = np.arctan2(steps[:, 1], steps[:, 0])
+        borders = np.stack([angles - math.pi, angles])
+        first, last = np.searchsorted(rays, borders - _ANGLE_ERROR), np.searchsorted(rays, borders + _ANGLE_ERROR)
+        left = np.asarray(first[1] - first[0])
+        doubtful = np.flatnonzero(np.any(first != last, axis=0))
+        turns = self.turn(np.array(pivot), ahead, tested[doubtful][:, None])
+        same_way = np.sum(np.sign(forward) * np.sign(steps[doubtful])[:, None], axis=2) > 0
+        left[doubtful] = np.sum((turns > 0) | ((turns == 0) & ~same_way), axis=1)
+        left[~steps.any(axis=1)] = len(ahead)
+        return left
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Version spaces of halfspaces: limits on the mistakes at asked points, searched by turning lines."""
 
-import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -20,7 +19,6 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_ANGLE_ERROR = 2e-14
 # Points that are tested together.
 _BLOCK = 4096
 # A constant, 0 or 1, or a pivot and the place of a point in its fan.
@@ -115,7 +113,7 @@ class HalfspaceVersionSpace(VersionSpace):
             open_ = np.flatnonzero(~disagree)
             if not len(open_):
                 break
-            ones = _count_ones(plane, int(asked[pivot]), asked[ahead], tested_places[open_])
+            ones = plane.count_left(int(asked[pivot]), asked[ahead], tested_places[open_])
             one[open_] |= ones > 0
             zero[open_] |= ones < len(ahead)
             disagree[open_] = one[open_] & zero[open_]
@@ -165,22 +163,3 @@ def _least(plane: Plane, limits: Limits, mistakes: Mistakes) -> tuple[int, _Choi
         if units[row, place] < least:
             least, choice = int(units[row, place]), (int(fan.pivots[row]), int(place))
     return least, choice
-
-
-def _count_ones(plane: Plane, pivot: int, ahead: IntArray, tested: IntArray) -> IntArray:
-    """Return for each tested point how many rays from the pivot have it to their left, on the pivot, or behind it."""
-    steps = plane.points[ahead] - plane.points[pivot]
-    rays = np.sort(np.arctan2(steps[:, 1], steps[:, 0]))
-    rays = np.concatenate([rays - 2 * math.pi, rays, rays + 2 * math.pi])
-    steps = plane.points[tested] - plane.points[pivot]
-    angles = np.arctan2(steps[:, 1], steps[:, 0])
-    borders = np.stack([angles - math.pi, angles])
-    first, last = np.searchsorted(rays, borders - _ANGLE_ERROR), np.searchsorted(rays, borders + _ANGLE_ERROR)
-    ones = np.asarray(first[1] - first[0])
-    doubtful = np.flatnonzero(np.any(first != last, axis=0))
-    turns = plane.turn(np.array(pivot), ahead, tested[doubtful][:, None])
-    forward = np.take(plane.points, ahead, axis=0) - plane.points[pivot]
-    same_way = np.sum(np.sign(forward) * np.sign(steps[doubtful])[:, None], axis=2) > 0
-    ones[doubtful] = np.sum((turns > 0) | ((turns == 0) & ~same_way), axis=1)
-    ones[~steps.any(axis=1)] = len(ahead)
-    return ones
