@@ -51,6 +51,14 @@ def learn(
     queries: Queries = None,
     aggregator: Annotated[AggregatorName, typer.Option(help="How votes become answers.")] = AggregatorName.GAUSSIAN,
     max_unstable: MaxUnstable = None,
+    estimate_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--estimate-epsilon",
+            metavar="E",
+            help="Part of epsilon for a private estimate that sets how many labels to ask for.",
+        ),
+    ] = None,
     release: Annotated[
         ReleaseKind, typer.Option(help="Labels alone, or noisy counts; auto suits the student.")
     ] = ReleaseKind.AUTO,
@@ -118,6 +126,7 @@ def learn(
             queries=queries,
             aggregator=aggregator.value,
             max_unstable=max_unstable,
+            estimate_epsilon=estimate_epsilon,
             release=release.value,
             strategy=strategy.value,
             round_size=round_size,
@@ -156,11 +165,14 @@ def run_and_watch(run: "LearnRun") -> tuple["LearnOutcome", list[str]]:
 
 def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
     """Return the outcome for machines; notes that depend on private data are left out."""
+    from secretballot.report.plan_checks import total_price
+
     certificate = outcome.certificate
+    epsilon, delta = total_price(certificate)
     return {
         "accuracy": outcome.accuracy,
-        "epsilon": certificate["epsilon"],
-        "delta": certificate["delta"],
+        "epsilon": epsilon,
+        "delta": delta,
         "queries": outcome.queries,
         "answered": outcome.answered,
         "plan": certificate.get("plan"),
@@ -175,10 +187,13 @@ def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
 
 def print_lines(outcome: "LearnOutcome") -> None:
     """Print the outcome for a person."""
+    from secretballot.report.plan_checks import total_price
+
     certificate = outcome.certificate
     if outcome.accuracy is not None:
         print(f"accuracy     {outcome.accuracy:.4f} of the student on the labelled test file")
-    price = f"epsilon {certificate['epsilon']:g}, delta {certificate['delta']:g}"
+    epsilon, delta = total_price(certificate)
+    price = f"epsilon {epsilon:g}, delta {delta:g}"
     print(f"guarantee    {price} for each {certificate['unit']}")
     print(f"answers      {outcome.answered} of {outcome.queries} queries")
     if "plan" in certificate:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import check_choice, check_count, check_positive
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.ensemble.teacher_names import TEACHER_NAMES, teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
@@ -57,6 +57,8 @@ class LearnRun:
         "gaussian" or "sparse-vector".
     max_unstable : int or None
         Abstentions at which the sparse vector stops.
+    estimate_epsilon : float or None
+        Part of epsilon that pays for a private estimate, which then sets the number of queries or of abstentions.
     release : str
         "auto", "labels" or "counts".
     strategy : str
@@ -89,6 +91,7 @@ class LearnRun:
     queries: int | None = None
     aggregator: str = "gaussian"
     max_unstable: int | None = None
+    estimate_epsilon: float | None = None
     release: str = "auto"
     strategy: str = PASSIVE
     round_size: int | None = None
@@ -277,6 +280,8 @@ def _check(run: LearnRun, watch: Watch) -> None:
         check_count("queries", run.queries)
     if run.max_unstable is not None:
         check_count("max_unstable", run.max_unstable)
+    if run.estimate_epsilon is not None:
+        check_positive("estimate_epsilon", run.estimate_epsilon)
     if run.neighbours == "replace-one" and run.tables.unit is not None:
         raise ParameterError("A unit column goes with neighbours add-remove only; leave --unit or --neighbours out.")
     if run.records is None:
@@ -341,6 +346,7 @@ def _model(
         "n_queries": run.queries,
         "release": run.release,
         "max_unstable": run.max_unstable,
+        "estimate_epsilon": run.estimate_epsilon,
         "neighbours": run.neighbours,
         "abstentions": run.abstentions,
         "ledger": ledger,
