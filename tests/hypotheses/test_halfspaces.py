@@ -149,6 +149,16 @@ def test_every_labelling_is_given_by_its_own_representative(m, decimals):
         assert len(found) == m * (m - 1) + 2
 
 
+@pytest.mark.parametrize("decimals", [None, 1, 0])
+def test_of_equally_good_halfspaces_the_first_in_the_list_is_chosen(decimals):
+    X, y = noisy(25, decimals)
+    found = PLANE.dichotomies(X)
+    for labels in (y, 1 - y, np.arange(25) % 2, np.zeros(25, dtype=int)):
+        first = found.hypothesis(int(found.errors(labels).argmin()))
+        assert PLANE.erm(X, labels) == first
+        assert PLANE.version_space().restrict(X, labels, 2).hypothesis() == first
+
+
 def test_points_on_one_line_are_labelled_as_by_thresholds():
     X = np.arange(7.0)[:, None] * [1.0, -2.0]
     assert len(PLANE.dichotomies(X)) == 14
