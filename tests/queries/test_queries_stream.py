@@ -31,8 +31,8 @@ class Step:
 class ListedSpace(VersionSpace):
     """Every member listed, every definition spelled out."""
 
-    def __init__(self, members, best=0):
-        self.members, self.best = members, best
+    def __init__(self, members):
+        self.members = members
 
     def restrict(self, X, y, slack, sample_weight=None):
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight)

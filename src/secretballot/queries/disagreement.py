@@ -50,9 +50,11 @@ class DisagreementSampling(QueryStrategy):
         columns.
     slack_constant : float, optional
         Constant c of the slack, at least 0. By default 0.3 with `hypotheses` and 0.1 with a learner. The theorem's is
-        far larger, and would ask everything. On thresholds with 0 to 20 % of the labels flipped and 200 labels, 0.3
-        left a tenth of passive sampling's excess error or less; at 0.1 noise cost the best threshold in one walk of
-        five. A logistic regression with 10 columns and 150 labels was best at 0.05 to 0.1.
+        far larger, and would ask everything. Measured on thresholds with 200 labels of 10,000 points, 60 walks each:
+        0.3 left a fiftieth of passive sampling's excess error with up to 10 % of the labels flipped and a fifth with
+        20 %; 0.1 lost the best threshold in one walk of five already with 5 % flipped. With the default learner, 5 %
+        flipped and 150 labels, 0.1 was right on 99.4 % of the points in 2 columns and on 97.2 % in 10; 0.2 on 99.6 and
+        95.7 %, passive sampling on 98.2 and 93.7 %. There margin sampling was better still, 99.5 % in 10 columns.
     noise_rate : float, default 0.05
         Public guess of the error of the best hypothesis on the labels of the service, from 0 to 1/2; 0 says that some
         hypothesis agrees with every released label.

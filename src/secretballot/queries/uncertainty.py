@@ -40,7 +40,8 @@ class UncertaintySampling(QueryStrategy):
     learner : scikit-learn classifier, optional
         By default a logistic regression on scaled columns. Open random states are set by the public coins.
     cold_start : QueryStrategy, optional
-        By default `ClusterSampling`.
+        By default `ClusterSampling`: on digits, breast cancer and normal classes with 30 and 100 labels it measured
+        best or within a hundredth of the best of cluster, k-center and passive.
     spread : int, default 5
         Candidates per point asked. 1 asks the most uncertain ones wherever they lie, and measures no distances, which
         with a learner and a cold start of its own serves pools that do not hold numbers.
