@@ -1,0 +1,127 @@
+"""What tuning by a paid choice, or by a paid estimate, is worth on UCI Adult at epsilon 1, delta 1e-5.
+
+    python benchmarks/choosing.py [n_runs]
+
+Data, split and encoding are those of adult_students.py; nothing here was chosen on the held-out half. Every way has the
+same budget. The ways that choose set a tenth of the private records aside for it, by `hold_out`.
+
+Fixed rule: all of epsilon for one fit at the K of `choose_teachers`, with noisy counts or with labels.
+Three fits: K and release differ, epsilon 0.3 each, and 0.1 for the choice.
+One fit: epsilon 0.9 for noisy counts, three students learn from them, and 0.1 for the choice.
+Estimate: labels, epsilon 0.1 for the stability of the typical vote, which sets l.
+"""
+
+import os
+
+# one BLAS thread: teachers are small and many
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import sys  # noqa: E402
+import time  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from typing import Any  # noqa: E402
+
+import numpy as np  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.tree import DecisionTreeClassifier  # noqa: E402
+
+from adult_students import DELTA, STATED_RECORDS, encoded  # noqa: E402
+from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget  # noqa: E402
+from secretballot.learners.choice import choose_candidate  # noqa: E402
+from secretballot.learners.hold_out import hold_out  # noqa: E402
+from secretballot.learners.plan import choose_teachers  # noqa: E402
+from secretballot.students import fit_student  # noqa: E402
+
+EPSILON, PART, PRICE, SHARE = 1.0, 0.3, 0.1, 0.1
+BUDGET = PrivacyBudget(EPSILON, DELTA)
+X, Y, POOL, X_TEST, Y_TEST = encoded()
+K = choose_teachers(BUDGET, STATED_RECORDS, X.shape[1])
+SMALL, LARGE = max(10, K // 3), min(3 * K, STATED_RECORDS // 10)
+
+
+def score(model: Any) -> float:
+    """Return the held-out accuracy in percent."""
+    return 100 * float((model.predict(X_TEST) == Y_TEST).mean())
+
+
+def fit(rows: np.ndarray, run: int, **settings: Any) -> PATEClassifier:
+    """Return a fit on some private records."""
+    model = PATEClassifier(**{"n_teachers": K, "budget": BUDGET, "random_state": run, **settings})
+    return model.fit(X[rows], Y[rows], X_public=POOL, classes=[0, 1])
+
+
+def chosen(candidates: list[tuple[str, Any]], held: np.ndarray, ledger: Ledger) -> dict[str, Any]:
+    """Return the accuracy of the chosen candidate and of all, and which one it was."""
+    found = choose_candidate(
+        candidates, X[held], Y[held], classes=[0, 1], epsilon=PRICE, ledger=ledger, X_public=POOL[:40]
+    )
+    scores = {name: score(model) for name, model in candidates}
+    return {"accuracy": scores[found.name], "chosen": found.name, "all": scores}
+
+
+def fixed(release: str) -> Callable[[int], dict[str, Any]]:
+    """Return the fixed rule for a kind of release."""
+    return lambda run: {"accuracy": score(fit(np.arange(len(X)), run, release=release))}
+
+
+def three_fits(run: int) -> dict[str, Any]:
+    """Tune K and what is released: every candidate needs a release of its own."""
+    ledger = Ledger.in_memory(dataset="adult", budget=BUDGET)
+    taught, held = hold_out(len(X), SHARE)
+    part = PrivacyBudget(PART, 0.33 * DELTA)
+    settings = [(SMALL, "counts"), (LARGE, "counts"), (LARGE, "labels")]
+    fits = [
+        (f"K={k}, {release}", fit(taught, run, n_teachers=k, release=release, budget=part, ledger=ledger))
+        for k, release in settings
+    ]
+    return chosen(fits, held, ledger)
+
+
+def one_fit(run: int) -> dict[str, Any]:
+    """Tune the student: all candidates learn from one release."""
+    ledger = Ledger.in_memory(dataset="adult", budget=BUDGET)
+    taught, held = hold_out(len(X), SHARE)
+    rest = PrivacyBudget(EPSILON - PRICE, DELTA)
+    first = fit(taught, run, budget=rest, ledger=ledger, release="counts")
+    others: dict[str, Any] = {
+        "logistic on the labels": LogisticRegression(max_iter=1000, C=0.1),
+        "tree on the labels": DecisionTreeClassifier(max_depth=5, random_state=0),
+    }
+    released = first.released_labels_
+    students = [(name, fit_student(student, POOL, released)) for name, student in others.items()]
+    return chosen([(NoisyCountsClassifier.__name__, first), *students], held, ledger)
+
+
+def estimated(run: int) -> dict[str, Any]:
+    """Let a paid estimate set the number of labels."""
+    model = fit(np.arange(len(X)), run, release="labels", estimate_epsilon=PRICE)
+    return {"accuracy": score(model), "chosen": f"l={len(model.released_labels_.queries)}"}
+
+
+WAYS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "fixed rule, counts": fixed("counts"),
+    "fixed rule, labels": fixed("labels"),
+    "three fits, choice": three_fits,
+    "one fit, three students, choice": one_fit,
+    "labels, estimate sets l": estimated,
+}
+
+
+def main(n_runs: int) -> None:
+    """Print one row for each way."""
+    print(f"K = {K}; candidates K = {SMALL} and {LARGE}\n\n| way | accuracy | sd | chosen |\n|---|---|---|---|")
+    for name, way in WAYS.items():
+        began, runs = time.process_time(), [way(run) for run in range(n_runs)]
+        found = [run["accuracy"] for run in runs]
+        picks = ", ".join(run.get("chosen", "") for run in runs)
+        spread = np.std(found, ddof=1) if n_runs > 1 else 0.0
+        print(f"| {name} | {np.mean(found):.2f} | {spread:.2f} | {picks} |", flush=True)
+        if "all" in runs[0]:
+            means = {one: round(float(np.mean([run["all"][one] for run in runs])), 2) for one in runs[0]["all"]}
+            print(f"  all candidates: {means}", flush=True)
+        print(f"  {time.process_time() - began:.0f} s of CPU", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

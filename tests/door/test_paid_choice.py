@@ -1,0 +1,237 @@
+"""What is bought to set something by: priced before it is drawn, stored, named on the certificate."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.audit import Law, sample_p_value
+from secretballot.door import choose_by_scores, purchase
+from secretballot.ensemble.scores import PrivateScores
+from secretballot.privacy.mechanisms import ExponentialChoice, MinoritySum, StabilityQuantile
+from secretballot.privacy.noise import ExactNoise
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+ONES = np.arange(0, 251, 10)
+VOTES = np.column_stack([250 - ONES, ONES])
+RIGHT = np.arange(40)[:, None] < np.array([10, 30, 20])
+REPLACE = {"unit": "record", "neighbours": "replace-one"}
+
+
+@pytest.fixture
+def counts() -> sb.VoteCounts:
+    return sb.VoteCounts.from_counts(VOTES)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> sb.Ledger:
+    return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+
+
+def _stability(ledger: sb.Ledger, **settings: Any) -> sb.PaidChoice:
+    counts = sb.VoteCounts.from_counts(VOTES)
+    return sb.estimate_stability(counts, ledger, **{"fraction": 0.5, "epsilon": 0.2, **settings})
+
+
+def _minority(ledger: sb.Ledger, **settings: Any) -> sb.PaidChoice:
+    return sb.estimate_minority(sb.VoteCounts.from_counts(VOTES), ledger, **{"epsilon": 0.2, **settings})
+
+
+def _scored(ledger: sb.Ledger, **settings: Any) -> sb.PaidChoice:
+    return choose_by_scores(PrivateScores.of(RIGHT), ledger, **{"epsilon": 0.2, **settings})
+
+
+BUYERS = pytest.mark.parametrize("buy", [_stability, _minority, _scored])
+Buy = Callable[..., sb.PaidChoice]
+
+
+@BUYERS
+def test_it_is_reserved_at_its_price_and_committed(buy: Buy, ledger: sb.Ledger) -> None:
+    choice = buy(ledger, purpose="a test")
+    (entry,) = ledger.history()
+    assert (entry.epsilon, entry.delta, entry.state) == (0.2, 0.0, "committed")
+    assert (choice.epsilon, choice.delta, choice.reservation, choice.purpose) == (0.2, 0.0, entry.id, "a test")
+    assert choice.composition["spent_after"] == {"epsilon": 0.2, "delta": 0.0}
+    assert choice.event.epsilon <= 0.2
+    assert isinstance(choice.outcome, int)
+
+
+@BUYERS
+@pytest.mark.parametrize("parts", [10, 3, 7])
+def test_the_whole_budget_can_be_spent_on_pure_choices(buy: Buy, parts: int) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(parts * 0.1, 1e-6))
+    for _ in range(parts):
+        buy(ledger, epsilon=0.1)
+    with pytest.raises(sb.BudgetError):
+        buy(ledger, epsilon=1e-6)
+
+
+@BUYERS
+def test_noise_is_drawn_only_after_the_price_is_reserved(
+    buy: Buy, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = []
+
+    class Spy(ExactNoise):
+        def discrete_laplace(self, scale: float, size: int) -> Any:
+            states.append(ledger.history()[-1].state)
+            return super().discrete_laplace(scale, size)
+
+        def exponential_choice(self, *arguments: Any) -> int:
+            states.append(ledger.history()[-1].state)
+            return super().exponential_choice(*arguments)
+
+    monkeypatch.setattr(purchase, "choice_noise", Spy)
+    buy(ledger)
+    assert states == ["reserved"]
+
+
+@BUYERS
+def test_an_interrupted_draw_stays_spent(buy: Buy, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(purchase, "choice_noise", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        buy(ledger, request="one")
+    monkeypatch.undo()
+    assert ledger.history()[0].state == "forfeited"
+    assert ledger.spent().epsilon == 0.2
+    with pytest.raises(sb.LedgerError):
+        buy(ledger, request="one")
+    assert ledger.spent().epsilon == 0.2
+
+
+@BUYERS
+def test_a_repeated_request_is_free_and_another_question_is_refused(buy: Buy, ledger: sb.Ledger) -> None:
+    first = buy(ledger, request="one")
+    assert all(buy(ledger, request="one") == first for _ in range(5))
+    assert buy(sb.Ledger.open_existing(ledger.path), request="one") == first
+    for change in ({"epsilon": 0.1}, {"declaration": {"unit": "user"}}):
+        with pytest.raises(sb.ParameterError, match=r"answered before|counted by record"):
+            buy(ledger, request="one", **change)
+    assert len(ledger.history()) == 1
+
+
+def test_a_request_that_released_labels_is_no_choice_and_the_other_way_round(
+    counts: sb.VoteCounts, ledger: sb.Ledger
+) -> None:
+    aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 1e-7), 26, n_teachers=250)
+    sb.release(counts, aggregator, ledger, request="labels")
+    with pytest.raises(sb.ParameterError, match="answered before"):
+        _stability(ledger, request="labels")
+    _stability(ledger, request="number")
+    with pytest.raises(sb.SecretBallotError):
+        sb.release(counts, aggregator, ledger, request="number")
+    assert len(ledger.history()) == 2
+
+
+@BUYERS
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": -1.0},
+        {"epsilon": float("nan")},
+        {"epsilon": float("inf")},
+        {"epsilon": "0.1"},
+        {"epsilon": 1e9},
+        {"declaration": {"unit": "house"}},
+        {"declaration": {"unit": "user", "neighbours": "replace-one"}},
+        {"request": " "},
+    ],
+)
+def test_bad_settings_are_refused_and_nothing_is_spent(buy: Buy, ledger: sb.Ledger, settings: dict[str, Any]) -> None:
+    with pytest.raises(sb.SecretBallotError):
+        buy(ledger, **settings)
+    assert ledger.history() == []
+
+
+@BUYERS
+def test_too_dear_or_another_promise_is_refused(buy: Buy, ledger: sb.Ledger) -> None:
+    with pytest.raises(sb.BudgetError):
+        buy(ledger, epsilon=1.1)
+    with pytest.raises(sb.SecretBallotError):
+        buy(ledger, declaration=REPLACE)
+    by_user = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="user")
+    with pytest.raises(sb.LedgerError):
+        buy(by_user)
+    assert by_user.history() == ledger.history() == []
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.0, float("nan"), "half", None])
+def test_a_fraction_that_is_none_is_refused(ledger: sb.Ledger, fraction: Any) -> None:
+    with pytest.raises(sb.ParameterError, match="fraction"):
+        _stability(ledger, fraction=fraction)
+    assert ledger.history() == []
+
+
+def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
+    """A user's three records move a count of records by three; the other way round one point is one point."""
+    with pytest.raises(sb.ParameterError, match="counted by record"):
+        _scored(ledger, declaration={"unit": "user"})
+    assert ledger.history() == []
+    by_user = PrivateScores.of(RIGHT, np.arange(40) // 2)
+    assert choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "record"}).unit == "record"
+
+
+def test_scores_of_another_relation_are_refused() -> None:
+    replace = sb.Ledger.in_memory(dataset="d", budget=BUDGET, neighbours="replace-one")
+    scores = PrivateScores.of(RIGHT, None, "replace-one")
+    with pytest.raises(sb.ParameterError, match="replace-one"):
+        choose_by_scores(scores, replace, epsilon=0.1)
+    choice = choose_by_scores(scores, replace, epsilon=0.1, declaration=REPLACE)
+    assert choice.mechanism["monotone"] is False
+    labels = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="label", neighbours="replace-one")
+    declared = {"unit": "label", "neighbours": "replace-one"}
+    assert choose_by_scores(scores, labels, epsilon=0.1, declaration=declared).unit == "label"
+
+
+def test_names_go_with_the_request(ledger: sb.Ledger) -> None:
+    choice = _scored(ledger, names=["a", "b", "c"], request="one")
+    assert choice.mechanism["candidates"] == ["a", "b", "c"]
+    with pytest.raises(sb.ParameterError, match="answered before"):
+        _scored(ledger, names=["b", "a", "c"], request="one")
+    for names in (["a", "b"], ["a", "b", "b"], ["a", "b", 3]):
+        with pytest.raises(sb.ParameterError, match="one text for each of the 3"):
+            _scored(ledger, names=names)
+
+
+@pytest.mark.parametrize(
+    ("buy", "mechanism", "private"),
+    [
+        (_stability, StabilityQuantile(0.5, 1.0), VOTES),
+        (_minority, MinoritySum(1.0, 26), VOTES),
+        (_scored, ExponentialChoice(0.05, monotone=True), RIGHT.sum(axis=0)),
+    ],
+)
+def test_what_comes_out_follows_the_law_of_its_price_and_of_no_other(buy: Buy, mechanism: Any, private: Any) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1000.0, 0.0))
+    sample = np.array([buy(ledger, epsilon=mechanism.epsilon).outcome for _ in range(150)])
+
+    def p_value(other: Any) -> float:
+        if isinstance(other, ExponentialChoice):
+            return sample_p_value(sample, Law(0, other.law(private), 0.0))
+        support = np.arange(sample.min() - 1000, sample.max() + 1001)
+        return sample_p_value(sample, Law(int(support[0]), other.law(private, support), 0.0))
+
+    assert p_value(mechanism) > 1e-6
+    settings = {
+        name: getattr(mechanism, name) for name in ("fraction", "monotone", "n_points") if hasattr(mechanism, name)
+    }
+    assert p_value(type(mechanism)(epsilon=4 * mechanism.epsilon, **settings)) < 1e-6
+
+
+def test_a_release_names_what_it_was_set_by_and_verifies(counts: sb.VoteCounts, ledger: sb.Ledger) -> None:
+    choice = _stability(ledger)
+    aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.8, 1e-6), 26, n_teachers=250)
+    certificate = sb.release(counts, aggregator, ledger, choices=[choice]).certificate
+    assert sb.verify_certificate(certificate).ok
+    assert certificate["choices"] == [choice.to_certificate()]
+    assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
+    for change in ({"epsilon": 0.1}, {"events": [{**choice.event.to_json(), "epsilon": 0.3}]}, {"reservation": 2}):
+        forged = {**certificate, "choices": [{**certificate["choices"][0], **change}]}
+        assert not sb.verify_certificate(forged).ok

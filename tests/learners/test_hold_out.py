@@ -1,0 +1,76 @@
+"""The hold-out: one unit on one side, whoever else is there."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+
+KEY = bytes(range(32))
+
+
+def test_the_sides_are_disjoint_and_together_everything() -> None:
+    for settings in ({}, {"units": np.arange(5000) // 3}, {"neighbours": "replace-one"}):
+        taught, held = sb.hold_out(5000, 0.2, **settings)
+        assert np.array_equal(np.sort(np.concatenate([taught, held])), np.arange(5000))
+        assert 850 < len(held) < 1150
+
+
+def test_a_unit_stays_where_it_is_when_another_comes_or_goes() -> None:
+    rng = np.random.default_rng(0)
+    units = rng.integers(0, 300, 2000)
+    side = np.zeros(2000, dtype=bool)
+    side[sb.hold_out(2000, 0.3, units=units, key=KEY)[1]] = True
+    assert all(len(set(side[units == unit].tolist())) == 1 for unit in np.unique(units))
+    for gone in (units[0], units[1000]):
+        stays = units != gone
+        found = np.zeros(int(stays.sum()), dtype=bool)
+        found[sb.hold_out(int(stays.sum()), 0.3, units=units[stays], key=KEY)[1]] = True
+        assert np.array_equal(found, side[stays])
+
+
+def test_an_even_random_split_moves_others_when_one_comes() -> None:
+    """What a split of exactly the share does, and this one does not."""
+
+    def even(n: int) -> set[int]:
+        return set(np.random.default_rng(0).permutation(n)[: n // 5].tolist())
+
+    assert len(even(1000) ^ even(1001)) > 20
+
+
+def test_records_without_ids_are_drawn_independently_and_anew() -> None:
+    sides = np.zeros((200, 50))
+    for row in sides:
+        row[sb.hold_out(50, 0.5)[1]] = 1
+    assert 0.42 < sides.mean() < 0.58
+    assert sides.sum(axis=1).std() > 2  # the number held is binomial, not fixed: sd 3.5
+    assert np.abs(np.corrcoef(sides.T) - np.eye(50)).max() < 0.5
+
+
+def test_by_position_the_side_is_the_same_for_every_dataset_of_the_size() -> None:
+    first, second = (sb.hold_out(10, 0.3, neighbours="replace-one") for _ in range(2))
+    assert np.array_equal(first[1], second[1])
+    assert first[1].tolist() == [3, 6, 9]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"share": 0.0}, "share"),
+        ({"share": 1.0}, "share"),
+        ({"share": 1e-9}, "share"),
+        ({"share": float("nan")}, "share"),
+        ({"n_records": 0}, "n_records"),
+        ({"neighbours": "swap"}, "neighbours"),
+        ({"units": [1, 2]}, "2 ids for 4 records"),
+        ({"units": [1, 2, 3, None]}, "missing"),
+        ({"units": [1, 2, 3, 4], "neighbours": "replace-one"}, "by position"),
+        ({"key": KEY}, "key is given without units"),
+        ({"units": [1, 2, 3, 4], "key": b"short"}, "16 to 64 bytes"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
+    given = {"n_records": 4, "share": 0.5, **settings}
+    with pytest.raises(sb.SecretBallotError, match=words):
+        sb.hold_out(**given)
