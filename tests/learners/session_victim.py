@@ -1,0 +1,230 @@
+"""Sessions that die; run as `python session_victim.py VERB FOLDER PLAN [NUMBER]`.
+
+A session is asked in a child, and the child is killed with signal 9; then the next one goes on. What a child got back
+it writes down only after it was returned. What the books say in the end is printed as JSON; the tests beside judge it.
+"""
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import secretballot as sb
+from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.door.stored_answers import StoredAnswer
+from secretballot.learners.questions import question_digests
+from secretballot.privacy.noise import ExactNoise
+
+K = 40
+NAMES = ["no", "yes"]
+
+
+def plan_of(kind: str, queries: int) -> Aggregator:
+    if kind == "gaussian":
+        return sb.GaussianAggregator(9.0 * queries**0.5, queries, release="counts", delta=1e-6)
+    unstable = max(3, queries // 50)
+    return SparseVectorAggregator(
+        0.5, 0.5, 12, unstable, refresh=kind == "refresh", n_queries=queries, delta=1e-4 * unstable
+    )
+
+
+def pool_of(n: int) -> np.ndarray:
+    """Return public points, one in thirty of them where the teachers disagree."""
+    rng = np.random.default_rng(1)
+    side = np.where(rng.random(n) < 1 / 30, 0.0, rng.choice([-3.0, 3.0], n))
+    return np.column_stack([side, np.arange(n) * 1e-7])
+
+
+def begin(folder: Path, kind: str, queries: int) -> None:
+    ExactNoise().discrete_laplace(1.0, 1)  # what loads slowly is loaded once, before children are born
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 2))
+    teachers = sb.train_teachers(
+        None, X, np.array(NAMES)[(X[:, 0] > 0).astype(int)], classes=NAMES, n_teachers=K, vault=folder / "vault"
+    )
+    ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(5000.0, 0.5))
+    sb.LabelingSession(teachers, plan_of(kind, queries), ledger)
+
+
+def schedule(asks: int, pool: int) -> list[list[int]]:
+    """Return what is asked, in order: single points and batches, some points again and again."""
+    rng, events, left = np.random.default_rng(2), list[list[int]](), asks
+    while left:
+        size = min(left, 1 if rng.random() < 0.7 else int(rng.integers(2, 40)))
+        events.append(rng.integers(0, pool, size).tolist())
+        left -= size
+    return events
+
+
+def ask_on(folder: Path, events: list[list[int]], points: np.ndarray, start: int, log: int) -> None:
+    session = sb.LabelingSession.reopen(folder / "vault")
+    for number in range(start, len(events)):
+        rows = events[number]
+        try:
+            answers = session.ask_many(points[rows])
+        except sb.BudgetError:
+            got: list[Any] = [None] * len(rows)
+        else:
+            noisy = [None] * len(rows) if answers.noisy_counts is None else answers.noisy_counts.tolist()
+            got = [
+                [NAMES.index(label) if label else -1, count] if given else None
+                for label, count, given in zip(answers.labels, noisy, answers.given, strict=True)
+            ]
+        os.write(log, (json.dumps([number, got]) + "\n").encode())
+
+
+def child_of(work: Callable[[], None]) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return child
+
+
+def logged(path: Path) -> list[tuple[int, list[Any]]]:
+    return [tuple(json.loads(line)) for line in path.read_text().splitlines()]
+
+
+@dataclass
+class Books:
+    """What is found when all is over."""
+
+    asks: int
+    kills: int = 0
+    answers: int = 0
+    distinct: int = 0
+    stored: int = 0
+    used: int = 0
+    planned: int = 0
+    left: int = 0
+    wrong: int = 0
+    denied_but_stored: int = 0
+    abstained: int = 0
+    most_abstentions: int | None = None
+    ends_with_abstention: bool = False
+    entries: int = 0
+    spent: float = 0.0
+    price: float = 0.0
+    seconds: float = 0.0
+    other_exits: list[int] = field(default_factory=list)
+
+
+def random_moments(folder: Path, kind: str, asks: int) -> Books:
+    """Kill whoever asks at random moments until everything was asked."""
+    queries = asks // 4
+    begin(folder, kind, queries)
+    pool = pool_of(asks // 2)
+    events, path = schedule(asks, len(pool)), folder / "log"
+    path.touch()
+    books, rng, start, began = Books(asks), np.random.default_rng(3), 0, time.monotonic()
+    while start < len(events):
+        log = os.open(path, os.O_WRONLY | os.O_APPEND)
+        child = child_of(lambda start=start, log=log: ask_on(folder, events, pool, start, log))
+        time.sleep(rng.exponential(0.3))
+        os.kill(child, signal.SIGKILL)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os.close(log)
+        books.kills += ended == -9
+        if ended > 0:
+            books.other_exits.append(ended)
+            break
+        start = logged(path)[-1][0] + 1 if path.stat().st_size else 0
+    books.seconds = time.monotonic() - began
+    return closed(books, folder, events, pool, logged(path), plan_of(kind, queries))
+
+
+def closed(
+    books: Books, folder: Path, events: list[list[int]], pool: np.ndarray, log: list[Any], plan: Aggregator
+) -> Books:
+    """Hold what was returned against the ledger."""
+    ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
+    row_of = {digest: row for row, digest in enumerate(question_digests(pool))}
+    with ledger.reading(1) as page:
+        parts = [(row_of[question], StoredAnswer.decode(answer)) for question, answer in page.parts()]
+    stored = dict(parts)
+    got = [(row, answer) for number, answers in log for row, answer in zip(events[number], answers, strict=True)]
+    session = sb.LabelingSession.reopen(folder / "vault")
+    books.answers, books.stored, books.distinct = sum(answer is not None for _, answer in got), len(parts), len(stored)
+    books.wrong = sum(
+        answer is not None and (row not in stored or answer != [stored[row].label, stored[row].noisy])
+        for row, answer in got
+    )
+    books.denied_but_stored = sum(answer is None and row in stored for row, answer in got)
+    books.used, books.planned, books.left = session.used, session.planned, session.left
+    books.abstained = sum(answer.label < 0 for _, answer in parts)
+    books.most_abstentions, books.ends_with_abstention = plan.most_abstentions, parts[-1][1].label < 0
+    books.entries, books.spent, books.price = len(ledger.history()), ledger.spent().epsilon, plan.budget.epsilon
+    return books
+
+
+class Mortal(sqlite3.Connection):
+    """A connection that kills its process with signal 9 at a step; before and after each that writes are two steps."""
+
+    left = 0
+
+    @classmethod
+    def step(cls) -> None:
+        if cls.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        cls.left -= 1
+
+    @classmethod
+    def possess(cls, steps: int) -> None:
+        """Let this process live for `steps` more steps of any connection it opens or file of the vault it writes."""
+        connect, replace = sqlite3.connect, Path.replace
+        sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "factory": cls})
+        Path.replace = lambda *a: (cls.step(), replace(*a), cls.step())[1]
+        cls.left = steps
+
+    def execute(self, sql: str, *arguments: object) -> sqlite3.Cursor:
+        if not sql.startswith(("BEGIN IMMEDIATE", "INSERT", "UPDATE")) and not (sql == "COMMIT" and self.total_changes):
+            return super().execute(sql, *arguments)
+        Mortal.step()
+        cursor = super().execute(sql, *arguments)
+        Mortal.step()
+        return cursor
+
+
+def statements(folder: Path, kind: str, n_events: int) -> Books:
+    """Kill at the first step of an ask, then at the second, ... until it survives; then the next ask."""
+    queries, points = 9, pool_of(100)
+    begin(folder, kind, queries)
+    uneven = np.flatnonzero(points[:, 0] == 0).tolist()
+    events = [[1], [uneven[0], 2], [1, 3], [uneven[1], 4], [5, 6], [uneven[2], 7, 8], [9, 10]][:n_events]
+    path = folder / "log"
+    path.touch()
+    books, number, steps = Books(sum(map(len, events))), 0, 0
+    while number < len(events):
+        log = os.open(path, os.O_WRONLY | os.O_APPEND)
+
+        def work(number: int = number, steps: int = steps, log: int = log) -> None:
+            Mortal.possess(steps)
+            ask_on(folder, events[: number + 1], points, number, log)
+
+        ended = os.waitstatus_to_exitcode(os.waitpid(child_of(work), 0)[1])
+        os.close(log)
+        if ended > 0:
+            books.other_exits.append(ended)
+            break
+        books.kills += ended == -9
+        number, steps = (number, steps + 1) if ended else (number + 1, 0)
+    return closed(books, folder, events, points, logged(path), plan_of(kind, queries))
+
+
+VERBS = (random_moments, statements)
+
+if __name__ == "__main__":
+    verb, place, kind, *number = sys.argv[1:]
+    chosen = {v.__name__: v for v in VERBS}[verb]
+    print(json.dumps(asdict(chosen(Path(place), kind, int(number[0]) if number else 0))))
