@@ -7,10 +7,16 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Dichotomies", "Hypothesis", "HypothesisClass", "VersionSpace"]
+from secretballot.exceptions import ParameterError
+from secretballot.hypotheses.points import check_labels, check_points
+
+__all__ = ["MOST_TRIED", "Dichotomies", "Hypothesis", "HypothesisClass", "VersionSpace"]
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+
+# Representatives that are tried one by one: some seconds for ten thousand other points.
+MOST_TRIED = 250_000
 
 
 class Hypothesis(Protocol):
@@ -55,6 +61,32 @@ class Dichotomies(ABC):
         y : array of 0 and 1, shape (m,)
             Labels of the points, in their order.
         """
+
+    def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
+        """Return the number of mistakes of every representative on other points, shape (len(self),), int64.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Any points, such as private records where the labelled points are public ones.
+        y : array of 0 and 1, shape (n,)
+            Their labels.
+
+        Raises
+        ------
+        DataError
+            If points or labels do not fit.
+        ParameterError
+            If there are more labellings than are tried one by one.
+        """
+        if not len(self) <= MOST_TRIED:
+            raise ParameterError(
+                f"There are {len(self):,} labellings of the points, and at most {MOST_TRIED:,} are tried one by one on "
+                "other points; give a sample of the points, or a FiniteClass of fitted models."
+            )
+        points = check_points(X, None)
+        labels = check_labels(y, len(points))
+        return np.array([np.count_nonzero(found.predict(points) != labels) for found in self], dtype=np.int64)
 
     def __iter__(self) -> Iterator[Hypothesis]:
         return (self.hypothesis(index) for index in range(len(self)))

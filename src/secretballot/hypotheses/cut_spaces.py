@@ -108,8 +108,25 @@ class CutDichotomies(Dichotomies):
     def errors(self, y: ArrayLike) -> IntArray:
         """Return the number of mistakes of every labelling against `y`, by prefix sums. Cost: O(d n)."""
         labels = check_labels(y, self._n)
-        below = [column.prefix_sums(2 * labels - 1) for column in self.columns]
-        zeros = self._n - int(labels.sum())
+        return self._listed([column.prefix_sums(2 * labels - 1) for column in self.columns], labels)
+
+    def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
+        """Return the number of mistakes of every representative on n other points.
+
+        The points are sorted into the cells between thresholds and summed up there. Cost: O(d (n + m) log n).
+        """
+        points = check_points(X, len(self.columns))
+        labels = check_labels(y, len(points))
+        below = []
+        for column, values in zip(self.columns, points.T, strict=True):
+            others = SortedColumn.sort(values)
+            sums = others.prefix_sums(2 * labels - 1)
+            below.append(sums[np.searchsorted(others.values, column.cuts, side="left")])
+        return self._listed(below, labels)
+
+    def _listed(self, below: Sequence[IntArray], labels: IntArray) -> IntArray:
+        """Return all mistakes from the ones less zeros below every threshold of every feature, shape (m + 1,) each."""
+        zeros = len(labels) - int(labels.sum())
         return np.concatenate(
             [
                 _mistakes(below[block.feature][block.cuts], below[block.feature][-1], zeros, block.direction)

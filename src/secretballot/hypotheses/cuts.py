@@ -11,7 +11,7 @@ from secretballot._validation import check_choice, check_count
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.points import check_points
 
-__all__ = ["Cut", "Segments", "SortedColumn", "number_or_word", "place_between"]
+__all__ = ["Cut", "Segments", "SortedColumn", "number_or_word", "place_between", "places_between"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -82,6 +82,13 @@ def place_between(low: float, high: float) -> float:
     return middle if low < middle <= high else high
 
 
+def places_between(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return `place_between` of many pairs, shape (k,), bit for bit."""
+    middle = low / 2 + high / 2
+    placed = np.where((low < middle) & (middle <= high), middle, high)
+    return np.where(np.isinf(low), low, placed)
+
+
 @dataclass(frozen=True, eq=False)
 class SortedColumn:
     """A column of numbers in ascending order, equal ones together.
@@ -119,6 +126,11 @@ class SortedColumn:
         sums = np.zeros(len(amounts) + 1, dtype=amounts.dtype)
         np.cumsum(amounts[self.order], out=sums[1:])
         return sums[self.bounds]
+
+    @property
+    def cuts(self) -> FloatArray:
+        """The thresholds `cut(0)`, ..., `cut(m)`, shape (m + 1,)."""
+        return places_between(np.append(-math.inf, self.values), np.append(self.values, math.inf))
 
     def cut(self, k: int) -> float:
         """Return a threshold with the first `k` distinct values below it and the others not."""

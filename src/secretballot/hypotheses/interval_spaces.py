@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.base import VersionSpace
-from secretballot.hypotheses.cuts import Segments, SortedColumn, number_or_word, place_between
+from secretballot.hypotheses.cuts import Segments, SortedColumn, number_or_word, place_between, places_between
 from secretballot.hypotheses.points import (
     check_labels,
     check_points,
@@ -18,7 +18,7 @@ from secretballot.hypotheses.points import (
     rounding_allowance,
 )
 
-__all__ = ["EMPTY", "Interval", "IntervalSpace", "interval_between"]
+__all__ = ["EMPTY", "Interval", "IntervalSpace", "interval_between", "upper_ends"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -69,6 +69,12 @@ EMPTY = Interval(math.inf, -math.inf)
 def _upper_between(low: float, high: float) -> float:
     """Return an upper end b with low <= b < high, the mirror image of a lower end."""
     return -place_between(-high, -low) + 0.0
+
+
+def upper_ends(column: SortedColumn) -> FloatArray:
+    """Return the upper ends of intervals whose last point inside is in each place, shape (m,)."""
+    following = np.append(column.values[1:], math.inf)
+    return -places_between(-following, -column.values) + 0.0
 
 
 def interval_between(column: SortedColumn, first: int, last: int) -> Interval:

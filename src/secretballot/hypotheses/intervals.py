@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
 from secretballot.hypotheses.cuts import SortedColumn
-from secretballot.hypotheses.interval_spaces import EMPTY, Interval, IntervalSpace, interval_between
+from secretballot.hypotheses.interval_spaces import EMPTY, Interval, IntervalSpace, interval_between, upper_ends
 from secretballot.hypotheses.points import check_index, check_labels, check_points, check_weights
 
 __all__ = ["IntervalDichotomies", "Intervals"]
@@ -148,15 +148,66 @@ class IntervalDichotomies(Dichotomies):
         ParameterError
             If there are more than 50,000,000 labellings.
         """
+        self._check_listable("prefix_mistakes")
+        base, gained = self.prefix_mistakes(y)
+        return self._listed(base, gained[:-1], gained[1:])
+
+    def prefix_mistakes_on(self, X: ArrayLike, y: ArrayLike) -> tuple[int, IntArray, IntArray]:
+        """Return what the mistakes of all representatives on other points are made of.
+
+        Parameters
+        ----------
+        X : array of shape (n, 1) or (n,)
+            Any points. One that lies on an end which two neighbours share is inside both.
+        y : array of 0 and 1, shape (n,)
+
+        Returns
+        -------
+        base : int
+            Mistakes of the empty interval.
+        starts, ends : ndarrays of int64, shape (m,)
+            The interval from place i to place j makes ``base + ends[j] - starts[i]`` mistakes.
+
+        Raises
+        ------
+        DataError
+            If points or labels do not fit.
+
+        Notes
+        -----
+        Cost: O((n + m) log n).
+        """
+        points = check_points(X, 1)[:, 0]
+        labels = check_labels(y, len(points))
+        others = SortedColumn.sort(points)
+        sums = others.prefix_sums(1 - 2 * labels)
+        starts = sums[np.searchsorted(others.values, self.column.cuts[:-1], side="left")]
+        return int(labels.sum()), starts, sums[np.searchsorted(others.values, upper_ends(self.column), side="right")]
+
+    def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
+        """Return the number of mistakes of every representative on other points. Cost: O(m^2) time and memory.
+
+        Raises
+        ------
+        DataError
+            If points or labels do not fit.
+        ParameterError
+            If there are more than 50,000,000 labellings.
+        """
+        self._check_listable("prefix_mistakes_on")
+        return self._listed(*self.prefix_mistakes_on(X, y))
+
+    def _check_listable(self, instead: str) -> None:
         if len(self) > _MOST_LISTED:
             raise ParameterError(
                 f"There are {len(self)} labellings, more than the {_MOST_LISTED} whose errors are listed; "
-                "use prefix_mistakes, which holds them all in one sum for each point."
+                f"use {instead}, which holds them all in one sum for each point."
             )
-        base, gained = self.prefix_mistakes(y)
+
+    def _listed(self, base: int, starts: IntArray, ends: IntArray) -> IntArray:
         errors = np.empty(len(self), dtype=np.int64)
         errors[0] = base
         for first in range(self._m):
             start = self.index(first, first)
-            errors[start : start + self._m - first] = gained[first + 1 :] - gained[first] + base
+            errors[start : start + self._m - first] = ends[first:] - starts[first] + base
         return errors

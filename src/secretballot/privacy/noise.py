@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from secretballot._validation import check_count, check_positive
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.privacy.exponential_bounds import locate, running_bounds
+from secretballot.privacy.exponential_bounds import locate, range_bounds, running_bounds
 
 __all__ = [
     "MAX_SCALE",
@@ -96,6 +96,10 @@ class ChoiceNoise(Protocol):
 
     def exponential_choice(self, scores: IntArray, scale: float, multiplicities: IntArray | None = None) -> int:
         """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] / scale)."""
+        ...
+
+    def exponential_range(self, starts: IntArray, ends: IntArray, scale: float) -> tuple[int, int] | None:
+        """Draw i <= j with probability proportional to exp((starts[i] - ends[j]) / scale), or None with weight 1."""
         ...
 
 
@@ -226,6 +230,44 @@ class ExactNoise:
         values, counts = _check_candidates(scores, multiplicities)
         return _choose(values.max() - values, counts, Fraction(check_scale("scale", scale)), secrets.randbits)
 
+    def exponential_range(self, starts: IntArray, ends: IntArray, scale: float) -> tuple[int, int] | None:
+        """Draw a range of places from i to j >= i, or none, without listing them.
+
+        Parameters
+        ----------
+        starts, ends : ndarray of int64, shape (m,)
+            The range from place i to place j has the score starts[i] - ends[j]; no range has the score 0. At most 2^40
+            in size.
+        scale : float
+            Positive, at most `MAX_SCALE`; taken as the binary fraction it is.
+
+        Returns
+        -------
+        (int, int) or None
+            First and last place, with probability proportional to exp(score / scale); None for no range.
+
+        Raises
+        ------
+        ParameterError
+            If `scale` is out of its range.
+        DataError
+            If `starts` and `ends` do not fit; no value is named.
+
+        Notes
+        -----
+        The law is exact. The outcomes are put into groups: no range, and the ranges that end at place 0, 1, ... The
+        group is the one in which a uniform real falls, decided between the bounds that `range_bounds` proves and with
+        more digits where it is open, as in `exponential_choice`. Given the last place j, the weights of the ranges are
+        proportional to exp(starts[i] / scale) for i <= j, so that the first place is one `exponential_choice` among
+        them, with bits of its own. The product of the two probabilities is the weight over the total.
+
+        Time and memory: O(m), of numbers of some hundred bits.
+        """
+        firsts, lasts = _check_candidates(starts, None)[0], _check_candidates(ends, None)[0]
+        if firsts.shape != lasts.shape:
+            raise DataError(f"ends have shape {lasts.shape}; give one for each of the {len(firsts)} starts.")
+        return _choose_range(firsts, lasts, Fraction(check_scale("scale", scale)), secrets.randbits)
+
 
 def entropy_bytes(n: int) -> bytes:
     """Return `n` bytes of the operating system's entropy, for keys and identifiers.
@@ -305,6 +347,18 @@ def _choose(gaps: IntArray, counts: IntArray, scale: Fraction, random_bits: _Bit
     members = order[starts[group] : end]
     place = _below(int(sizes[group]), random_bits)
     return int(members[np.searchsorted(np.cumsum(counts[members]), place, side="right")])
+
+
+def _choose_range(starts: IntArray, ends: IntArray, scale: Fraction, random_bits: _Bits) -> tuple[int, int] | None:
+    """Draw a range or none, as `ExactNoise.exponential_range` says."""
+    bits = _SPARE_BITS + 4 * len(starts).bit_length()
+    uniform = random_bits(bits)
+    while (group := locate(uniform, bits, *range_bounds(starts, ends, scale, bits), 0)) is None:
+        uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
+    if group == 0:
+        return None
+    allowed = starts[:group]
+    return _choose(allowed.max() - allowed, np.ones_like(allowed), scale, random_bits), group - 1
 
 
 def _below(n: int, random_bits: _Bits) -> int:

@@ -95,6 +95,24 @@ class ExponentialChoice(Mechanism):
         """
         return noise.exponential_choice(_check_scores(scores), self.scale, multiplicities)
 
+    def release_range(self, starts: IntArray, ends: IntArray, noise: ChoiceNoise) -> tuple[int, int] | None:
+        """Return the first and last place of the chosen range, or None for no range.
+
+        Parameters
+        ----------
+        starts, ends : ndarray of int64, shape (m,)
+            The range from place i to place j >= i has the score starts[i] - ends[j], no range the score 0; or all of
+            them so much more or less, which changes no probability. Each of these m (m + 1) / 2 + 1 scores moves by at
+            most 1 when one unit changes, and where `monotone`, all of them one way.
+        noise : ChoiceNoise
+
+        Raises
+        ------
+        DataError
+            If `starts` and `ends` do not fit; no value is named.
+        """
+        return noise.exponential_range(_check_scores(starts), _check_scores(ends), self.scale)
+
     def law(self, scores: IntArray, multiplicities: IntArray | None = None) -> NDArray[np.float64]:
         """Return the probability of each candidate, shape (n_candidates,): private, for audits and tests."""
         values = _check_scores(scores)

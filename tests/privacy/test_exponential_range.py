@@ -1,0 +1,154 @@
+"""Ranges drawn without listing them: the bounds, the law, and the very choice that all digits of the coins make."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secretballot.audit import outcomes_p_value
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy import noise as room
+from secretballot.privacy.exponential_bounds import locate, range_bounds
+from secretballot.privacy.noise import ExactNoise
+
+ALPHA = 1e-6
+PRECISION = 3000
+
+
+def groups(starts, ends, scale):
+    """Weights of no range, then of the ranges by last place: the definition, in many digits."""
+    weights = [mpmath.mpf(1)]
+    for j, end in enumerate(ends):
+        weights.append(
+            mpmath.fsum(mpmath.exp((mpmath.mpf(int(s)) - int(end)) / mpmath.mpf(scale)) for s in starts[: j + 1])
+        )
+    return weights
+
+
+def law(starts, ends, scale):
+    """Probability of every range and of none, by listing them."""
+    scores = {None: 0} | {(i, j): int(starts[i] - ends[j]) for j in range(len(ends)) for i in range(j + 1)}
+    best = max(scores.values())
+    weights = {outcome: np.exp((score - best) / scale) for outcome, score in scores.items()}
+    total = sum(weights.values())
+    return {outcome: weight / total for outcome, weight in weights.items()}
+
+
+def digits_of(number):
+    left = [number]
+
+    def draw(bits):
+        whole, left[0] = divmod(left[0] * 2**bits, 1)
+        return int(whole)
+
+    return draw
+
+
+places = st.integers(1, 12).flatmap(
+    lambda m: st.tuples(*[st.lists(st.integers(-30, 30), min_size=m, max_size=m).map(np.array)] * 2)
+)
+
+
+@given(places, st.sampled_from([0.05, 0.7, 3.0, 250.0, 2.0**40]))
+@settings(max_examples=150, deadline=None)
+def test_bounds_hold_and_are_as_near_as_stated(sides, scale):
+    starts, ends = sides
+    bits = 64 + 4 * len(starts).bit_length()
+    lower, upper = range_bounds(starts, ends, Fraction(scale), bits)
+    with mpmath.workprec(PRECISION):
+        weights = groups(starts, ends, scale)
+        best = max(0, *(int(starts[i] - ends[j]) for j in range(len(ends)) for i in range(j + 1)))
+        factor = mpmath.ldexp(mpmath.exp(-best / mpmath.mpf(scale)), bits)
+        true = mpmath.mpf(0)
+        for k, (low, high) in enumerate(zip(lower, upper, strict=True)):
+            true += weights[k] * factor
+            assert low <= true <= high
+            assert high - low == (k + 3) ** 3
+
+
+@pytest.mark.parametrize("spare", [-12, 0, 64])
+@pytest.mark.parametrize("scale", [0.25, 1.5, 30.0])
+def test_the_group_is_the_one_that_all_digits_of_the_uniform_real_make(monkeypatch, spare, scale):
+    monkeypatch.setattr(room, "_SPARE_BITS", spare + 64)
+    starts, ends = np.array([0, 3, -2, 5, 5]), np.array([1, 2, 0, 4, -1])
+    with mpmath.workprec(PRECISION):
+        weights = groups(starts, ends, scale)
+        sums = [mpmath.fsum(weights[: k + 1]) / mpmath.fsum(weights) for k in range(len(weights))]
+        edges = [Fraction(int(mpmath.floor(mpmath.ldexp(edge, 2000))), 2**2000) for edge in sums]
+    looks = []
+    monkeypatch.setattr(room, "locate", lambda *known: looks.append(known[1]) or locate(*known))
+    for edge in edges[:-1]:
+        for away in (3, 20, 70, 200, 700):
+            for real in (edge - Fraction(1, 2**away), edge + Fraction(1, 2**away)):
+                if not 0 <= real < 1:
+                    continue
+                expected = next(k for k, end in enumerate(edges) if real < end)
+                chosen = room._choose_range(starts, ends, Fraction(scale), digits_of(real))
+                assert (0 if chosen is None else chosen[1] + 1) == expected
+    assert max(looks) > 700
+
+
+@pytest.mark.parametrize("scale", [0.6, 2.0, 9.0])
+def test_ranges_follow_their_law_and_no_law_of_another_scale(scale):
+    starts, ends = np.array([0, 2, 1, 3]), np.array([1, 2, 0, 2])
+    source = ExactNoise()
+    sample = [source.exponential_range(starts, ends, scale) for _ in range(3000)]
+    assert outcomes_p_value(sample, law(starts, ends, scale)) > ALPHA
+    assert outcomes_p_value(sample, law(starts, ends, scale / 3)) < ALPHA
+    swapped = law(starts, ends[::-1], scale)
+    assert outcomes_p_value(sample, swapped) < ALPHA
+
+
+def test_many_places_with_far_scores_follow_the_law_of_their_groups():
+    rng = np.random.default_rng(5)
+    m, scale = 3000, 8.0
+    walk = np.concatenate([[0], np.cumsum(rng.choice([-1, 1], size=m, p=[0.45, 0.55]))])
+    starts, ends = walk[:-1], walk[1:]
+    source = ExactNoise()
+    sample = [source.exponential_range(starts, ends, scale) for _ in range(400)]
+    scores = np.subtract.outer(starts, ends)[np.triu_indices(m)]
+    weights = np.exp((scores - scores.max()) / scale)
+    edges = np.quantile(scores, [0.9, 0.99, 0.999, 0.9999])
+    drawn = np.array([starts[one[0]] - ends[one[1]] for one in sample if one is not None])
+    assert len(drawn) == len(sample)
+    bins = np.searchsorted(edges, drawn).tolist()
+    share = {k: float(weights[np.searchsorted(edges, scores) == k].sum() / weights.sum()) for k in range(5)}
+    assert outcomes_p_value(bins, share) > ALPHA
+    third = sum(one[0] < m // 3 for one in sample)
+    mass = weights[np.triu_indices(m)[0] < m // 3].sum() / weights.sum()
+    assert outcomes_p_value([k < third for k in range(len(sample))], {True: mass, False: 1 - mass}) > ALPHA
+
+
+def test_rising_starts_are_ranges_of_growing_weight():
+    # every place is a new highest start: the running sum is rescaled each time
+    starts = np.arange(200)
+    ends = np.full(200, 199)
+    drawn = [ExactNoise().exponential_range(starts, ends, 1.0) for _ in range(50)]
+    assert all(one is None or one[0] > 150 for one in drawn)
+    for first, second in pairwise(one for one in drawn if one is not None):
+        assert first[0] <= first[1]
+        assert second[0] <= second[1]
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends"),
+    [
+        (np.zeros(3), np.zeros(3, dtype=int)),
+        (np.zeros(3, dtype=int), np.zeros(2, dtype=int)),
+        (np.zeros(0, dtype=int), np.zeros(0, dtype=int)),
+        (np.array([2**41]), np.array([0])),
+    ],
+)
+def test_places_that_do_not_fit_are_refused_without_naming_a_value(starts, ends):
+    with pytest.raises(DataError) as caught:
+        ExactNoise().exponential_range(starts, ends, 1.0)
+    assert str(2**41) not in str(caught.value)
+
+
+def test_a_scale_that_is_none_is_refused():
+    with pytest.raises(ParameterError, match="scale"):
+        ExactNoise().exponential_range(np.array([0]), np.array([0]), float("nan"))
