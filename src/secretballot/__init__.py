@@ -23,11 +23,14 @@ if TYPE_CHECKING:
         SecretBallotError,
     )
     from secretballot.learners.active import ActivePATEClassifier, label_actively
+    from secretballot.learners.agnostic import AgnosticLabeler
     from secretballot.learners.choice import choose_candidate
     from secretballot.learners.hold_out import hold_out
     from secretballot.learners.label_private import LabelPrivateClassifier
     from secretballot.learners.pate import PATEClassifier
+    from secretballot.learners.relabel import relabel
     from secretballot.learners.session import LabelingSession
+    from secretballot.learners.stability import StabilityLabeler
     from secretballot.learners.teaching import TrainedTeachers, train_teachers
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ActivePATEClassifier": "learners.active",
+    "AgnosticLabeler": "learners.agnostic",
     "BudgetError": "exceptions",
     "CertificateError": "exceptions",
     "DataError": "exceptions",
@@ -55,6 +59,7 @@ _HOMES = {
     "ReleasedLabels": "released",
     "SecretBallotError": "exceptions",
     "SparseVectorAggregator": "aggregation",
+    "StabilityLabeler": "learners.stability",
     "TrainedTeachers": "learners.teaching",
     "VoteCounts": "ensemble.votes",
     "VotingStudent": "students",
@@ -63,6 +68,7 @@ _HOMES = {
     "estimate_stability": "door",
     "hold_out": "learners.hold_out",
     "label_actively": "learners.active",
+    "relabel": "learners.relabel",
     "release": "door",
     "train_teachers": "learners.teaching",
     "verify_certificate": "report.verification",
@@ -73,6 +79,7 @@ _ROOMS = ("hypotheses", "queries")
 
 __all__ = [
     "ActivePATEClassifier",
+    "AgnosticLabeler",
     "BudgetError",
     "CertificateError",
     "DataError",
@@ -91,6 +98,7 @@ __all__ = [
     "ReleasedLabels",
     "SecretBallotError",
     "SparseVectorAggregator",
+    "StabilityLabeler",
     "TrainedTeachers",
     "VoteCounts",
     "VotingStudent",
@@ -100,6 +108,7 @@ __all__ = [
     "estimate_stability",
     "hold_out",
     "label_actively",
+    "relabel",
     "release",
     "train_teachers",
     "verify_certificate",

@@ -72,7 +72,8 @@ def renyi_divergence(event: Event, order: float) -> float:
             return min(pure, sparse_vector.hit_charge_renyi(event, order))
         case RelabelledSampleEvent():
             # Of the whole sample: divergences are quasi-convex, so drawing a part of it never adds to them.
-            return response_renyi(order, relabelling_loss(event)) + renyi_divergence(event.stream, order)
+            loss = relabelling_loss(event.neighbours, event.relabel_epsilon)
+            return response_renyi(order, loss) + renyi_divergence(event.stream, order)
     raise ParameterError(f"{type(event).__name__} has no price.")
 
 

@@ -28,10 +28,10 @@ SLACK = 1e-11  # in nats, relative to 1 + |epsilon|: more than the float error o
 LARGE = 600.0  # nats; beyond, e^epsilon is not computed
 
 
-def relabelling_loss(event: RelabelledSampleEvent) -> float:
+def relabelling_loss(neighbours: str, relabel_epsilon: float) -> float:
     """Return eta = log c, rounded up: how far apart the log-ratios of two labellings can lie, in nats."""
-    factors = 2 if event.neighbours == "replace-one" else 1
-    half = event.relabel_epsilon / 2
+    factors = 2 if neighbours == "replace-one" else 1
+    half = relabel_epsilon / 2
     return factors * (half + math.log1p(math.exp(-half))) * (1 + SLACK)
 
 
@@ -80,7 +80,7 @@ def sampled_delta(event: RelabelledSampleEvent, stream: Profile, epsilon: float)
     epsilon : float
         Privacy loss, in nats; any real number.
     """
-    rate, loss = event.rate, relabelling_loss(event)
+    rate, loss = event.rate, relabelling_loss(event.neighbours, event.relabel_epsilon)
 
     def whole(at: float) -> float:
         return rate * (1 + SLACK) * relabelled_delta(stream, unsampled_epsilon(at, rate), loss)

@@ -2,37 +2,61 @@
 
 import math
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import check_choice, check_count, check_positive
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.calibration import calibrate_sparse_vector
-from secretballot.privacy.accounting.events import MAX_COUNT, RelabelledSampleEvent, SparseVectorEvent
+from secretballot.privacy.accounting.events import RelabelledSampleEvent, SparseVectorEvent
 from secretballot.privacy.accounting.pricing import delta_upper
 from secretballot.privacy.accounting.relabelled import LARGE, relabelling_loss
 from secretballot.privacy.accounting.rounding import bisect_down
 
-__all__ = ["RATE_GRID", "calibrate_relabelled", "largest_sample", "stream_budget"]
+__all__ = ["calibrate_relabelled", "largest_sample", "sample_grid", "stream_budget"]
 
-RATE_GRID = 10**6  # denominator of sampling rates under add-remove, where no number of records is known
+_RATE_GRID = 10**6  # denominator of sampling rates under add-remove, where no number of records is known
 _MOST_DELTA = 0.5  # of the stream inside; a rate so small that more would do leaves no record to sample
 
 
-def stream_budget(budget: PrivacyBudget, loss: float) -> PrivacyBudget:
+def sample_grid(neighbours: str, n_records: int | None) -> int:
+    """Return out of how many the sample is drawn: the records, or a grid of rates where their number is private.
+
+    Raises
+    ------
+    ParameterError
+        If the number of records is missing under "replace-one", or given under "add-remove".
+    """
+    if check_choice("neighbours", neighbours, ("replace-one", "add-remove")) == "replace-one":
+        return check_count("n_records", n_records)
+    if n_records is not None:
+        raise ParameterError("n_records is given with 'add-remove', where it is private; leave it out.")
+    return _RATE_GRID
+
+
+def stream_budget(budget: PrivacyBudget, neighbours: str, relabel_epsilon: float) -> PrivacyBudget:
     """Return the budget of the stream inside at which the sample serves best.
 
     Parameters
     ----------
     budget : PrivacyBudget
-        For the whole.
-    loss : float
-        Of the relabelling, eta = log c in nats.
+        For the whole; delta above 0.
+    neighbours : {"replace-one", "add-remove"}
+    relabel_epsilon : float
+        Parameter of the choice of a labelling, in nats.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, or `relabel_epsilon` not positive.
 
     Notes
     -----
-    At the stream's epsilon e the rate is q = min(1, (e^epsilon - 1) / (c e^e - 1)). The stream needs teachers in
+    At the stream's epsilon e the rate is about q = min(1, (e^epsilon - 1) / (c e^e - 1)). The stream needs teachers in
     proportion to its noise, about 1 / e, so that a teacher's shard grows with q e. That is largest where
-    c e^e (1 - e) = 1, at e = .95 for c = 7.02, or where q reaches 1 if this comes later.
+    c e^e (1 - e) = 1, at e = .94 for c = 7.02, or where q reaches 1 if this comes later.
     """
+    if not budget.delta > 0:
+        raise ParameterError("delta is 0; the sparse vector needs a delta above 0, such as 1e-6.")
+    loss = relabelling_loss(neighbours, check_positive("relabel_epsilon", relabel_epsilon))
     best = bisect_down(lambda e: math.exp(loss + e) * (1 - e) <= 1, 0.0, 1.0, tolerance=1e-9)
     inside = max(best, budget.epsilon - loss)
     rate = math.expm1(min(budget.epsilon, LARGE)) / math.expm1(min(inside + loss, LARGE))
@@ -41,23 +65,31 @@ def stream_budget(budget: PrivacyBudget, loss: float) -> PrivacyBudget:
 
 def largest_sample(
     budget: PrivacyBudget, stream: SparseVectorEvent, out_of: int, neighbours: str, relabel_epsilon: float
-) -> RelabelledSampleEvent | None:
-    """Return the stream on the largest sample that the budget allows, None where not even one record may be drawn."""
+) -> RelabelledSampleEvent:
+    """Return the stream on the largest sample that the budget allows.
+
+    Raises
+    ------
+    ParameterError
+        If it does not allow one record to be sampled.
+    """
 
     def event(sampled: int) -> RelabelledSampleEvent:
         return RelabelledSampleEvent(stream, sampled, out_of, neighbours, relabel_epsilon)
 
-    def fits(sampled: int) -> bool:
-        return delta_upper([event(sampled)], budget.epsilon) <= budget.delta
-
     low, high = 0, out_of  # the price rises with the sample: `low` fits, or is nothing; from `high` + 1 on none does
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(middle):
+        if delta_upper([event(middle)], budget.epsilon) <= budget.delta:
             low = middle
         else:
             high = middle - 1
-    return event(low) if low else None
+    if low:
+        return event(low)
+    raise ParameterError(
+        f"epsilon {budget.epsilon:g} and delta {budget.delta:g} do not allow one of {out_of} records to be sampled; "
+        "use a larger epsilon or more records."
+    )
 
 
 def calibrate_relabelled(
@@ -88,22 +120,6 @@ def calibrate_relabelled(
     ParameterError
         If a parameter is out of its range, or the budget does not allow one record to be sampled.
     """
-    if check_choice("neighbours", neighbours, ("replace-one", "add-remove")) == "add-remove":
-        if n_records is not None:
-            raise ParameterError("n_records is given with 'add-remove', where it is private; leave it out.")
-        out_of = RATE_GRID
-    else:
-        out_of = check_count("n_records", n_records)
-    # an event of no stream in particular checks the numbers and knows the loss
-    nothing = SparseVectorEvent(1.0, 1.0, 0, 1, refresh=True)
-    loss = relabelling_loss(RelabelledSampleEvent(nothing, 1, min(out_of, MAX_COUNT), neighbours, relabel_epsilon))
-    if not budget.delta > 0:
-        raise ParameterError("delta is 0; the sparse vector needs a delta above 0, such as 1e-6.")
-    stream = calibrate_sparse_vector(stream_budget(budget, loss), max_unstable)
-    found = largest_sample(budget, stream, out_of, neighbours, relabel_epsilon)
-    if found is None:
-        raise ParameterError(
-            f"epsilon {budget.epsilon:g} allows no record of {out_of} to be sampled; use a larger epsilon or more "
-            "records."
-        )
-    return found
+    out_of = sample_grid(neighbours, n_records)
+    stream = calibrate_sparse_vector(stream_budget(budget, neighbours, relabel_epsilon), max_unstable)
+    return largest_sample(budget, stream, out_of, neighbours, relabel_epsilon)
