@@ -40,20 +40,20 @@ def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path
 
 def test_more_than_is_left_is_refused_early(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
-    refuse_beyond(ledger, BUDGET, "r")
+    refuse_beyond(ledger, BUDGET, "r", goes_on=False)
     for dear in (PrivacyBudget(1.01, 1e-6), PrivacyBudget(1.0, 2e-6)):
         with pytest.raises(BudgetError, match="Nothing was spent"):
-            refuse_beyond(ledger, dear, "r")
+            refuse_beyond(ledger, dear, "r", goes_on=False)
     number = ledger.reserve(EVENTS, BUDGET, request="r", purpose="")
     with pytest.raises(BudgetError, match="epsilon 0 and delta 0 are left"):
-        refuse_beyond(ledger, BUDGET, "r")
+        refuse_beyond(ledger, BUDGET, "r", goes_on=False)
     ledger.commit(number, b"answer")
-    refuse_beyond(ledger, BUDGET, "r")  # answered already: costs nothing
+    refuse_beyond(ledger, BUDGET, "r", goes_on=False)  # answered already: costs nothing
 
 
 def test_a_renyi_account_judges_for_itself(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l", dataset="d", budget=BUDGET, composition="renyi")
-    refuse_beyond(ledger, PrivacyBudget(5.0, 1e-6), "r")
+    refuse_beyond(ledger, PrivacyBudget(5.0, 1e-6), "r", goes_on=False)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,22 @@ def test_a_key_that_was_paid_and_not_answered_is_renewed(tmp_path: Path, ending:
                 ledger.commit(number, b"answer")
             if ending == "forfeit":
                 ledger.forfeit(number, "broken off")
-        settle_request(folder, ledger, watch)
+        settle_request(folder, ledger, watch, goes_on=False)
     assert (folder.request != key) is renewed
     assert bool(watch.notes) is renewed
+
+
+def test_a_plan_that_was_begun_goes_on_under_its_key(tmp_path: Path) -> None:
+    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
+    folder, watch = RunFolder(tmp_path / "run", {"verb": "learn"}), Watch()
+    with folder:
+        key = folder.request
+        number = ledger.reserve(EVENTS, BUDGET, request=key, purpose="")
+        settle_request(folder, ledger, watch, goes_on=True)
+        refuse_beyond(ledger, BUDGET, key, goes_on=True)
+        assert (folder.request, watch.notes) == (key, [])
+        ledger.forfeit(number, "broken off")
+        settle_request(folder, ledger, watch, goes_on=True)
+        assert folder.request != key
+        with pytest.raises(BudgetError):
+            refuse_beyond(ledger, BUDGET, folder.request, goes_on=True)

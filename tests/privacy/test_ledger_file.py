@@ -420,11 +420,11 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as full:
         full.setattr(file, "connect", connect_to_full_disk)
         with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
-            ledger.commit(3, bytes(100_000))
+            ledger.commit(3, bytes(100_000), parts=2)
         with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
             ledger.reserve([PureEvent(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
     assert ledger.history() == before
-    ledger.commit(3, bytes(100_000))
+    ledger.commit(3, bytes(100_000), parts=2)
     assert Ledger.open_existing(path).released("open") == bytes(100_000)
 
 
@@ -438,7 +438,7 @@ def test_answer_larger_than_sqlite_takes_is_refused(path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(file, "connect", connect_with_small_limit)
     with pytest.raises(LedgerError, match="cannot hold a value this large"):
-        ledger.commit(3, bytes(20_000))
+        ledger.commit(3, bytes(20_000), parts=2)
     assert ledger.history()[2].state == "reserved"
 
 

@@ -149,7 +149,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
             neighbours="add-remove",
         )
         settle_request(folder, ledger, watch, goes_on=False)
-        refuse_beyond(ledger, run.budget, folder.request)
+        refuse_beyond(ledger, run.budget, folder.request, goes_on=False)
         watch.step("Drawing noise")
         released = _released(run, counts, ledger, folder, watch)
         note_few_answers(released, watch)

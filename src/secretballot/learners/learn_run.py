@@ -206,8 +206,10 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
             unit="record" if inputs.units is None else "user",
             neighbours=run.neighbours,
         )
-        settle_request(folder, ledger, watch, goes_on=run.strategy != PASSIVE)
-        refuse_beyond(ledger, run.budget, folder.request)
+        goes_on = run.strategy != PASSIVE
+        settle_request(folder, ledger, watch, goes_on=goes_on)
+        if run.estimate_epsilon is None:  # which may be paid already: the learner looks before it trains
+            refuse_beyond(ledger, run.budget, folder.request, goes_on=goes_on)
         watch.step("Training teachers")
         model = _model(run, folder, ledger, watch, inputs, student)
         _fit(model, run, inputs, watch)

@@ -50,15 +50,19 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
         folder.renew_request()
 
 
-def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str) -> None:
+def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_on: bool) -> None:
     """Refuse a price that the ledger will not admit before hours go into teachers; the ledger itself judges later.
+
+    A run that was answered before costs nothing, nor does a plan that goes on.
 
     Raises
     ------
     BudgetError
         If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are not additive.
     """
-    if ledger.composition != "basic" or ledger.entry(request) is not None:
+    entry = ledger.entry(request)
+    paid = entry is not None and (entry.state == "committed" or goes_on)
+    if ledger.composition != "basic" or paid:
         return
     left = ledger.remaining()
     if not (left.epsilon >= budget.epsilon * _SLACK and left.delta >= budget.delta * _SLACK):
