@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from secretballot.learners.label_private import LabelPrivateClassifier
     from secretballot.learners.pate import PATEClassifier
     from secretballot.learners.relabel import relabel
+    from secretballot.learners.semi_private import SemiPrivateClassifier
     from secretballot.learners.session import LabelingSession
     from secretballot.learners.stability import StabilityLabeler
     from secretballot.learners.teaching import TrainedTeachers, train_teachers
@@ -58,6 +59,7 @@ _HOMES = {
     "PrivacyBudget": "privacy.accounting",
     "ReleasedLabels": "released",
     "SecretBallotError": "exceptions",
+    "SemiPrivateClassifier": "learners.semi_private",
     "SparseVectorAggregator": "aggregation",
     "StabilityLabeler": "learners.stability",
     "TrainedTeachers": "learners.teaching",
@@ -97,6 +99,7 @@ __all__ = [
     "PrivacyBudget",
     "ReleasedLabels",
     "SecretBallotError",
+    "SemiPrivateClassifier",
     "SparseVectorAggregator",
     "StabilityLabeler",
     "TrainedTeachers",

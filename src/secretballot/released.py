@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secretballot._validation import check_count, check_positive
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["ReleasedLabels"]
 
@@ -72,7 +72,7 @@ class ReleasedLabels:
     classes : sequence of str, int, float or bool
         Class values, two or more, distinct.
     n_teachers : int
-        Number of teachers that voted.
+        Number of teachers that voted; 0 where one model, chosen among candidates, gave all labels.
     sigma : float, optional
         Standard deviation of the noise on each noisy count, in votes. Given exactly when `noisy_counts` is.
     noisy_counts : array of int, shape (n_queries,) or (n_queries, n_classes), optional
@@ -102,11 +102,13 @@ class ReleasedLabels:
         set_field(self, "queries", _frozen_integers("queries", self.queries))
         set_field(self, "labels", _frozen_integers("labels", self.labels))
         set_field(self, "classes", _check_classes(self.classes))
-        set_field(self, "n_teachers", check_count("n_teachers", self.n_teachers))
+        set_field(self, "n_teachers", check_count("n_teachers", self.n_teachers, minimum=0))
         set_field(self, "certificate", _check_certificate(self.certificate))
         self._check_rows()
         if (self.noisy_counts is None) != (self.sigma is None):
             raise DataError("noisy_counts and sigma belong together; give both, or neither for labels alone.")
+        if self.noisy_counts is not None and not self.n_teachers:
+            raise ParameterError("n_teachers is 0 and noisy_counts are given; without teachers there are no votes.")
         if self.noisy_counts is not None:
             set_field(self, "sigma", check_positive("sigma", self.sigma))
             set_field(self, "noisy_counts", _frozen_integers("noisy_counts", self.noisy_counts))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from secretballot.door import purchase
+from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import LedgerError, ParameterError
@@ -154,7 +155,7 @@ def estimate_minority(
 
 
 def choose_by_scores(
-    scores: PrivateScores,
+    scores: PrivateScores | PrivateRangeScores,
     ledger: Ledger,
     *,
     epsilon: float,
@@ -167,8 +168,9 @@ def choose_by_scores(
 
     Parameters
     ----------
-    scores : PrivateScores
-        Right answers of each candidate; secret. The candidates do not depend on these records, unless paid for.
+    scores : PrivateScores or PrivateRangeScores
+        Right answers of each candidate, or mistakes counted below 0; secret. The candidates do not depend on these
+        records, unless paid for.
     names : sequence of str, optional
         What the candidates are called, for the certificate; public and distinct.
     ledger, epsilon, request, purpose, declaration
@@ -201,12 +203,19 @@ def choose_by_scores(
     return _bought(
         {**about, "n_candidates": scores.n_candidates},
         mechanism.event(),
-        lambda noise: mechanism.release(scores.open_at_the_door(), noise),
+        lambda noise: _drawn_by(mechanism, scores, noise),
         ledger,
         request,
         purpose or "which candidate is right most often",
         declaration,
     )
+
+
+def _drawn_by(mechanism: ExponentialChoice, scores: PrivateScores | PrivateRangeScores, noise: ExactNoise) -> int:
+    """Return the number of the candidate that is drawn; of ranges without listing them."""
+    if isinstance(scores, PrivateScores):
+        return mechanism.release(scores.open_at_the_door(), noise)
+    return scores.number(mechanism.release_range(*scores.open_at_the_door(), noise))
 
 
 def _drawn_at(epsilon: float) -> float:
@@ -274,7 +283,7 @@ def _same_question(
     return PaidChoice(event=event, epsilon=mechanism["epsilon"], delta=0.0, **stored)
 
 
-def _check_scores_declared(scores: PrivateScores, declared: Mapping[str, object]) -> None:
+def _check_scores_declared(scores: PrivateScores | PrivateRangeScores, declared: Mapping[str, object]) -> None:
     """Refuse a declaration that promises more than the scores are counted for."""
     counted, given = (scores.unit, scores.neighbours), (str(declared["unit"]), str(declared["neighbours"]))
     if not covers(counted, given):

@@ -21,6 +21,7 @@ from secretballot._validation import check_choice, check_count, check_relation
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate_fields import FORMAT, NEIGHBOURS, UNITS, VERSION, check_optional_fields
+from secretballot.report.chosen import CHOICE, CHOICE_ASSUMPTIONS
 from secretballot.report.labels_file import class_value, labels_digest
 from secretballot.report.plan_checks import check_choices, check_plan
 
@@ -106,7 +107,7 @@ def describe_released(
     queries, labels, classes, noisy_counts
         As in `secretballot.report.labels_file.labels_blocks`.
     n_teachers : int
-        Number of teachers that voted.
+        Number of teachers that voted; 0 where one chosen model gave the labels.
 
     Raises
     ------
@@ -117,7 +118,7 @@ def describe_released(
         "queries": len(queries),
         "answered": int(np.count_nonzero(np.asarray(labels) >= 0)),
         "classes": [class_value(value) for value in classes],
-        "n_teachers": check_count("n_teachers", n_teachers),
+        "n_teachers": check_count("n_teachers", n_teachers, minimum=0),
         "count_columns": _columns(noisy_counts),
         "labels_sha256": labels_digest(queries, labels, classes, noisy_counts),
     }
@@ -198,7 +199,7 @@ def build_certificate(
         "version": VERSION,
         "issued": datetime.now(UTC).isoformat(timespec="seconds"),
         "purpose": purpose,
-        **check_declaration(declaration),
+        **check_declaration(declaration, chosen=mechanism.get("name") == CHOICE),
         "epsilon": float(budget.epsilon),
         "delta": float(budget.delta),
         "mechanism": dict(mechanism),
@@ -228,8 +229,10 @@ def _rounds_and_choices(
     return fields | ({"choices": list(choices)} if choices else {})
 
 
-def check_declaration(declaration: Mapping[str, object] | None) -> dict[str, object]:
+def check_declaration(declaration: Mapping[str, object] | None, *, chosen: bool = False) -> dict[str, object]:
     """Return the declared unit and relation, with the standing assumptions in front of the declared ones.
+
+    Those are about teachers, or, of a release that is `chosen` among candidates, about the candidates.
 
     Raises
     ------
@@ -250,7 +253,10 @@ def check_declaration(declaration: Mapping[str, object] | None) -> dict[str, obj
         "unit": unit,
         "unit_column": column,
         "neighbours": neighbours,
-        "assumptions": [*ASSUMPTIONS, *_sentences("assumptions", given)],
+        "assumptions": [
+            *(CHOICE_ASSUMPTIONS + ASSUMPTIONS[2:] if chosen else ASSUMPTIONS),
+            *_sentences("assumptions", given),
+        ],
         "not_protected": [*standing, *_sentences("not_protected", given)],
     }
 

@@ -194,7 +194,7 @@ _RULES: dict[str, Rule] = {
         ),
         "a list of two or more class values",
     ),
-    "released.n_teachers": _count(1),
+    "released.n_teachers": _count(0),
     "released.count_columns": _count(0),
     "released.labels_sha256": _HEX,
     "digest": _HEX,

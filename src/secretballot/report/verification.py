@@ -16,6 +16,7 @@ from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
 from secretballot.report.certificate_events import SLACK, paid_queries, read_events
 from secretballot.report.certificate_fields import check_fields, check_format, read_certificate
+from secretballot.report.chosen import check_chosen
 from secretballot.report.labels_file import summarise_labels_file
 from secretballot.report.plan_checks import check_choices, check_plan, total_price
 from secretballot.report.wording import count_text
@@ -175,6 +176,7 @@ def _check_mechanism(document: Mapping[str, Any]) -> str:
     for key, value in stated.items():
         if mechanism.get(key) not in (None, value):
             raise CertificateError(f"The mechanism states another {key} than the certificate.")
+    check_chosen(document)
     _check_assumed(document)
     return "The parameters of the mechanism are those of its events."
 

@@ -1,5 +1,6 @@
 """The student that picks one hypothesis: the one of its class with which the released labels agree most."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import DecisionStumps, HypothesisClass
+from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
 from secretballot.released import ReleasedLabels
 
 __all__ = ["HypothesisStudent", "vote_gaps"]
@@ -53,6 +54,23 @@ class HypothesisStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def __init__(self, hypotheses: HypothesisClass | None = None) -> None:
         self.hypotheses = hypotheses
+
+    @classmethod
+    def of(cls, hypothesis: Hypothesis, hypotheses: HypothesisClass, classes: Sequence[Any], n_features: int) -> Self:
+        """Return the student whose hypothesis was found in another way than by `fit`, fitted.
+
+        Parameters
+        ----------
+        hypothesis : Hypothesis
+        hypotheses : HypothesisClass
+            Its class.
+        classes : sequence of two values
+            What 0 and 1 stand for.
+        n_features : int
+        """
+        student = cls(hypotheses)
+        student.classes_, student.hypothesis_, student.n_features_in_ = np.asarray(classes), hypothesis, n_features
+        return student
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Search the class.

@@ -1,0 +1,73 @@
+"""A release whose labels come from one chosen model, not from votes: what its certificate says and must keep."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from secretballot.exceptions import CertificateError
+
+__all__ = ["CHOICE", "CHOICE_ASSUMPTIONS", "check_chosen", "is_chosen"]
+
+CHOICE = "exponential-choice"
+CHOICE_ASSUMPTIONS = (
+    "The candidates and their order follow from public data, fixed coins and earlier releases, never from the private "
+    "records that the choice was made by.",
+    "A candidate predicts each row from that row alone.",
+)
+_WHOLE = 2**53  # the largest whole number that every reader of JSON reads alike
+
+
+def is_chosen(certificate: Mapping[str, Any]) -> bool:
+    """Return whether the release is a choice among candidates, without teachers."""
+    return bool(certificate["mechanism"]["name"] == CHOICE)
+
+
+def check_chosen(document: Mapping[str, Any]) -> None:
+    """Refuse a choice without its parameters, and teachers where there are none, or none where there are.
+
+    Raises
+    ------
+    CertificateError
+        If mechanism, events and released labels contradict each other.
+    """
+    mechanism, released = document["mechanism"], document["released"]
+    if is_chosen(document) != (released["n_teachers"] == 0):
+        raise CertificateError("A release without teachers is a choice among candidates, and the other way round.")
+    if not is_chosen(document):
+        return
+    _check_draw(document)
+    candidates, outcome = (_whole(mechanism, key) for key in ("n_candidates", "outcome"))
+    if not 0 <= outcome < candidates:
+        raise CertificateError(f"The choice fell on number {outcome} of {candidates} candidates; there is no such one.")
+    names = mechanism.get("candidates")
+    if names is not None and not (isinstance(names, list) and len(names) == candidates):
+        raise CertificateError(f"The names of the candidates are not a list of {candidates}.")
+    if released["count_columns"] or released["answered"] != released["queries"]:
+        raise CertificateError(
+            "A chosen model answers every query, with a label alone; the certificate says otherwise."
+        )
+
+
+def _check_draw(document: Mapping[str, Any]) -> None:
+    """Refuse a draw that is not the one pure event, at the scale that its relation needs."""
+    mechanism, events = document["mechanism"], document["events"]
+    if len(events) != 1 or (events[0].get("event"), events[0].get("count")) != ("pure", 1):
+        raise CertificateError(
+            "A choice among candidates is one pure event, drawn once; the certificate says otherwise."
+        )
+    paid, scale, monotone = events[0].get("epsilon"), mechanism.get("scale"), mechanism.get("monotone")
+    if mechanism.get("epsilon") != document["epsilon"]:
+        raise CertificateError("The mechanism states another epsilon than the promise.")
+    if not isinstance(monotone, bool) or (monotone and document["neighbours"] != "add-remove"):
+        raise CertificateError(
+            "All scores move one way under add-remove only; monotone must be true or false, and fit."
+        )
+    if not isinstance(scale, int | float) or not Fraction(scale) * Fraction(paid) >= (1 if monotone else 2):
+        raise CertificateError("The scale of the choice is missing, or too small for what its event states.")
+
+
+def _whole(mechanism: Mapping[str, Any], key: str) -> int:
+    value = mechanism.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _WHOLE:
+        raise CertificateError(f"The mechanism's {key} is {value!r}; it must be a whole number.")
+    return value
