@@ -1,0 +1,391 @@
+"""The true delta(epsilon) of five questions that are chosen from the answers so far, through the session's own code.
+
+A session on made-up votes answers with every value that its noise can take; whatever it keeps between questions (the
+ledger, the secret state) is put back before the next value. What comes out is the exact law of all its answers, on
+both sides of one teacher's change. It must keep the promise of the plan, and every way of getting something unpaid
+must show.
+"""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.aggregation import Aggregator, SparseVectorAggregator
+from secretballot.audit import Law, discrete_gaussian_law, discrete_laplace_law
+from secretballot.door import ReleaseStream, purchase
+from secretballot.door.secret_state import StateStore
+from secretballot.door.stored_answers import StoredAnswer
+from secretballot.learners import session as session_room
+from secretballot.privacy.accounting import delta_upper
+from secretballot.privacy.mechanisms import SparseVector
+
+DEPTH = 5
+History = tuple[int, ...]
+Tree = Callable[[History], int]
+Outcome = tuple[int, int | None]
+
+
+class _NeedError(Exception):
+    """The tape has ended, and noise of this scale is asked for."""
+
+
+class _Tape:
+    """Noise that is played from a list; where the list ends, it says so."""
+
+    exact, description = False, "played"
+
+    def __init__(self) -> None:
+        self.values: list[int] = []
+
+    def _next(self, scale: float, size: int) -> Any:
+        if size > len(self.values):
+            raise _NeedError(scale)
+        taken, self.values = self.values[:size], self.values[size:]
+        return np.array(taken, dtype=np.int64)
+
+    def discrete_gaussian(self, sigma: float, size: int) -> Any:
+        return self._next(sigma, size)
+
+    def discrete_laplace(self, scale: float, size: int) -> Any:
+        return self._next(scale, size)
+
+
+@dataclass
+class _Votes:
+    """Teachers whose votes on a point are looked up by the point."""
+
+    ones: dict[int, int]
+    n_teachers: int
+    n_classes: int = 2
+
+    def vote_counts(self, points: Any, classes: list[Any]) -> sb.VoteCounts:
+        ones = np.array([self.ones[int(point[0])] for point in points])
+        return sb.VoteCounts.from_counts(np.column_stack([self.n_teachers - ones, ones]), classes=classes)
+
+
+@pytest.fixture
+def tape(monkeypatch: pytest.MonkeyPatch) -> _Tape:
+    played = _Tape()
+    monkeypatch.setattr(purchase, "noise_source", lambda: played)
+    return played
+
+
+class World:
+    """One session on made-up votes, which can be put back to where it was."""
+
+    def __init__(self, plan: Aggregator, ones: dict[int, int], n_teachers: int) -> None:
+        ledger = sb.Ledger.in_memory(dataset="made up", budget=sb.PrivacyBudget(1e4, 0.9999))
+        teachers = sb.TrainedTeachers(_Votes(ones, n_teachers), (0, 1), {}, np.empty((0, 1)))  # type: ignore[arg-type]
+        self.session = sb.LabelingSession(teachers, plan, ledger)
+        self.stream: ReleaseStream = self.session._stream
+
+    def keep(self) -> tuple[Any, ...]:
+        book = self.stream.ledger._book
+        assert book._memory is not None
+        return book._memory.serialize(), book._seen, dict(self.stream._states._held)
+
+    def put_back(self, kept: tuple[Any, ...]) -> None:
+        book = self.stream.ledger._book
+        assert book._memory is not None
+        book._memory.deserialize(kept[0])
+        book._seen, self.stream._states._held = kept[1], dict(kept[2])
+
+    def hidden(self) -> tuple[int, ...]:
+        """Return what the next answer depends on besides its votes."""
+        with self.stream.ledger.reading(1) as page:
+            last = page.last()
+        state = self.stream._states._held.get(StoredAnswer.decode(last).mark) if last else None
+        return () if state is None else tuple(state.values())
+
+    def ask(self, point: int) -> Outcome | None:
+        try:
+            answer = self.session.ask([point])
+        except sb.BudgetError:
+            return None
+        assert answer.noisy_count is None or isinstance(answer.noisy_count, int)
+        return (-1 if answer.label is None else answer.label), answer.noisy_count
+
+
+@dataclass
+class Explored:
+    """The exact law of a session: of all its labels, and of every answer after the labels before it."""
+
+    labels: dict[History, float] = field(default_factory=lambda: defaultdict(float))
+    answers: dict[History, dict[Outcome, float]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(float))
+    )
+
+
+def outcomes(world: World, tape: _Tape, laws: dict[float, Law], point: int) -> Iterator[tuple[Outcome | None, float]]:
+    """Ask with every value of the noise; the world is left as the answer left it at each yield."""
+    kept, waiting = world.keep(), [((), 1.0)]
+    while waiting:
+        values, weight = waiting.pop()
+        world.put_back(kept)
+        tape.values = list(values)
+        try:
+            outcome = world.ask(point)
+        except _NeedError as need:
+            law = laws[need.args[0]]
+            waiting += [((*values, int(v)), weight * p) for v, p in zip(law.support, law.pmf, strict=True)]
+            continue
+        assert tape.values == []
+        yield outcome, weight
+    world.put_back(kept)
+
+
+def explore(world: World, tape: _Tape, laws: dict[float, Law], tree: Tree) -> Explored:
+    """Walk the whole tree of answers; places with the same labels and the same secret state are walked once."""
+    found = Explored()
+    places = {((), ()): (1.0, world.keep())}
+    for _ in range(DEPTH):
+        following: dict[tuple[History, tuple[int, ...]], tuple[float, Any]] = {}
+        for (history, _), (weight, kept) in places.items():
+            world.put_back(kept)
+            for outcome, p in outcomes(world, tape, laws, tree(history)):
+                if outcome is None:
+                    found.labels[history] += weight * p
+                    continue
+                found.answers[history][outcome] += weight * p
+                place = (*history, outcome[0]), world.hidden()
+                before = following.get(place)
+                following[place] = (weight * p, world.keep()) if before is None else (before[0] + weight * p, before[1])
+        places = following
+    for (history, _), (weight, _) in places.items():
+        found.labels[history] += weight
+    return found
+
+
+def delta_of(here: dict[History, float], there: dict[History, float], epsilon: float) -> float:
+    """Return the true delta(epsilon) of the labels, the worse of both directions."""
+    seen = here.keys() | there.keys()
+    pairs = [(here.get(h, 0.0), there.get(h, 0.0)) for h in seen]
+    return max(
+        sum(max(0.0, p - math.exp(epsilon) * q) for p, q in pairs),
+        sum(max(0.0, q - math.exp(epsilon) * p) for p, q in pairs),
+    )
+
+
+def explored(
+    plan: Aggregator,
+    tape: _Tape,
+    laws: dict[float, Law],
+    tree: Tree,
+    votes: Callable[[int], tuple[int, int]],
+    n_teachers: int,
+    spoil: Callable[[World], None] = lambda _: None,
+) -> tuple[Explored, Explored]:
+    points = {point: votes(point) for point in range(100)}
+    sides = []
+    for side in (0, 1):
+        world = World(plan, {point: pair[side] for point, pair in points.items()}, n_teachers)
+        spoil(world)
+        sides.append(explore(world, tape, laws, tree))
+    return sides[0], sides[1]
+
+
+# --- Gaussian noise: near ties, and the side that the vote moves to is chosen from the last label ---
+
+
+def near_tie(point: int) -> tuple[int, int]:
+    return (2, 3) if point % 2 else (3, 2)
+
+
+def by_last_label(history: History) -> int:
+    return 10 * len(history) + (history[-1] if history else 0)
+
+
+def one_point(history: History) -> int:
+    return 0
+
+
+SIGMA, K = 0.9, 5
+GAUSS = {SIGMA: discrete_gaussian_law(SIGMA, 1e-12)}
+EPSILONS = (0.0, 0.5, 1.5, 3.0)
+
+
+def labels_plan(queries: int) -> Aggregator:
+    return sb.GaussianAggregator(SIGMA, queries, n_teachers=K, delta=1e-3)
+
+
+def test_five_labels_keep_their_promise_and_it_is_nearly_attained(tape: _Tape) -> None:
+    here, there = explored(labels_plan(DEPTH), tape, GAUSS, by_last_label, near_tie, K)
+    assert len(here.labels) == 2**DEPTH
+    assert sum(here.labels.values()) == pytest.approx(1)
+    for epsilon in EPSILONS:
+        true = delta_of(here.labels, there.labels, epsilon)
+        promised = delta_upper(labels_plan(DEPTH).events(K), epsilon)
+        assert true <= promised
+        assert true >= 0.5 * promised
+
+
+def test_a_question_asked_five_times_is_one_answer(tape: _Tape) -> None:
+    here, there = explored(labels_plan(1), tape, GAUSS, one_point, near_tie, K)
+    assert set(here.labels) == {(label,) * DEPTH for label in (0, 1)}
+    for epsilon in EPSILONS:
+        assert delta_of(here.labels, there.labels, epsilon) <= delta_upper(labels_plan(1).events(K), epsilon)
+
+
+def test_fresh_noise_on_a_repeated_question_is_caught(tape: _Tape, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = itertools.count()
+    monkeypatch.setattr(session_room, "question_digests", lambda points: [b"%d" % next(fresh) for _ in points])
+
+    def unpaid(world: World) -> None:
+        world.stream.planned = DEPTH
+
+    here, there = explored(labels_plan(1), tape, GAUSS, one_point, near_tie, K, unpaid)
+    assert len(here.labels) == 2**DEPTH
+    true = delta_of(here.labels, there.labels, 1.5)
+    assert true > 2 * delta_upper(labels_plan(1).events(K), 1.5)
+
+
+def test_the_plan_s_end_is_kept_and_a_plan_without_end_is_caught(tape: _Tape) -> None:
+    def without_end(world: World) -> None:
+        world.stream.planned = DEPTH
+
+    promised = delta_upper(labels_plan(2).events(K), 1.5)
+    here, there = explored(labels_plan(2), tape, GAUSS, by_last_label, near_tie, K)
+    assert {len(history) for history in here.labels} == {2}
+    assert delta_of(here.labels, there.labels, 1.5) <= promised
+    here, there = explored(labels_plan(2), tape, GAUSS, by_last_label, near_tie, K, without_end)
+    assert delta_of(here.labels, there.labels, 1.5) > 1.5 * promised
+
+
+def losses_of(here: Explored, there: Explored) -> dict[float, float]:
+    """Return the law of log(p / q) over all answers with their counts, under the first side."""
+    places: dict[History, dict[float, float]] = {(): {0.0: 1.0}}
+    for _ in range(DEPTH):
+        following: dict[History, dict[float, float]] = defaultdict(lambda: defaultdict(float))
+        for history, losses in places.items():
+            p_all, q_all = (sum(side.answers[history].values()) for side in (here, there))
+            for outcome, p in here.answers[history].items():
+                q = there.answers[history].get(outcome, 0.0)
+                step = math.inf if q == 0 else math.log(p / p_all) - math.log(q / q_all)
+                for loss, weight in losses.items():
+                    following[*history, outcome[0]][round(loss + step, 9)] += weight * p / p_all
+        places = following
+    total: dict[float, float] = defaultdict(float)
+    for losses in places.values():
+        for loss, weight in losses.items():
+            total[loss] += weight
+    return total
+
+
+def test_five_counts_cost_exactly_their_price(tape: _Tape) -> None:
+    plan = sb.GaussianAggregator(SIGMA, DEPTH, release="counts", delta=1e-3)
+    here, there = explored(plan, tape, GAUSS, by_last_label, near_tie, K)
+    for one, other in ((here, there), (there, here)):
+        losses = losses_of(one, other)
+        for epsilon in EPSILONS:
+            true = sum(w * max(0.0, -math.expm1(min(0.0, epsilon - loss))) for loss, w in losses.items())
+            promised = delta_upper(plan.events(K), epsilon)
+            assert true <= promised + 1e-9
+            assert true >= 0.999 * promised
+
+
+# --- the sparse vector: stabilities around the threshold, the class asked about chosen from the last answer ---
+
+TEACHERS, TAIL = 60, 1e-4
+
+
+def around(threshold: int) -> Callable[[int], tuple[int, int]]:
+    """Return votes whose stability is the threshold on one side and one less on the other; even points say class 0."""
+
+    def votes(point: int) -> tuple[int, int]:
+        pair = (TEACHERS // 2 - 1 - threshold, TEACHERS // 2 - threshold)  # votes for class 1
+        return pair if point % 2 == 0 else (TEACHERS - pair[0], TEACHERS - pair[1])
+
+    return votes
+
+
+def by_last_answer(history: History) -> int:
+    return 10 * len(history) + (1 if history and history[-1] == 0 else 0)
+
+
+def sparse_plan(scale: float, threshold: int, unstable: int, refresh: bool) -> SparseVectorAggregator:
+    return SparseVectorAggregator(scale, scale, threshold, unstable, refresh=refresh, n_queries=DEPTH, delta=0.2)
+
+
+def leaf_law(mechanism: SparseVector, laws: dict[float, Law], distance: int) -> Callable[[History], float]:
+    """Return what every row of answers has for its probability, by the definition."""
+    hidden, noise = laws[mechanism.threshold_scale], laws[mechanism.query_scale]
+    above = noise.at_least(mechanism.threshold + hidden.support + 1 - distance)
+
+    def probability(history: History) -> float:
+        total, weight, below = 1.0, hidden.pmf, 0
+        for label in history:
+            weight = weight * (above if label >= 0 else noise.pmf.sum() - above)
+            below += label < 0
+            if label < 0 and mechanism.refresh and below < mechanism.max_below:
+                total, weight = total * float(weight.sum()), hidden.pmf
+        return total * float(weight.sum())
+
+    return probability
+
+
+def check_sparse(plan: SparseVectorAggregator, tape: _Tape, tail: float) -> None:
+    scale = plan.mechanism.threshold_scale
+    laws, threshold = {scale: discrete_laplace_law(scale, tail)}, plan.mechanism.threshold
+    sides = explored(plan, tape, laws, by_last_answer, around(threshold), TEACHERS)
+    draws = DEPTH + plan.max_unstable
+    for side, distance in zip(sides, (threshold, threshold - 1), strict=True):
+        expected = leaf_law(plan.mechanism, laws, distance)
+        for history, p in side.labels.items():
+            assert p == pytest.approx(expected(history), abs=1e-12)
+        assert 1 - draws * tail <= sum(side.labels.values()) <= 1 + 1e-9
+        assert all(history.count(-1) <= plan.max_unstable for history in side.labels)
+    pattern = plan.mechanism.pattern_event()
+    for epsilon in (0.3, 1.0, pattern.epsilon * pattern.count):
+        true = delta_of(sides[0].labels, sides[1].labels, epsilon)
+        assert true <= delta_upper(plan.events(TEACHERS), epsilon) + draws * tail
+
+
+@pytest.mark.parametrize("refresh", [True, False], ids=["refresh", "drawn once"])
+def test_a_short_sparse_stream_keeps_its_promise(tape: _Tape, refresh: bool) -> None:
+    check_sparse(sparse_plan(0.5, 6, 2, refresh), tape, 1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scale", "unstable", "tail"), [(1.5, 1, 4e-5), (0.7, 2, 1e-3)])
+@pytest.mark.parametrize("refresh", [True, False], ids=["refresh", "drawn once"])
+def test_a_sparse_stream_of_more_noise_keeps_its_promise(
+    tape: _Tape, refresh: bool, scale: float, unstable: int, tail: float
+) -> None:
+    check_sparse(sparse_plan(scale, 12, unstable, refresh), tape, tail)
+
+
+def _threshold_drawn_anew(plan: SparseVectorAggregator) -> Callable[..., dict[str, int] | None]:
+    real, mechanism = StateStore.load, plan.mechanism
+
+    def load(self: StateStore, name: str | None) -> dict[str, int] | None:
+        state = real(self, name)
+        if state is None:
+            return None
+        noise = int(purchase.noise_source().discrete_laplace(mechanism.threshold_scale, 1)[0])
+        return {**state, "noisy_threshold": mechanism.threshold + noise}
+
+    return load
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_threshold_drawn_anew_at_every_restart_is_caught(
+    tape: _Tape, monkeypatch: pytest.MonkeyPatch, broken: bool
+) -> None:
+    plan = sparse_plan(1.0, 12, 1, True)
+    laws = {1.0: discrete_laplace_law(1.0, TAIL)}
+    if broken:
+        monkeypatch.setattr(StateStore, "load", _threshold_drawn_anew(plan))
+        # what is kept of the threshold no longer matters, so places that differ in it alone are one
+        monkeypatch.setattr(World, "hidden", lambda _: ())
+    here, there = explored(plan, tape, laws, by_last_answer, around(12), TEACHERS)
+    pattern = plan.mechanism.pattern_event()
+    true = delta_of(here.labels, there.labels, pattern.epsilon)
+    promised = delta_upper(plan.events(TEACHERS), pattern.epsilon) + (DEPTH + 1) * TAIL
+    assert (true > 1.2 * promised) == broken
