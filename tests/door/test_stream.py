@@ -16,6 +16,7 @@ import secretballot as sb
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.audit import ScriptedNoise
 from secretballot.door import ReleaseStream, purchase
+from secretballot.door import stream as stream_room
 from secretballot.privacy.noise import ExactNoise
 
 K = 250
@@ -217,6 +218,36 @@ def test_processes_that_open_at_once_share_one_plan(ledger: sb.Ledger, tmp_path:
         assert child.exitcode == 0
     assert len(dict(found)) == len(set(found)) == 20
     assert len(ledger.history()) == 1
+
+
+def test_many_questions_are_answered_in_blocks_and_a_failure_keeps_those_before_it(
+    ledger: sb.Ledger, spy: _SpyNoise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_room, "BLOCK", 2)
+    stream = opened(GAUSSIAN, ledger, tmp_path / "vault")
+
+    def fail_later() -> None:
+        if len(spy.sizes) == 2:
+            raise KeyboardInterrupt
+
+    spy.then = fail_later
+    with pytest.raises(KeyboardInterrupt):
+        stream.answer(votes(*[0] * 9), names(*range(9)))
+    assert stream.order() == names(0, 1)
+    assert stream.answer(votes(*[0] * 9), names(*range(9))).given.tolist() == [True] * 6 + [False] * 3
+    assert spy.sizes == [2, 2, 2, 2]
+    assert stream.order() == names(*range(6))
+
+
+@BOTH_DESIGNS
+def test_a_stream_that_stops_inside_a_block_answers_no_later_one(
+    ledger: sb.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refresh: bool
+) -> None:
+    monkeypatch.setattr(stream_room, "BLOCK", 2)
+    stream = opened(sparse(refresh), ledger, tmp_path / "vault")
+    given = stream.answer(votes(SURE, EVEN, EVEN, SURE, SURE, SURE), names(*range(6)))
+    assert given.given.tolist() == [True] * 3 + [False] * 3
+    assert given.labels.tolist() == [0, -1, -1, -1, -1, -1]
 
 
 # --- the sparse vector ---
