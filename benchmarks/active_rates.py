@@ -1,0 +1,329 @@
+"""Labels needed to reach an excess error: disagreement-based active learning against random labels, known Bayes error.
+
+    python benchmarks/active_rates.py [n_runs] [folder for the picture]
+
+Thresholds and intervals of uniform points, halfspaces of normal points in the plane; labels without noise, and with
+Massart noise of 10 %. The student is the same for every way of asking: the hypothesis of the class with the fewest
+mistakes on the answers (`HypothesisStudent`). The walk is tried with the default slack and with one that does not grow
+along the stream ("constant slack": noise_rate 0, slack_constant 0.5).
+
+First without privacy, to see the algorithm: labels come from the distribution. Labels needed for alpha are those at
+which the mean excess error of the runs falls to alpha for good; intervals are 95 % of bootstraps over the runs.
+
+Then privately, at (epsilon, delta = 1e-6), with Massart noise: votes of 250 teachers with 1,000 records each, on a pool
+of 4,000 points, released as labels alone with exact noise, the plan priced whole. Beside it passive learning from noisy
+counts of the whole pool, in which a mistake counts by how clear the vote is. All settings are the same for all tasks.
+"""
+
+import os
+
+# one BLAS thread, as in every benchmark here
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import json  # noqa: E402
+import sys  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from dataclasses import dataclass  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+import numpy as np  # noqa: E402
+
+from secretballot import GaussianAggregator, Ledger, PrivacyBudget, VoteCounts, label_actively, train_teachers  # noqa: E402
+from secretballot.datasets import synthetic_massart  # noqa: E402
+from secretballot.hypotheses import Halfspaces, HypothesisClass, Intervals, Thresholds  # noqa: E402
+from secretballot.queries import (  # noqa: E402
+    CheckedSelector,
+    DisagreementSampling,
+    PassiveSampling,
+    PublicPool,
+    QueryStrategy,
+)
+from secretballot.released import ReleasedLabels  # noqa: E402
+from secretballot.students import HypothesisStudent, fit_student  # noqa: E402
+
+N_TEST = 1 << 15
+
+CHECKPOINTS = np.unique(np.rint(2 ** np.arange(0, 11.01, 1 / 3)).astype(int))
+MOST = 2048  # labels
+ALPHAS = np.geomspace(0.1, 0.003, 7)
+N_BOOTSTRAPS = 1000
+NOISE = 0.1  # Massart
+POOL_ON_LINE, POOL_ON_PLANE = 20_000, 12_000
+
+DELTA = 1e-6
+N_TEACHERS, SHARD, POOL = 250, 1_000, 4_000
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
+PLANS = (10, 20, 40, 80, 160, 320)
+PLANNED, SWEEP_EPSILON = 160, 0.25
+
+# colours of Okabe and Ito, told apart by the colour-blind, and not by colour alone
+LOOKS = {
+    "passive": ("#0072B2", "o", "-"),
+    "active, constant slack": ("#D55E00", "s", "-"),
+    "active, default slack": ("#8A8F98", "^", "--"),
+    "passive, all counts": ("#009E73", "D", ":"),
+}
+
+Concept = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A class, how its points and concepts are drawn, and the noise of labels."""
+
+    name: str
+    hypotheses: HypothesisClass
+    points: Callable[[np.random.Generator, int], np.ndarray]
+    concept: Callable[[np.random.Generator], Concept]
+    noise: float
+    pool_size: int
+    run_share: float  # halfspaces take longer
+
+    def excess(self, concept: Concept, student: Any) -> float:
+        """Return the student's excess error, on points of its own."""
+        test = self.points(np.random.default_rng(2026), N_TEST)
+        return float((1 - 2 * self.noise) * np.mean(student.predict(test) != concept(test)))
+
+
+def on_line(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.random((n, 1))
+
+
+def on_plane(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.standard_normal((n, 2))
+
+
+def threshold(rng: np.random.Generator) -> Concept:
+    t = rng.uniform(0.3, 0.7)
+    return lambda X: X[:, 0] >= t
+
+
+def interval(rng: np.random.Generator) -> Concept:
+    low, high = rng.uniform(0.2, 0.4), rng.uniform(0.6, 0.8)
+    return lambda X: (low <= X[:, 0]) & (X[:, 0] <= high)
+
+
+def halfspace(rng: np.random.Generator) -> Concept:
+    angle = rng.uniform(0, 2 * np.pi)
+    return lambda X: X @ [np.cos(angle), np.sin(angle)] >= 0
+
+
+def tasks(noise: float) -> list[Task]:
+    """Return the three tasks."""
+    return [
+        Task("thresholds", Thresholds(), on_line, threshold, noise, POOL_ON_LINE, 1.0),
+        Task("intervals", Intervals(), on_line, interval, noise, POOL_ON_LINE, 1.0),
+        Task("halfspaces", Halfspaces(), on_plane, halfspace, noise, POOL_ON_PLANE, 0.4),
+    ]
+
+
+def strategies(hypotheses: HypothesisClass) -> dict[str, QueryStrategy]:
+    """Return the ways of asking."""
+    return {
+        "passive": PassiveSampling(),
+        "active, constant slack": DisagreementSampling(hypotheses, noise_rate=0.0, slack_constant=0.5),
+        "active, default slack": DisagreementSampling(hypotheses),
+    }
+
+
+def answers(queries: np.ndarray, labels: np.ndarray) -> ReleasedLabels:
+    """Return labels that nobody protects, in the form that strategies and students take."""
+    return ReleasedLabels(queries, labels[queries], (0, 1), 1)
+
+
+def learning_curve(task: Task, strategy: QueryStrategy, run: int) -> np.ndarray:
+    """Return the excess error after every number of labels in `CHECKPOINTS`; a walk that has ended stands still."""
+    rng = np.random.default_rng([run, 0])
+    concept = task.concept(rng)
+    sample = synthetic_massart(task.points(rng, task.pool_size), concept, noise=task.noise, seed=run)
+    walk = CheckedSelector(strategy, PublicPool(sample.X, (0, 1), MOST, run))
+    asked, curve = np.empty(0, dtype=np.int64), []
+    for goal in CHECKPOINTS:
+        before = len(asked)
+        while len(asked) < goal and len(rows := walk.propose(int(goal) - len(asked))):
+            asked = np.concatenate([asked, rows])
+            walk.receive(answers(asked, sample.y))
+        if len(asked) > before:
+            student = fit_student(HypothesisStudent(task.hypotheses), sample.X, answers(asked, sample.y))
+            excess = task.excess(concept, student)
+        curve.append(excess)
+    return np.array(curve)
+
+
+def labels_needed(curves: np.ndarray) -> np.ndarray:
+    """Return, for every alpha, the labels at which the mean curve falls to it for good; nan where it never does."""
+    mean = curves.mean(axis=0)
+    worst_after = np.maximum.accumulate(mean[::-1])[::-1]
+    needed = np.full(len(ALPHAS), np.nan)
+    for place, alpha in enumerate(ALPHAS):
+        below = np.flatnonzero(worst_after <= alpha)
+        if not len(below):
+            continue
+        last = below[0]
+        if last == 0:
+            needed[place] = CHECKPOINTS[0]
+            continue
+        high, low = np.log(worst_after[last - 1]), np.log(max(worst_after[last], 1e-6))
+        share = (high - np.log(alpha)) / (high - low)
+        needed[place] = CHECKPOINTS[last - 1] * (CHECKPOINTS[last] / CHECKPOINTS[last - 1]) ** share
+    return needed
+
+
+def bootstrapped(curves: np.ndarray, figure: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return a figure of the runs and the ends of its 95 % interval, shape (3, ...)."""
+    rng = np.random.default_rng(0)
+    again = [figure(curves[rng.integers(len(curves), size=len(curves))]) for _ in range(N_BOOTSTRAPS)]
+    return np.array([figure(curves), *np.nanquantile(again, (0.025, 0.975), axis=0)])
+
+
+def laws(needed: np.ndarray) -> np.ndarray:
+    """Return the exponent s of labels ~ alpha^-s, the labels that each halving of alpha costs, and both laws' misfits.
+
+    Misfits are root mean squares of relative errors: of the power law, and of a straight line in log(1 / alpha).
+    """
+    known = np.isfinite(needed)
+    if known.sum() < 3:
+        return np.full(4, np.nan)
+    x, labels = np.log(1 / ALPHAS[known]), needed[known]
+    power, line = np.polyfit(x, np.log(labels), 1), np.polyfit(x, labels, 1, w=1 / labels)
+    misfits = [np.exp(np.polyval(power, x)) / labels - 1, np.polyval(line, x) / labels - 1]
+    return np.array([power[0], line[0] * np.log(2), *(np.sqrt(np.mean(m**2)) for m in misfits)])
+
+
+def rates(n_runs: int) -> dict[str, Any]:
+    """Print labels needed without privacy, and return them."""
+    columns = " | ".join(f"{alpha:.2g}" for alpha in ALPHAS)
+    print(f"| task | label noise | asking | {columns} | exponent of 1/alpha | labels per halving | misfit power, log |")
+    print("|---|---|---|" + "---|" * (len(ALPHAS) + 3))
+    found: dict[str, Any] = {}
+    for noise in (0.0, NOISE):
+        for task in tasks(noise):
+            runs = range(max(2, round(n_runs * task.run_share)))
+            for name, strategy in strategies(task.hypotheses).items():
+                curves = np.array([learning_curve(task, strategy, run) for run in runs])
+                needed = bootstrapped(curves, labels_needed)
+                law = bootstrapped(curves, lambda some: laws(labels_needed(some)))
+                found[f"{task.name}, noise {noise:g}, {name}"] = needed.tolist()
+                cells = " | ".join(f"{count:.0f}" for count in needed[0])
+                spans = [f"{value:.3g} [{low:.3g}, {high:.3g}]" for value, low, high in law.T[:2]]
+                fits = f"{100 * law[0, 2]:.0f} %, {100 * law[0, 3]:.0f} %"
+                print(f"| {task.name} | {noise:g} | {name} | {cells} | {' | '.join(spans)} | {fits} |", flush=True)
+    return found
+
+
+def voted(task: Task, run: int) -> tuple[Concept, np.ndarray, VoteCounts]:
+    """Return a concept, a pool of public points, and the votes on them of teachers that learnt from private records."""
+    rng = np.random.default_rng([run, 1])
+    concept = task.concept(rng)
+    sample = synthetic_massart(task.points(rng, N_TEACHERS * SHARD), concept, noise=task.noise, seed=run)
+    pool = task.points(rng, POOL)
+    # all halfspaces of a shard would take a while; logistic regression finds the right one here, by symmetry
+    teacher = None if task.name == "halfspaces" else HypothesisStudent(task.hypotheses)
+    teachers = train_teachers(teacher, sample.X, sample.y, classes=[0, 1], n_teachers=N_TEACHERS)
+    return concept, pool, teachers.vote(pool)
+
+
+def private_excess(task: Task, world: Any, strategy: QueryStrategy, epsilon: float, release: str, plan: int) -> float:
+    """Return the excess error of one private run."""
+    concept, pool, votes = world
+    budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
+    aggregator = GaussianAggregator.calibrate(budget, plan, n_classes=2, n_teachers=N_TEACHERS, release=release)
+    ledger = Ledger.in_memory(dataset="made up", budget=budget)
+    rounds = plan if release == "counts" else None
+    walk = label_actively(votes, pool, aggregator, ledger, strategy, round_size=rounds)
+    return task.excess(concept, fit_student(HypothesisStudent(task.hypotheses), pool, walk.released))
+
+
+def private(n_runs: int) -> list[list[Any]]:
+    """Print excess errors under privacy; return task, asking, epsilon, plan and mean with its interval, row by row."""
+    print(f"\n| task | asking | epsilon | planned labels | excess error at delta {DELTA:g}, with 95 % interval |")
+    print("|---|---|---|---|---|")
+    found: list[list[Any]] = []
+    settings = [(e, PLANNED) for e in EPSILONS] + [(SWEEP_EPSILON, plan) for plan in PLANS if plan != PLANNED]
+    for task in tasks(NOISE):
+        worlds = [voted(task, run) for run in range(max(2, round(n_runs * task.run_share)))]
+        ways = [(name, s, "labels", settings) for name, s in strategies(task.hypotheses).items()]
+        # halfspaces through 4,000 weighed points take minutes
+        if task.name != "halfspaces":
+            ways.append(("passive, all counts", PassiveSampling(), "counts", [(e, POOL) for e in EPSILONS]))
+        for name, strategy, release, asked in ways:
+            for epsilon, plan in asked:
+                runs = [private_excess(task, world, strategy, epsilon, release, plan) for world in worlds]
+                mean, low, high = bootstrapped(np.array(runs), lambda some: some.mean())
+                found.append([task.name, name, epsilon, plan, [mean, low, high]])
+                print(
+                    f"| {task.name} | {name} | {epsilon:g} | {plan} | {mean:.4f} [{low:.4f}, {high:.4f}] |", flush=True
+                )
+    return found
+
+
+def draw(figures: dict[str, Any], folder: Path) -> None:
+    """Draw the tasks side by side: labels needed; private excess error against epsilon; against planned labels."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "rates", "font.size": 9, "axes.unicode_minus": False})
+    figure = Figure(figsize=(9.2, 8.2), layout="constrained")
+    axes = figure.subplots(3, 3, sharey="row", sharex="row")
+    for column, task in enumerate(tasks(NOISE)):
+        for look in LOOKS:
+            needed = figures["labels needed"].get(f"{task.name}, noise {NOISE:g}, {look}")
+            if needed is not None:
+                draw_line(axes[0, column], look, ALPHAS, np.array(needed))
+            rows = [row[2:] for row in figures["private"] if row[:2] == [task.name, look]]
+            by_epsilon = sorted((epsilon, excess) for epsilon, plan, excess in rows if plan in (PLANNED, POOL))
+            by_plan = sorted(
+                (plan, excess) for epsilon, plan, excess in rows if epsilon == SWEEP_EPSILON and plan in PLANS
+            )
+            for panel, points in ((axes[1, column], by_epsilon), (axes[2, column], by_plan)):
+                if points:
+                    x, values = zip(*points, strict=True)
+                    draw_line(panel, look, np.array(x), np.array(values).T)
+        axes[0, column].set_title(task.name)
+    label_axes(axes)
+    handles, names = axes[1, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(LOOKS), frameon=False)
+    figure.savefig(folder / "active-rates.svg", metadata={"Date": None})
+    figure.savefig(folder / "active-rates.png", dpi=150)
+
+
+def draw_line(axes: Any, look: str, x: np.ndarray, values: np.ndarray) -> None:
+    """Draw a line through values[0], with a band from values[1] to values[2]."""
+    colour, marker, dash = LOOKS[look]
+    axes.plot(x, values[0], color=colour, marker=marker, linestyle=dash, markersize=4, linewidth=1.4, label=look)
+    axes.fill_between(x, values[1], values[2], color=colour, alpha=0.15, linewidth=0)
+
+
+def label_axes(axes: Any) -> None:
+    """Make all axes logarithmic, with plain numbers, and say what they show."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    ticks = ((0.1, 0.03, 0.01, 0.003), EPSILONS, PLANS)
+    names = ("excess error alpha (probability)", f"epsilon (delta = {DELTA:g})", "planned labels")
+    for row in range(3):
+        for panel in axes[row]:
+            panel.set(xscale="log", yscale="log", xlabel=names[row])
+            panel.xaxis.set(major_locator=FixedLocator(ticks[row]), minor_locator=NullLocator())
+            panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            panel.grid(color="#E6E8EB", linewidth=0.6)
+            panel.set_axisbelow(True)
+            panel.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].invert_xaxis()  # shared: harder to the right
+    axes[0, 0].set_ylabel("labels needed, without privacy\n(label noise 10 %)")
+    axes[1, 0].set_ylabel(f"private excess error\n({PLANNED} planned labels)")
+    axes[2, 0].set_ylabel(f"private excess error\n(epsilon {SWEEP_EPSILON:g})")
+
+
+def main(n_runs: int, folder: Path | None) -> None:
+    """Print both tables; with a folder, write the figures and their picture there."""
+    figures = {"labels needed": rates(n_runs), "private": private(n_runs)}
+    if folder is not None:
+        (folder / "active-rates.json").write_text(json.dumps(figures, indent=1))
+        draw(figures, folder)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20, Path(sys.argv[2]) if len(sys.argv) > 2 else None)
