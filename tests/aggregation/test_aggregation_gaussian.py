@@ -10,6 +10,7 @@ from scipy.stats import norm
 from secretballot.aggregation import (
     AGGREGATORS,
     GaussianAggregator,
+    RelabelledAggregator,
     SparseVectorAggregator,
     WeakSignalWarning,
     aggregator_from_description,
@@ -27,6 +28,8 @@ from secretballot.privacy.accounting import (
     GaussianEvent,
     LabelGaussianEvent,
     PrivacyBudget,
+    RelabelledSampleEvent,
+    SparseVectorEvent,
     delta_upper,
     event_from_json,
 )
@@ -157,12 +160,14 @@ def test_a_price_for_one_number_of_teachers_holds_for_that_number_only():
 
 # -- describing ------------------------------------------------------------------------------------------------------
 
+SAMPLE = RelabelledSampleEvent(SparseVectorEvent(3.0, 6.0, 40, 2, True), 30, 400, "replace-one")
 DESCRIBED = [
     GaussianAggregator(20.0, 100, release="counts", budget=BUDGET),
     GaussianAggregator(20.0, 100, n_teachers=250, budget=BUDGET, calibration="tight"),
     GaussianAggregator(20.0, 100, n_classes=10, budget=BUDGET),
     SparseVectorAggregator(3.0, 6.0, 40, 2, refresh=True, n_queries=50, budget=BUDGET),
     SparseVectorAggregator(3.0, 6.0, 40, 2, refresh=False, n_queries=50, n_classes=4, budget=BUDGET),
+    RelabelledAggregator(SAMPLE, n_queries=50, budget=BUDGET),
 ]
 
 
