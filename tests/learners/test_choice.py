@@ -37,6 +37,8 @@ class Cut(BaseEstimator):
             raise RuntimeError("secret value seen")
         if self.trouble == "exits" and strange:
             raise SystemExit
+        if self.trouble == "exits everywhere":
+            raise SystemExit
         if self.trouble == "rubbish" and strange:
             return ["?"] * (len(X) + 1)
         if self.trouble == "centres":
@@ -158,6 +160,8 @@ def test_nothing_a_candidate_says_escapes(law: Any, capsys: Any, caplog: Any) ->
         (Cut(-2.0, "forgets"), "otherwise alone than among others"),
         (LogisticRegression().fit(np.zeros((4, 7)) + np.arange(4)[:, None], [0, 0, 1, 1]), "ValueError"),
         (DummyClassifier(strategy="constant", constant=5).fit(POINTS, [5, 5, 5, 5]), "one of the classes"),
+        (Cut(-9.0, "exits everywhere"), "SystemExit"),
+        (DummyClassifier(strategy="constant", constant=[0, 1]).fit(POINTS, [[0, 1]] * 4), "one of the classes"),
         (3, "give a fitted classifier"),
     ],
 )

@@ -161,10 +161,7 @@ def choose_candidate(
         raise ParameterError("units are given with neighbours='replace-one', which is about single records.")
     unit = "record" if units is None else "user"
     ledger.check_promise(unit, neighbours)
-    X = as_matrix("X", X)
-    example = _made_up(X) if X_public is None else as_matrix("X_public", X_public)[:SAMPLE_ROWS]
-    check_same_columns(X, example)
-    X, example = with_public_types(X, example), with_public_types(example, example)
+    X, example = _typed(X, X_public)
     truth = _objects(values)[class_indices(y, values, n_rows(X))]
     for name, model in zip(names, models, strict=True):
         _rehearse(name, model, example, values)
@@ -184,11 +181,7 @@ def choose_candidate(
             "assumptions": [INDEPENDENT],
         },
     )
-    releases = [getattr(model, "released_labels_", None) for model in models]
-    others = tuple(
-        found for place, found in enumerate(releases) if isinstance(found, ReleasedLabels) and place != choice.outcome
-    )
-    return ChosenCandidate(models[choice.outcome], choice.outcome, names[choice.outcome], choice, others)
+    return _chosen(choice, names, models)
 
 
 def certified(
@@ -301,6 +294,22 @@ def _named(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     return names, [model for _, model in pairs]
 
 
+def _typed(X: Any, X_public: Any) -> tuple[Any, Any]:
+    """Return private records with public column types, and the points to try the candidates on."""
+    X = as_matrix("X", X)
+    example = _made_up(X) if X_public is None else as_matrix("X_public", X_public)[:SAMPLE_ROWS]
+    check_same_columns(X, example)
+    return with_public_types(X, example), with_public_types(example, example)
+
+
+def _chosen(choice: PaidChoice, names: Sequence[str], models: Sequence[Any]) -> ChosenCandidate:
+    """Return the outcome of a choice, with the releases behind those that were not chosen."""
+    place = choice.outcome
+    others = (getattr(model, "released_labels_", None) for number, model in enumerate(models) if number != place)
+    rejected = tuple(other for other in others if isinstance(other, ReleasedLabels))
+    return ChosenCandidate(models[place], place, names[place], choice, rejected)
+
+
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
     """Return values as an array of objects, whatever their types."""
     array = np.empty(len(values), dtype=object)
@@ -332,12 +341,13 @@ def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None
                 [np.asarray(model.predict(take_rows(points, rows))).ravel() for rows in parts]
                 for parts in ([every], every[:, None])
             )
-    except Exception as error:  # any classifier may raise anything
+    except FAILURES as error:
         raise ParameterError(
             f"The candidate {name!r} cannot predict the public points ({type(error).__name__}: {error}); mend it, or "
             "give X_public like its training data."
         ) from None
-    if len(together[0]) != len(every) or not set(together[0].tolist()) <= set(values):
+    known = [any(one == value for value in values) for one in together[0].tolist()]
+    if len(known) != len(every) or not all(known):
         raise ParameterError(f"The candidate {name!r} does not predict one of the classes for every public point.")
     if together[0].tolist() != np.concatenate(alone).tolist():
         raise ParameterError(

@@ -97,7 +97,8 @@ class EstimatedPlan:
                 f"estimate_epsilon pays for an estimate that sets the plan, and {' and '.join(given)} is given; leave "
                 "out the one or the other."
             )
-        release = choose_release(model.release, model.student, model.aggregator)
+        name = check_choice("aggregator", model.aggregator, AGGREGATORS)
+        release = choose_release(model.release, model.student, name)
         if release == "counts" and not plans_counts:
             raise ParameterError(
                 "estimate_epsilon pays for an estimate that sets the number of labels, and noisy counts of all public "
@@ -108,7 +109,6 @@ class EstimatedPlan:
             raise ParameterError(
                 f"estimate_epsilon is {price:g} of a budget of epsilon {budget.epsilon:g}; leave something for answers."
             )
-        name = check_choice("aggregator", model.aggregator, AGGREGATORS)
         plan = cls(price, budget, name, release, model.n_teachers, n_classes, n_points)
         plan.smallest().check_useful(model.n_teachers)
         plan.check_ledger(ledger, model.request)
