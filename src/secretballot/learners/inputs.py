@@ -74,7 +74,10 @@ def with_public_types(X: Any, X_public: Any) -> Any:
         raise DataError("Of X and X_public one is a frame and the other is not; give both as frames or both as arrays.")
     if not frames[0]:
         return _array_as_public(X, X_public.dtype)
-    return X.assign(**{name: _as_public(name, X[name], X_public[name].dtype) for name in X.columns})
+    typed = X.copy(deep=False)
+    for name in X.columns:  # names need not be text
+        typed[name] = _as_public(name, X[name], X_public[name].dtype)
+    return typed
 
 
 def _array_as_public(X: Any, kind: np.dtype[Any]) -> Any:

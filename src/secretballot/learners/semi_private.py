@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -174,7 +175,7 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.certificate_ = self.released_labels_.certificate
         self.classes_ = np.asarray(names)
         self.n_features_in_ = n_columns(X)
-        if hasattr(X, "columns"):
+        if _has_names(X):
             self.feature_names_in_ = np.asarray(X.columns, dtype=object)
         return self
 
@@ -199,6 +200,9 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Draw one labelling of the public points, and take its representative."""
         if X_public is None:
             raise DataError("X_public is missing; give public points, which make the class of hypotheses finite.")
+        if sparse.issparse(X):
+            raise DataError("X is a sparse matrix, and sparse input is not supported here; give it as a dense array.")
+        index = class_indices(y, names, n_rows(X))
         if len(names) != 2:
             raise ParameterError(
                 "Only binary classification is supported: a hypothesis tells two classes apart, and there are "
@@ -208,13 +212,14 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         rows = self._rows(n_rows(X_public))
         points = np.asarray(take_rows(X_public, rows))
         dichotomies = hypotheses.dichotomies(points)
-        index = class_indices(y, names, n_rows(X))
         kept = slice(None) if units is None else one_record_each(units, n_rows(X))
         unit = self._unit(units is not None)
         scores = private_scores(dichotomies, np.asarray(X)[kept], index[kept], unit, self.neighbours)
         choice = self._bought(scores, account, len(dichotomies), hypotheses.name)
         self.hypothesis_ = dichotomies.hypothesis(choice.outcome)
         self.student_ = HypothesisStudent.of(self.hypothesis_, hypotheses, names, n_columns(X))
+        if _has_names(X):
+            self.student_.feature_names_in_ = np.asarray(X.columns, dtype=object)
         self.choice_, self.n_candidates_ = choice, len(dichotomies)
         self.released_labels_ = chosen_release(
             choice,
@@ -323,6 +328,11 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.candidates is not None
         return tags
+
+
+def _has_names(X: Any) -> bool:
+    """Return whether the columns have names in the sense of scikit-learn, that is, of text."""
+    return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
 
 
 def private_scores(

@@ -12,6 +12,8 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import delta_upper, event_from_json
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import UNSEEN_TEACHERS
+from secretballot.report.chosen import CHOICE, is_chosen
+from secretballot.report.chosen_words import CHOICE_SENTENCE, chosen_words
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures import draw_budget, draw_confidence, draw_votes
 from secretballot.report.plan_checks import total_price
@@ -27,12 +29,19 @@ __all__ = ["render_page", "student_confidence"]
 _FALSE_ALARMS = (0.001, 0.01, 0.05)
 _MOST_POINTS = 10_000
 _SENTENCES = {
+    CHOICE: CHOICE_SENTENCE,
     "gaussian": "Votes are counted, and random noise with a bell-shaped law is added to the count before it is used.",
     "sparse-vector": "A query is answered only if its vote is clearly decided, judged against a noisy threshold; "
     "otherwise the answer is withheld, and after a fixed number of withheld answers the stream stops.",
 }
 _PARAMETERS = {
     "sigma": ("standard deviation of the noise", "votes"),
+    "n_candidates": ("candidates", ""),
+    "monotone": ("all scores move one way", ""),
+    "scale": ("scale of the choice", "mistakes"),
+    "outcome": ("number of the chosen one", ""),
+    "hypotheses": ("class of hypotheses", ""),
+    "n_public": ("public points that made it finite", ""),
     "n_queries": ("queries it was calibrated for", ""),
     "n_classes": ("classes", ""),
     "n_teachers": ("teachers it was calibrated for", ""),
@@ -197,6 +206,8 @@ def _budget_caption(certificate: Mapping[str, Any]) -> str:
 
 def _votes_caption(released: ReleasedLabels) -> str:
     abstained = int((~released.answered).sum())
+    if is_chosen(released.certificate):
+        return f"What the chosen model says of {count_text(len(released.queries), 'public point')}."
     if released.noisy_counts is None:
         return (
             f"The released labels of {count_text(len(released.queries), 'query')}; {abstained:,} got no answer. "
@@ -238,6 +249,8 @@ def _facts(released: ReleasedLabels) -> dict[str, Any]:
         "queries": len(released.queries),
         "answered": int(released.answered.sum()),
         "n_teachers": released.n_teachers,
+        "candidates": certificate["mechanism"]["n_candidates"] if is_chosen(certificate) else 0,
+        "chosen": chosen_words(certificate) if is_chosen(certificate) else "",
         "unseen": UNSEEN_TEACHERS in certificate["assumptions"],
         "counts": released.noisy_counts is not None,
         "sentence": _SENTENCES.get(mechanism, "Random noise is added before anything is released."),

@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from secretballot.report.chosen import is_chosen
+from secretballot.report.chosen_words import chosen_words
 from secretballot.report.plan_checks import total_price
 from secretballot.report.plan_words import choices_words, plan_words
 from secretballot.report.wording import number_text, one_in, shown, unit_noun
@@ -48,6 +50,8 @@ def release_readme(
     ]
     if certificate["unit"] == "label":
         parts.append(_wrapped("Only labels are protected: the features of the records were taken as public already."))
+    if is_chosen(certificate):
+        parts.append(_wrapped(chosen_words(certificate)))
     parts += [_wrapped(words) for words in (plan_words(certificate), choices_words(certificate)) if words]
     if left_out:
         parts.append("Left out\n" + "\n".join(_wrapped(f"{n}: {why}", "  ") for n, why in left_out.items()))
