@@ -9,7 +9,7 @@ import pytest
 
 import secretballot as sb
 from secretballot.audit import Law, sample_p_value
-from secretballot.door import choose_by_scores, purchase
+from secretballot.door import ReleaseStream, choose_by_scores, purchase
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy.mechanisms import ExponentialChoice, MinoritySum, StabilityQuantile
 from secretballot.privacy.noise import ExactNoise
@@ -235,3 +235,20 @@ def test_a_release_names_what_it_was_set_by_and_verifies(counts: sb.VoteCounts, 
     for change in ({"epsilon": 0.1}, {"events": [{**choice.event.to_json(), "epsilon": 0.3}]}, {"reservation": 2}):
         forged = {**certificate, "choices": [{**certificate["choices"][0], **change}]}
         assert not sb.verify_certificate(forged).ok
+
+
+def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(counts: sb.VoteCounts, ledger: sb.Ledger) -> None:
+    other = sb.Ledger.in_memory(dataset="another", budget=BUDGET)
+    foreign = sb.estimate_stability(counts, other, fraction=0.5, epsilon=0.1)
+    aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 1e-7), 3)
+    with pytest.raises(sb.ParameterError, match="paid from another ledger"):
+        sb.release(counts, aggregator, ledger, queries=[0, 1, 2], choices=[foreign])
+    own = sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=0.1)
+    by_user = {"unit": "user", "neighbours": "add-remove"}
+    with pytest.raises(sb.ParameterError, match=r"paid for by record under 'add-remove', and the release is by user"):
+        sb.release(counts, aggregator, ledger, queries=[0, 1, 2], choices=[own], declaration=by_user)
+    stream = {"classes": counts.classes, "n_teachers": counts.n_teachers, "request": "plan"}
+    with pytest.raises(sb.ParameterError, match="paid from another ledger"):
+        ReleaseStream(aggregator, ledger, choices=[foreign], **stream)
+    assert [entry.epsilon for entry in ledger.history()] == [0.1]
+    assert sb.verify_certificate(sb.release(counts, aggregator, ledger, choices=[own], queries=[0]).certificate).ok

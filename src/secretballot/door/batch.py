@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.door import purchase
-from secretballot.door.choice import PaidChoice
+from secretballot.door.choice import PaidChoice, check_choices
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Price
@@ -100,6 +100,7 @@ def release(
 
     declared = check_declaration(declaration)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
+    check_choices(choices, ledger, declared)
     events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)
     paid = purchase.priced(events, aggregator.budget)
     reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose)

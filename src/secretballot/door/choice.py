@@ -18,7 +18,14 @@ from secretballot.privacy.mechanisms import ExponentialChoice, MinoritySum, Stab
 from secretballot.privacy.noise import ExactNoise
 from secretballot.report.certificate import check_declaration
 
-__all__ = ["PaidChoice", "choose_by_scores", "covers", "estimate_minority", "estimate_stability"]
+__all__ = [
+    "PaidChoice",
+    "check_choices",
+    "choose_by_scores",
+    "covers",
+    "estimate_minority",
+    "estimate_stability",
+]
 
 _STORED = ("purpose", "mechanism", "outcome", "unit", "neighbours", "composition")
 
@@ -221,6 +228,35 @@ def _drawn_by(mechanism: ExponentialChoice, scores: PrivateScores | PrivateRange
 def _drawn_at(epsilon: float) -> float:
     """Return the loss to draw at for a price of (epsilon, 0): less by a hair, so that its rounded-up delta is 0."""
     return calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
+
+
+def check_choices(choices: Sequence[PaidChoice], ledger: Ledger, declared: Mapping[str, object]) -> None:
+    """Refuse choices that do not add to the promise of a release from `ledger` under a declaration.
+
+    Raises
+    ------
+    ParameterError
+        If one was paid from another ledger, or is about another unit or relation; nothing was spent.
+    """
+    own = {
+        "kind": ledger.composition,
+        "dataset": ledger.dataset,
+        "unit": ledger.unit,
+        "neighbours": ledger.neighbours,
+        "budget": ledger.budget.to_json(),
+    }
+    for choice in choices:
+        if any(choice.composition.get(term) != value for term, value in own.items()):
+            raise ParameterError(
+                f"The choice {choice.purpose!r} was paid from another ledger than this release would be; use the "
+                "ledger that paid for it. Nothing was spent."
+            )
+        if not covers((choice.unit, choice.neighbours), (str(declared["unit"]), str(declared["neighbours"]))):
+            raise ParameterError(
+                f"The choice {choice.purpose!r} was paid for by {choice.unit} under {choice.neighbours!r}, and the "
+                f"release is by {declared['unit']} under {declared['neighbours']!r}; choose by the same unit and "
+                "relation. Nothing was spent."
+            )
 
 
 def covers(paid: tuple[str, str], asked: tuple[str, str]) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import purchase
-from secretballot.door.choice import PaidChoice
+from secretballot.door.choice import PaidChoice, check_choices
 from secretballot.door.plan_terms import PlanFiles
 from secretballot.door.secret_state import StateStore
 from secretballot.door.stored_answers import StoredAnswer
@@ -126,6 +126,7 @@ class ReleaseStream:
         self._declaration, self._choices = declaration, tuple(choices)
         declared = check_declaration(declaration)
         ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
+        check_choices(choices, ledger, declared)
         self._events = purchase.events_of(aggregator, len(self.classes), self.n_teachers)
         self._paid = purchase.priced(self._events, aggregator.budget)
         files = PlanFiles(None if vault is None else Path(vault), request)
