@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot.door.purchase import choice_noise
 from secretballot.exceptions import ParameterError
-from secretballot.hypotheses import Halfspaces, HypothesisClass, Intervals, Rectangles
+from secretballot.hypotheses import Halfspaces, HypothesisClass, Rectangles
+from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.privacy.mechanisms import ExponentialChoice
 
 __all__ = ["check_sample_size", "relabel"]
 
-# Points whose labellings can be listed wherever they lie; other classes list nothing, or are as long as their list.
-_MOST_POINTS: dict[type[HypothesisClass], int] = {Intervals: 9_999, Halfspaces: 5_000, Rectangles: 94}
+# Points whose labellings can be listed wherever they lie, in half a gigabyte; other classes have few, or list none.
+_MOST_POINTS: dict[type[HypothesisClass], int] = {Halfspaces: 5_000, Rectangles: 94}
 
 
 def relabel(X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: float = 1.0) -> NDArray[np.int64]:
@@ -57,7 +58,7 @@ def relabel(X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: floa
 
     Notes
     -----
-    Cost: that of the errors of all labellings, O(d n log n) for thresholds and stumps.
+    Cost: O(d n log n) for thresholds, stumps and intervals; else that of the errors of all labellings.
     Source: Nandi and Bassily 2020, Algorithm 2; Beimel, Nissim, Stemmer 2015.
 
     Examples
@@ -67,8 +68,13 @@ def relabel(X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: floa
     ...     [0, 0, 0, 1], [0, 1, 1, 1])
     True
     """
-    labellings = hypotheses.dichotomies(X)
-    chosen = ExponentialChoice(et, monotone=False).release(-labellings.errors(y), choice_noise())
+    labellings, choice = hypotheses.dichotomies(X), ExponentialChoice(et, monotone=False)
+    if isinstance(labellings, IntervalDichotomies):
+        _, gained = labellings.prefix_mistakes(y)
+        ends = choice.release_range(gained[:-1], gained[1:], choice_noise())
+        chosen = 0 if ends is None else labellings.index(*ends)
+    else:
+        chosen = choice.release(-labellings.errors(y), choice_noise())
     return labellings.hypothesis(chosen).predict(X)
 
 
@@ -95,6 +101,6 @@ def check_sample_size(hypotheses: Any, sampled: int | None) -> None:
         return
     found = "a secret number of points" if sampled is None else f"{sampled} points"
     raise ParameterError(
-        f"The sample has {found}, and {hypotheses.name} can be relabelled for at most {most}; use thresholds, stumps "
-        "or a finite class, or replace-one and fewer records."
+        f"The sample has {found}, and {hypotheses.name} can be relabelled for at most {most}; use thresholds, stumps, "
+        "intervals or a finite class, or replace-one and fewer records."
     )

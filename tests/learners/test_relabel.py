@@ -1,0 +1,166 @@
+"""Relabelling: its law against the definition, what it refuses, and that secret samples are drawn as they must be."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from secretballot import relabel
+from secretballot.audit import frequency_p_value
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses import (
+    DecisionStumps,
+    Halfspaces,
+    HypothesisClass,
+    Intervals,
+    Rectangles,
+    Thresholds,
+)
+from secretballot.learners import relabel as room
+from secretballot.learners import secret_sample
+from secretballot.learners.relabel import check_sample_size
+from secretballot.learners.secret_sample import sample_in_random_order, sample_independently
+
+ALPHA = 1e-6
+DRAWS = 3000
+
+
+def defined_law(hypotheses: HypothesisClass, X: np.ndarray, y: np.ndarray, et: float) -> dict[tuple[int, ...], float]:
+    """Weight exp(-et mistakes / 2) of every distinct labelling, from the hypotheses alone."""
+    labellings = {tuple(h.predict(X).tolist()) for h in hypotheses.dichotomies(X)}
+    weights = {labels: np.exp(-et / 2 * np.sum(np.array(labels) != y)) for labels in labellings}
+    total = sum(weights.values())
+    return {labels: weight / total for labels, weight in weights.items()}
+
+
+def drawn(hypotheses: HypothesisClass, X: np.ndarray, y: np.ndarray, et: float) -> Counter:
+    return Counter(tuple(relabel(X, y, hypotheses, et=et).tolist()) for _ in range(DRAWS))
+
+
+LINE = np.array([[0.0], [2.0], [2.0], [5.0], [7.0]])
+
+
+@pytest.mark.parametrize("et", [1.0, 2.5])
+@pytest.mark.parametrize(
+    ("hypotheses", "X"),
+    [
+        (Thresholds(), LINE),
+        (Thresholds("either"), LINE),
+        (Intervals(), LINE),
+        (DecisionStumps(2), np.array([[0.0, 3.0], [1.0, 1.0], [2.0, 2.0], [1.0, 1.0], [4.0, 0.0]])),
+    ],
+    ids=["up", "either", "intervals", "stumps"],
+)
+def test_labels_are_drawn_by_the_stated_law(hypotheses: HypothesisClass, X: np.ndarray, et: float) -> None:
+    y = np.array([0, 1, 0, 1, 0])
+    law, found = defined_law(hypotheses, X, y, et), drawn(hypotheses, X, y, et)
+    assert set(found) <= set(law)
+    worst = min(frequency_p_value(found[labels], DRAWS, chance) for labels, chance in law.items())
+    assert worst > ALPHA / len(law)
+
+
+def test_the_law_without_the_half_would_be_rejected() -> None:
+    y = np.array([0, 0, 0, 1, 1])
+    found, wrong = drawn(Thresholds(), LINE, y, 1.0), defined_law(Thresholds(), LINE, y, 2.0)
+    assert min(frequency_p_value(found[labels], DRAWS, chance) for labels, chance in wrong.items()) < ALPHA
+
+
+def test_equal_points_get_equal_labels_of_one_hypothesis() -> None:
+    X = np.repeat(LINE, 3, axis=0)
+    rng = np.random.default_rng(1)
+    labels = relabel(X, rng.integers(0, 2, len(X)), Intervals())
+    assert (labels.reshape(5, 3) == labels.reshape(5, 3)[:, :1]).all()
+    assert tuple(labels.tolist()) in {tuple(h.predict(X).tolist()) for h in Intervals().dichotomies(X)}
+
+
+def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_be() -> None:
+    rng, n = np.random.default_rng(2), 200_000
+    X = rng.random((n, 1))
+    y = ((X[:, 0] > 0.3) & (X[:, 0] < 0.6)) ^ (rng.random(n) < 0.2)
+    new = relabel(X, y, Intervals())
+    best = Intervals().erm(X, y).predict(X)
+    # except with probability e^-14 the loss is below (2 / et) (log of the number of labellings + 14)
+    assert (new != y).sum() - (best != y).sum() <= 2 * (np.log(n * (n + 1) / 2 + 1) + 14)
+    assert relabel(X[:, 0], y, Thresholds()).shape == (n,)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "hypotheses", "et", "error", "word"),
+    [
+        (np.zeros((3, 2)), [0, 1, 0], Thresholds(), 1.0, DataError, "2 columns"),
+        (LINE, [0, 1, 0, 1], Thresholds(), 1.0, DataError, "label"),
+        (LINE, [0, 1, 0, 1, 2], Intervals(), 1.0, DataError, "0 and 1"),
+        (np.empty((0, 1)), [], Thresholds(), 1.0, DataError, "at least one point"),
+        (LINE, [0, 1, 0, 1, 0], Thresholds(), 0.0, ParameterError, "epsilon"),
+        (LINE, [0, 1, 0, 1, 0], Thresholds(), float("nan"), ParameterError, "epsilon"),
+    ],
+)
+def test_what_does_not_fit_is_refused(X, y, hypotheses, et, error, word) -> None:
+    with pytest.raises(error, match=word):
+        relabel(X, y, hypotheses, et=et)
+
+
+def test_the_module_says_that_it_is_not_private() -> None:
+    assert "NOT private" in room.__doc__
+    assert "None by itself" in relabel.__doc__
+
+
+@pytest.mark.parametrize("hypotheses", [Thresholds(), Intervals(), DecisionStumps(3)])
+def test_classes_that_list_nothing_take_any_sample(hypotheses: HypothesisClass) -> None:
+    check_sample_size(hypotheses, 10**7)
+    check_sample_size(hypotheses, None)
+
+
+@pytest.mark.parametrize(("hypotheses", "most"), [(Halfspaces(), 5000), (Rectangles(), 94)])
+def test_classes_that_list_are_limited_by_the_public_size_alone(hypotheses: HypothesisClass, most: int) -> None:
+    check_sample_size(hypotheses, most)
+    with pytest.raises(ParameterError, match=f"at most {most}"):
+        check_sample_size(hypotheses, most + 1)
+    with pytest.raises(ParameterError, match="secret number"):
+        check_sample_size(hypotheses, None)
+    with pytest.raises(ParameterError, match="HypothesisClass"):
+        check_sample_size("thresholds", 3)
+
+
+# -- secret samples --------------------------------------------------------------------------------------------------
+
+
+def test_samples_come_in_every_order_alike() -> None:
+    found = Counter(tuple(sample_in_random_order(4, 2).tolist()) for _ in range(12_000))
+    orders = list(itertools.permutations(range(4), 2))
+    assert set(found) == set(orders)
+    assert min(frequency_p_value(found[order], 12_000, 1 / 12) for order in orders) > ALPHA / 12
+    assert sorted(sample_in_random_order(500, 500).tolist()) == list(range(500))
+
+
+def test_equal_keys_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [np.array([7, 7, 1], dtype=np.uint64), np.array([3, 9, 1], dtype=np.uint64)]
+    monkeypatch.setattr(secret_sample, "_random_words", lambda n: words.pop(0))
+    assert sample_in_random_order(3, 2).tolist() == [2, 0]
+    assert not words
+
+
+def test_independent_samples_take_each_record_at_the_rate() -> None:
+    rows = sample_independently(40_000, 3, 10)
+    assert frequency_p_value(len(rows), 40_000, 0.3) > ALPHA
+    assert (np.diff(rows) > 0).all()
+    both = sum(np.isin([0, 1], sample_independently(2, 1, 2)).all() for _ in range(4000))
+    assert frequency_p_value(both, 4000, 0.25) > ALPHA
+    assert sample_independently(5, 10**6, 10**6).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_rate_is_never_above_the_stated_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    third = 2**64 // 3
+    monkeypatch.setattr(
+        secret_sample, "_random_words", lambda n: np.array([0, third - 1, third, third + 1], dtype=np.uint64)
+    )
+    assert sample_independently(4, 1, 3).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 4), (3, 0), (0, 0)])
+def test_samples_of_other_sizes_are_refused(n: int, m: int) -> None:
+    with pytest.raises(ParameterError):
+        sample_in_random_order(n, m)
+    with pytest.raises(ParameterError):
+        sample_independently(10, m, n)
