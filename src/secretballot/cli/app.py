@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from secretballot.cli import demo, label, learn, ledger, verify
+from secretballot.cli import choose, demo, label, learn, ledger, verify
 from secretballot.cli.outcome import EXIT_CODES, guarded
 
 __all__ = ["app", "main"]
@@ -68,6 +68,7 @@ def program(
 
 app.command(name="learn", epilog=EXIT_CODES)(learn.learn)
 app.command(name="label", epilog=EXIT_CODES)(label.label)
+app.command(name="choose", epilog=EXIT_CODES)(choose.choose)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
 app.add_typer(ledger.app, name="ledger")
 app.command(name="demo", epilog=EXIT_CODES)(demo.demo)

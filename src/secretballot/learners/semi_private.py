@@ -263,7 +263,7 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             unit_name=unit_name,
             neighbours=self.neighbours,
             request=self.request,
-            purpose=self.purpose,
+            purpose=self.purpose or f"which of {len(candidates)} candidates is right most often",
         )
         rows = np.arange(0) if X_public is None else self._rows(n_rows(X_public))
         said = found.candidate.predict(take_rows(X_public, rows)) if len(rows) else np.empty(0)

@@ -1,0 +1,137 @@
+"""`secretballot choose`: from private records and candidates to one model that may be published."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from secretballot.cli.options import (
+    OUT,
+    AsJson,
+    Classes,
+    Dataset,
+    Epsilon,
+    LedgerFile,
+    Neighbours,
+    Out,
+    Seed,
+    classes_of,
+    words_of,
+)
+from secretballot.cli.outcome import print_json
+
+if TYPE_CHECKING:
+    from secretballot.learners.choose_run import ChooseOutcome
+
+__all__ = ["choose"]
+
+
+class HypothesesName(StrEnum):
+    """Classes that public points make finite."""
+
+    STUMPS = "stumps"
+    THRESHOLDS = "thresholds"
+    INTERVALS = "intervals"
+
+
+def choose(
+    private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")],
+    public: Annotated[Path, typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet.")],
+    target: Annotated[str, typer.Option("--target", metavar="COL", help="Column with the class.")],
+    epsilon: Epsilon,
+    candidates: Annotated[
+        str | None,
+        typer.Option("--candidates", metavar="A,B", help="Saved students to choose from: student.skops files."),
+    ] = None,
+    hypotheses: Annotated[
+        HypothesesName | None,
+        typer.Option("--hypotheses", help="In place of candidates: a class, of two classes, on the public points."),
+    ] = None,
+    points: Annotated[
+        int | None,
+        typer.Option("--points", metavar="N", help="How many public points make the class finite; all by default."),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."),
+    ] = None,
+    classes: Classes = None,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="The change that is protected: a unit more or less, or a record replaced.")
+    ] = Neighbours.ADD_REMOVE,
+    evaluate: Annotated[
+        Path | None, typer.Option("--evaluate", metavar="FILE", help="Labelled records to measure the chosen one on.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", metavar="FILE", help="JSON of column types, categories and classes.")
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file.")
+    ] = None,
+    seed: Seed = 0,
+    out: Out = OUT,
+    ledger: LedgerFile = None,
+    dataset: Dataset = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choose the model that is right most often on the private records, or nearly so; delta is 0.
+
+    The candidates must not depend on these records, unless they were paid for from the same ledger. Candidates that
+    were saved with a release read the columns of its schema.json: name that with --schema.
+
+    \b
+    Example: secretballot choose new.csv public.csv --target ill --classes no,yes --epsilon 0.5
+             --candidates first/release/student.skops,second/release/student.skops --schema first/release/schema.json
+    """
+    from secretballot.cli.console import watching
+    from secretballot.learners.choose_run import ChooseRun, run_choose
+    from secretballot.learners.run_inputs import RunTables
+
+    run = ChooseRun(
+        RunTables(private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate),
+        epsilon,
+        out,
+        candidates=tuple(Path(word) for word in words_of(candidates)),
+        hypotheses=None if hypotheses is None else hypotheses.value,
+        n_public=points,
+        neighbours=neighbours.value,
+        ledger=ledger,
+        dataset=dataset,
+        seed=seed,
+    )
+    with watching() as watch:
+        outcome = run_choose(run, watch)
+    if as_json:
+        print_json(_summary(outcome, [note.text for note in watch.notes if not note.private]))
+    else:
+        _print_lines(outcome)
+
+
+def _summary(outcome: "ChooseOutcome", notes: list[str]) -> dict[str, Any]:
+    return {
+        "accuracy": outcome.accuracy,
+        "epsilon": outcome.certificate["epsilon"],
+        "delta": outcome.certificate["delta"],
+        "chosen": outcome.chosen,
+        "candidates": outcome.n_candidates,
+        "resumed": outcome.resumed,
+        "release": str(outcome.release),
+        "vault": str(outcome.vault),
+        "certificate": str(outcome.release / "certificate.json"),
+        "report": str(outcome.release / "report.html"),
+        "notes": notes,
+    }
+
+
+def _print_lines(outcome: "ChooseOutcome") -> None:
+    certificate = outcome.certificate
+    if outcome.accuracy is not None:
+        print(f"accuracy     {outcome.accuracy:.4f} of the chosen model on the labelled test file")
+    print(f"guarantee    epsilon {certificate['epsilon']:g}, delta 0 for each {certificate['unit']}")
+    print(f"chosen       {outcome.chosen}, of {outcome.n_candidates:,} candidates")
+    print(f"certificate  {outcome.release / 'certificate.json'}")
+    print(f"report       {outcome.release / 'report.html'}")
+    print(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
+    print(f"keep secret  {outcome.vault}{os.sep}")

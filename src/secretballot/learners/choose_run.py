@@ -1,0 +1,255 @@
+"""One run of a choice, from files to a release: what `secretballot choose` does, callable from Python too."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from secretballot._validation import check_choice, check_count
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
+from secretballot.learners.run_folder import RunFolder, file_digest
+from secretballot.learners.run_inputs import RunInputs, RunTables, check_files, read_inputs
+from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
+from secretballot.learners.semi_private import SemiPrivateClassifier
+from secretballot.learners.teaching import NEIGHBOURS
+from secretballot.learners.watch import Watch
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.report.export import load_student
+from secretballot.report.folder import write_release
+
+__all__ = ["HYPOTHESES", "ChooseOutcome", "ChooseRun", "run_choose"]
+
+HYPOTHESES = ("stumps", "thresholds", "intervals")
+_DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
+
+
+@dataclass(frozen=True)
+class ChooseRun:
+    """What to choose from, by which records, at which price.
+
+    Attributes
+    ----------
+    tables : RunTables
+    epsilon : float
+        Price; delta is 0.
+    out : Path
+        Folder for vault and release.
+    candidates : tuple of Path
+        Saved students; or none, with `hypotheses`.
+    hypotheses : str or None
+        One of `HYPOTHESES`: a class, on the public points.
+    n_public : int or None
+        How many public points make a class finite, chosen at random by `seed`; None takes all.
+    neighbours : str
+    ledger : Path or None
+        Account of the private dataset; None makes one in the vault.
+    dataset : str or None
+        Public name of the private dataset; None takes the name of its file.
+    seed : int
+        Of the choice of public points, never of noise.
+    """
+
+    tables: RunTables
+    epsilon: float
+    out: Path
+    candidates: tuple[Path, ...] = ()
+    hypotheses: str | None = None
+    n_public: int | None = None
+    neighbours: str = "add-remove"
+    ledger: Path | None = None
+    dataset: str | None = None
+    seed: int = 0
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The price of the choice."""
+        return PrivacyBudget(self.epsilon, 0.0)
+
+    @property
+    def dataset_name(self) -> str:
+        """The public name of the private dataset."""
+        return self.dataset or self.tables.private.stem
+
+    def description(self) -> dict[str, Any]:
+        """Return, as JSON, all that shapes the result: the settings and the digests of the files."""
+        settings = asdict(self)
+        tables = settings.pop("tables")
+        for name in ("out", "candidates"):
+            settings.pop(name)
+        tables.pop("evaluate")
+        files = {name: tables.pop(name) for name in ("private", "public", "schema")}
+        digests = {f"{name} file": None if path is None else file_digest(path) for name, path in files.items()}
+        plain: dict[str, Any] = json.loads(json.dumps({"verb": "choose", **settings, **tables}, default=str))
+        return {**plain, **digests, "candidates": [file_digest(path) for path in self.candidates]}
+
+
+@dataclass(frozen=True)
+class ChooseOutcome:
+    """What a run of a choice came to; `accuracy` is about the test file and is not for publication by itself.
+
+    Attributes
+    ----------
+    certificate : dict
+    chosen : str
+        The candidate's name, or the hypothesis in words.
+    n_candidates : int
+    accuracy : float or None
+        Share of the test file's rows that the chosen one got right.
+    release, vault : Path
+    resumed : bool
+        Whether an interrupted run was taken up.
+    """
+
+    certificate: dict[str, Any]
+    chosen: str
+    n_candidates: int
+    accuracy: float | None
+    release: Path
+    vault: Path
+    resumed: bool
+
+
+def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
+    """Choose a model by private records and write the folders of the run.
+
+    Parameters
+    ----------
+    run : ChooseRun
+    watch : Watch, optional
+        Told what happens.
+
+    Returns
+    -------
+    ChooseOutcome
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit; nothing was spent.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used.
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id of the unit column.
+    Relation : as the run declares.
+    Price : (epsilon, 0), composed in the ledger with everything else released from the dataset. That the candidates do
+        not depend on these records, unless paid for from the same ledger, is the caller's word; the certificate says it.
+    Messages : checks before the choice speak to the curator alone and never show a private value.
+    """
+    watch = watch or Watch()
+    _check(run)
+    check_files(run.tables)
+    description = run.description()
+    if description["private file"] == description["public file"]:
+        raise DataError("The private and the public file are the same; the public one must be free to publish.")
+    folder = RunFolder(run.out, description)
+    watch.step("Reading tables")
+    inputs = read_inputs(run.tables, watch)
+    candidates = _candidates(run)
+    hypotheses = None if run.hypotheses is None else _class_by_name(run.hypotheses, inputs.X_public.shape[1])
+    with folder:
+        ledger = open_ledger(
+            run.ledger or folder.ledger,
+            dataset=run.dataset_name,
+            budget=run.budget,
+            unit="record" if inputs.units is None else "user",
+            neighbours=run.neighbours,
+        )
+        settle_request(folder, ledger, watch, goes_on=False)
+        refuse_beyond(ledger, run.budget, folder.request, goes_on=False)
+        watch.step("Choosing")
+        model = SemiPrivateClassifier(
+            hypotheses,
+            candidates or None,
+            budget=run.budget,
+            n_public=run.n_public,
+            neighbours=run.neighbours,
+            ledger=ledger,
+            request=folder.request,
+            purpose="choose",
+            random_state=run.seed,
+        )
+        _fit(model, run, inputs)
+        watch.step("Writing the release")
+        write_release(
+            folder.release,
+            model.released_labels_,
+            student=model.student_,
+            X_public=inputs.X_public,
+            schema=replace(inputs.schema, classes=inputs.classes).to_json(),
+        )
+    mechanism = model.certificate_["mechanism"]
+    return ChooseOutcome(
+        certificate=model.certificate_,
+        chosen=mechanism["chosen"] if candidates else json.dumps(mechanism["hypothesis"]),
+        n_candidates=model.n_candidates_,
+        accuracy=_accuracy(model, inputs),
+        release=folder.release,
+        vault=folder.vault,
+        resumed=folder.resumed,
+    )
+
+
+def _check(run: ChooseRun) -> None:
+    """Refuse settings that cannot be before any file is opened."""
+    _ = run.budget
+    if bool(run.candidates) == (run.hypotheses is not None):
+        raise ParameterError("Name either saved students with --candidates, or a class with --hypotheses.")
+    if run.hypotheses is not None:
+        check_choice("hypotheses", run.hypotheses, HYPOTHESES)
+    check_choice("neighbours", run.neighbours, NEIGHBOURS)
+    if run.neighbours == "replace-one" and run.tables.unit is not None:
+        raise ParameterError("A unit column goes with neighbours add-remove only; leave --unit or --neighbours out.")
+    if run.n_public is not None:
+        check_count("n_public", run.n_public)
+    check_count("seed", run.seed, minimum=0)
+
+
+def _candidates(run: ChooseRun) -> list[tuple[str, Any]]:
+    """Load the saved students; each is called by its file's name and the beginning of its digest."""
+    digests = [file_digest(path) for path in run.candidates]
+    if len(set(digests)) < len(digests):
+        raise ParameterError("Two of the candidates are the same file; name each once.")
+    pairs = zip(run.candidates, digests, strict=True)
+    return [(f"{path.stem} {digest[:_DIGITS]}", load_student(path)) for path, digest in pairs]
+
+
+def _class_by_name(name: str, n_features: int) -> HypothesisClass:
+    if name == "stumps":
+        return DecisionStumps(n_features)
+    if n_features != 1:
+        raise DataError(
+            f"The public file makes {n_features} feature columns, and {name} need exactly one; drop the others with "
+            "--drop, or use --hypotheses stumps."
+        )
+    return Thresholds("either") if name == "thresholds" else Intervals()
+
+
+def _fit(model: SemiPrivateClassifier, run: ChooseRun, inputs: RunInputs) -> None:
+    model.fit(
+        inputs.private.X,
+        _class_values(inputs)[inputs.private.index],
+        X_public=inputs.X_public,
+        classes=list(inputs.classes),
+        units=inputs.units,
+        unit_name=run.tables.unit,
+    )
+
+
+def _class_values(inputs: RunInputs) -> np.ndarray[Any, Any]:
+    """Return classes as an array that keeps their Python types."""
+    values = np.empty(len(inputs.classes), dtype=object)
+    values[:] = inputs.classes
+    return values
+
+
+def _accuracy(model: SemiPrivateClassifier, inputs: RunInputs) -> float | None:
+    if inputs.test is None:
+        return None
+    return float(np.mean(np.asarray(model.predict(inputs.test.X)) == _class_values(inputs)[inputs.test.index]))

@@ -1,0 +1,109 @@
+"""`secretballot choose`: candidates or a class in, one model out, with its certificate."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner, Result
+
+from secretballot.cli import app
+from secretballot.privacy.ledger import Ledger
+from secretballot.report.export import dump_student, load_student
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    """Write a private and a public file on one column, and two students, of which the second is right."""
+    rng = np.random.default_rng(0)
+    x = rng.random(400)
+    who = np.arange(400) // 2
+    pd.DataFrame({"x": x, "ill": np.where(x > 0.6, "yes", "no"), "who": who}).to_csv(
+        tmp_path / "private.csv", index=False
+    )
+    pd.DataFrame({"x": rng.random(120)}).to_csv(tmp_path / "public.csv", index=False)
+    grid = np.linspace(-3, 3, 200)[:, None]  # columns are scaled by the public file
+    for name, cut in (("low", -1.0), ("high", 0.3)):
+        student = LogisticRegression(C=100.0).fit(grid, np.where(grid[:, 0] > cut, "yes", "no"))
+        dump_student(student, tmp_path / f"{name}.skops")
+    return tmp_path
+
+
+def choose(world: Path, *more: str) -> Result:
+    files = [str(world / "private.csv"), str(world / "public.csv")]
+    words = ["choose", *files, "--target", "ill", "--classes", "no,yes", "--out", str(world / "out"), "--drop", "who"]
+    return CliRunner().invoke(app, [*words, "--epsilon", "2", *more])
+
+
+def both(world: Path) -> list[str]:
+    return ["--candidates", f"{world / 'low.skops'},{world / 'high.skops'}"]
+
+
+def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> None:
+    result = choose(world, *both(world), "--json", "--evaluate", str(world / "private.csv"))
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["candidates"], document["delta"], document["epsilon"]) == (2, 0.0, 2.0)
+    assert document["chosen"].startswith("high ")
+    assert document["accuracy"] > 0.9
+    assert str(world) not in Path(document["certificate"]).read_text()
+    assert CliRunner().invoke(app, ["verify", str(world / "out")]).exit_code == 0
+    student = load_student(world / "out" / "release" / "student.skops")
+    assert student.predict([[-3.0], [3.0]]).tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize(("name", "share"), [("stumps", 0.95), ("thresholds", 0.95), ("intervals", 0.9)])
+def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, share: float) -> None:
+    result = choose(world, "--hypotheses", name, "--evaluate", str(world / "private.csv"), "--points", "60")
+    assert result.exit_code == 0, result.stderr
+    assert float(result.stdout.split()[1]) > share
+    assert "guarantee    epsilon 2, delta 0 for each record" in result.stdout
+    assert CliRunner().invoke(app, ["verify", str(world / "out")]).exit_code == 0
+
+
+def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
+    account = world / "registry.ledger"
+    words = ["--hypotheses", "stumps", "--ledger", str(account), "--dataset", "registry", "--unit", "who"]
+    files = [str(world / "private.csv"), str(world / "public.csv")]
+    base = ["choose", *files, "--target", "ill", "--classes", "no,yes", "--epsilon", "2"]
+    result = CliRunner().invoke(app, [*base, *words, "--out", str(world / "a")])
+    assert result.exit_code == 0, result.stderr
+    assert "for each user" in result.stdout
+    assert Ledger.open_existing(account).spent().epsilon == 2.0
+    again = CliRunner().invoke(app, [*base, *words, "--out", str(world / "b")])
+    assert again.exit_code == 3
+    assert "Nothing was spent" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ([], "either saved students"),
+        (["--hypotheses", "stumps", "--candidates", "a.skops"], "either saved students"),
+        (["--candidates", "nowhere.skops"], "cannot be read"),
+        (["--hypotheses", "halfspaces"], "halfspaces"),
+        (["--hypotheses", "stumps", "--points", "0"], "n_public"),
+        (["--hypotheses", "stumps", "--epsilon", "nan"], "epsilon"),
+        (["--hypotheses", "stumps", "--unit", "who", "--neighbours", "replace-one"], "unit column"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_code_two(world: Path, more: list[str], words: str) -> None:
+    result = choose(world, *more)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert not (world / "out").exists()
+
+
+def test_one_candidate_or_one_file_twice_is_no_choice(world: Path) -> None:
+    one = choose(world, "--candidates", str(world / "low.skops"))
+    assert (one.exit_code, "two or more" in one.stderr) == (2, True)
+    twice = choose(world, "--candidates", f"{world / 'low.skops'},{world / 'low.skops'}")
+    assert (twice.exit_code, "same file" in twice.stderr) == (2, True)
+
+
+def test_the_private_file_as_the_public_one_is_refused(world: Path) -> None:
+    words = ["choose", *[str(world / "private.csv")] * 2, "--target", "ill", "--classes", "no,yes", "--epsilon", "1"]
+    result = CliRunner().invoke(app, [*words, "--hypotheses", "stumps", "--out", str(world / "out")])
+    assert (result.exit_code, "are the same" in result.stderr) == (2, True)
