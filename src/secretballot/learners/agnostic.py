@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from secretballot._validation import check_choice
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.exceptions import ParameterError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.agnostic_plan import agnostic_plan
@@ -27,7 +27,6 @@ from secretballot.learners.template import template_of
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.students import HypothesisStudent
-from secretballot.vault import make_vault
 
 __all__ = ["AgnosticLabeler"]
 
@@ -214,14 +213,9 @@ class AgnosticLabeler(Labeler):
     ) -> TrainedTeachers:
         """Return teachers of a relabelled sample, drawn now, or those that this very plan began with."""
         # without a ledger that lasts a later plan could not know of this one, and must not meet the same sample
-        place = None
-        if self.vault is not None and ledger.durable:
-            make_vault(self.vault)
-            place = make_vault(self._place())
+        place = self._own_vault() if ledger.durable else None
         plan = json.dumps([aggregator.describe(), n_teachers, self.random_state, self.name])
-        # digests one by one: joblib's of several objects depends on which of them share parts
-        given = (teacher, self.hypotheses, points, index, names)
-        identity = (*(str(joblib.hash(part)) for part in given), plan)
+        identity = (*_digests(teacher, self.hypotheses, points, index, names), plan) if place is not None else ()
         return keep_teachers(
             place,
             lambda: self._trained(teacher, points, index, aggregator, n_teachers),
@@ -244,13 +238,14 @@ class AgnosticLabeler(Labeler):
         event = aggregator.event
         if self.neighbours == "replace-one":
             rows = sample_in_random_order(event.out_of, event.sampled)
+            shards = assign_shards(len(rows), n_teachers, self.neighbours, None, None)
         else:
             rows = sample_independently(len(points), event.sampled, event.out_of)
+            shards = assign_shards(len(points), n_teachers, self.neighbours, None, None)[rows]
         sample, labels = points[rows], index[rows]
         if len(rows):  # under add-remove a sample may be empty, and an error would tell
             assert self.hypotheses is not None
             labels = relabel(sample, labels, self.hypotheses, et=self.relabel_epsilon)
-        shards = assign_shards(len(rows), n_teachers, self.neighbours, None, None)
         return TeacherEnsemble.fit(
             teacher,
             sample,
@@ -283,3 +278,20 @@ class AgnosticLabeler(Labeler):
             ],
             "not_protected": told,
         }
+
+
+def _digests(*parts: Any) -> list[str]:
+    """Return a digest of each part; apart, since joblib's of several depends on which of them share objects.
+
+    Raises
+    ------
+    DataError
+        If one cannot be pickled, so that a vault would not know it again.
+    """
+    try:
+        return [str(joblib.hash(part)) for part in parts]
+    except Exception:  # pickling runs code of the learner, which may raise anything
+        raise DataError(
+            "The teacher or the hypotheses cannot be pickled, so they cannot be kept in a vault; leave the vault out, "
+            "or use others. Nothing was spent."
+        ) from None

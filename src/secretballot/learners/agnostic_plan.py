@@ -7,11 +7,10 @@ from secretballot._validation import check_choice, check_count, check_probabilit
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.aggregation.sparse_vector import bassily_noise
 from secretballot.exceptions import ParameterError
-from secretballot.learners.stable_plan import printed_teachers, teachers_for, tight_stream
+from secretballot.learners.stable_plan import printed_teachers, stream_for, teachers_for, tight_stream
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     RelabelledSampleEvent,
-    calibrate_sparse_vector,
     delta_upper,
 )
 from secretballot.privacy.accounting.sample_calibration import largest_sample, sample_grid, stream_budget
@@ -93,7 +92,7 @@ def agnostic_plan(
         if unstable is None:
             stream = tight_stream(inner, m, alpha / _TEACHER_SHARE, beta, teachers)
         else:
-            stream = calibrate_sparse_vector(inner, unstable)
+            stream = stream_for(inner, unstable)
         event = largest_sample(budget, stream, out_of, neighbours, relabel_epsilon)
         needed = teachers_for(stream, m, beta)
     else:

@@ -12,6 +12,7 @@ from secretballot.learners.session import LabelingSession, SessionAnswer, Sessio
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
+from secretballot.vault import make_vault
 
 __all__ = ["Labeler"]
 
@@ -127,6 +128,15 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
         """Return where teachers of the plan with this name are kept: another plan never meets them."""
         assert self.vault is not None
         return Path(self.vault) / "plans" / hashlib.sha256(self.name.encode()).hexdigest()[:32]
+
+    def _own_vault(self) -> Path | None:
+        """Return the folder of this plan alone, made and closed to others; None without a vault."""
+        if self.vault is None:
+            return None
+        place = self._place()
+        for folder in (Path(self.vault), place.parent):
+            make_vault(folder)
+        return make_vault(place)
 
     def _budget(self) -> PrivacyBudget:
         if not isinstance(self.budget, PrivacyBudget):

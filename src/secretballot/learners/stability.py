@@ -144,7 +144,7 @@ class StabilityLabeler(Labeler):
             neighbours=self.neighbours,
             units=units,
             unit_name=unit_name,
-            vault=None if self.vault is None else self._place(),
+            vault=self._own_vault(),
             n_jobs=self.n_jobs,
             random_state=self.random_state,
             progress=self.progress,

@@ -6,6 +6,7 @@ below. The numbers T and K follow from what is believed beforehand of a teacher'
 answered, never how private it is.
 """
 
+import functools
 import math
 
 from scipy.stats import binom
@@ -13,10 +14,16 @@ from scipy.stats import binom
 from secretballot._validation import check_count, check_probability
 from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, calibrate_sparse_vector, needed_distance
 
-__all__ = ["abstentions_for", "printed_abstentions", "printed_teachers", "teachers_for", "tight_stream"]
+__all__ = ["abstentions_for", "printed_abstentions", "printed_teachers", "stream_for", "teachers_for", "tight_stream"]
 
 _FIRST_TEACHERS = 1000
 _ROUNDS = 6  # the cutoff depends on the logarithm of the number of teachers, so two or three settle it
+
+
+@functools.lru_cache(maxsize=64)
+def stream_for(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent:
+    """Return what `calibrate_sparse_vector` returns; a second or two the first time."""
+    return calibrate_sparse_vector(budget, max_unstable)
 
 
 def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) -> int:
@@ -67,7 +74,7 @@ def tight_stream(
         needed = abstentions_for(n_queries, error, beta, teachers)
         if stream is not None and needed <= unstable:
             return stream
-        stream, unstable = calibrate_sparse_vector(budget, needed), needed
+        stream, unstable = stream_for(budget, needed), needed
         teachers = teachers_for(stream, n_queries, beta) if n_teachers is None else n_teachers
     assert stream is not None
     return stream

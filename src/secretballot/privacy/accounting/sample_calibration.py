@@ -1,5 +1,6 @@
 """How large a secret sample may be, and what it may be asked by, under a budget. What is returned was priced."""
 
+import functools
 import math
 
 from secretballot._validation import check_choice, check_count, check_positive
@@ -63,6 +64,7 @@ def stream_budget(budget: PrivacyBudget, neighbours: str, relabel_epsilon: float
     return PrivacyBudget(inside, min(_MOST_DELTA, budget.delta / min(1.0, rate)))
 
 
+@functools.lru_cache(maxsize=64)
 def largest_sample(
     budget: PrivacyBudget, stream: SparseVectorEvent, out_of: int, neighbours: str, relabel_epsilon: float
 ) -> RelabelledSampleEvent:

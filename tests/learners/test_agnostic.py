@@ -1,0 +1,438 @@
+"""Labelers: what they answer, what they cost, what they keep, what they refuse, and what a stranger can check."""
+
+import copy
+import json
+import math
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+import secretballot as sb
+from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
+from secretballot.hypotheses import Halfspaces, Intervals, Thresholds
+from secretballot.learners import agnostic
+from secretballot.learners.agnostic_plan import PrintedConstants, agnostic_plan
+from secretballot.learners.stable_plan import (
+    abstentions_for,
+    printed_abstentions,
+    printed_teachers,
+    teachers_for,
+    tight_stream,
+)
+from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, delta_upper
+from secretballot.report.certificate import certificate_digest
+from secretballot.students import HypothesisStudent
+
+BUDGET = PrivacyBudget(4.0, 1e-5)  # so that a few thousand records are enough
+ROOMY = PrivacyBudget(8.0, 2e-5)
+RNG = np.random.default_rng(3)
+X = RNG.random((3000, 1))
+Y = np.where((X[:, 0] > 0.4) ^ (RNG.random(3000) < 0.2), "yes", "no")
+CLASSES = ["no", "yes"]
+
+
+def labeler(**changes: Any) -> sb.AgnosticLabeler:
+    given = {"budget": BUDGET, "n_queries": 40, "max_unstable": 1, "n_teachers": 100, **changes}
+    return sb.AgnosticLabeler(given.pop("hypotheses", Thresholds()), given.pop("teacher", None), **given)
+
+
+def ledger_at(path: Path, neighbours: str = "replace-one", budget: PrivacyBudget = BUDGET) -> sb.Ledger:
+    return sb.Ledger(path / "account.sqlite", dataset="D", budget=budget, unit="record", neighbours=neighbours)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> sb.AgnosticLabeler:
+    found = labeler().fit(X, Y, classes=CLASSES)
+    found.ask_many([[0.05], [0.1], [0.9]])
+    return found
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.AgnosticLabeler) -> None:
+    answers = fitted.ask_many([[0.05], [0.1], [0.9]])
+    assert answers.labels.tolist() == ["no", "no", "yes"]
+    assert (fitted.planned, fitted.used, fitted.left) == (40, 3, 37)
+    assert fitted.ask([0.9]).label == "yes"  # a repeated point has its stored answer
+    assert fitted.used == 3
+    assert (fitted.n_teachers_, fitted.max_unstable_) == (100, 1)
+
+
+def test_intervals_and_a_teacher_of_ones_own_under_add_remove() -> None:
+    inside = np.abs(X[:, 0] - 0.5) < 0.25
+    y = np.where(inside ^ (np.random.default_rng(4).random(3000) < 0.1), 1, 0)
+    found = labeler(hypotheses=Intervals(), teacher=HypothesisStudent(Intervals()), neighbours="add-remove")
+    found.fit(X, y, classes=[0, 1])
+    assert found.ask_many([[0.02], [0.5], [0.98]]).labels.tolist() == [0, 1, 0]
+    assert found.sampling_rate_ > labeler().fit(X, Y, classes=CLASSES).sampling_rate_ or found.sampling_rate_ == 1
+
+
+def test_the_stream_stops_at_the_last_abstention() -> None:
+    found = labeler(teacher=HypothesisStudent(Thresholds())).fit(X, Y, classes=CLASSES)
+    for x in np.linspace(0.38, 0.42, 40):
+        if found.left:
+            found.ask([x])
+    assert found.left == 0 or found.used == 40
+    if found.used < 40:
+        with pytest.raises(BudgetError, match="spent"):
+            found.ask([0.7])
+
+
+def test_every_teacher_learns_from_its_place_in_the_random_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[int, list[float]] = {}
+
+    class Spy(HypothesisStudent):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Spy":
+            if (np.asarray(X) >= 10).all():  # not the rehearsal
+                seen[len(seen)] = np.asarray(X)[:, 0].tolist()
+            return super().fit(X, y)
+
+    rows = np.random.default_rng(0).permutation(40)
+    monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: rows[:m])
+    monkeypatch.setattr(agnostic, "relabel", lambda points, labels, hypotheses, et: np.arange(len(labels)) // 4 % 2)
+    points = np.arange(10.0, 50.0)[:, None]
+    loose = PrivacyBudget(30.0, 0.1)
+    found = labeler(teacher=Spy(Thresholds()), budget=loose, n_teachers=4).fit(points, [0, 1] * 20, classes=[0, 1])
+    sampled = round(found.sampling_rate_ * 40)
+    assert seen == {k: (10.0 + rows[:sampled][k::4]).tolist() for k in range(4)}
+
+
+def test_an_empty_sample_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agnostic, "sample_independently", lambda n, sampled, out_of: np.empty(0, dtype=np.int64))
+    found = labeler(neighbours="add-remove").fit(X, Y, classes=CLASSES)
+    assert found.ask([0.3]).label in (None, *CLASSES)
+
+
+# -- the certificate -------------------------------------------------------------------------------------------------
+
+
+def certificate_of(found: sb.AgnosticLabeler) -> dict[str, Any]:
+    return dict(found.released([[0.05], [0.1], [0.9]]).certificate)
+
+
+def signed(certificate: dict[str, Any]) -> dict[str, Any]:
+    return {**certificate, "digest": certificate_digest(certificate)}
+
+
+def test_a_stranger_can_check_the_certificate(fitted: sb.AgnosticLabeler) -> None:
+    certificate = certificate_of(fitted)
+    assert sb.verify_certificate(json.loads(json.dumps(certificate))).ok
+    assert certificate["mechanism"]["name"] == "relabelled-sample"
+    assert certificate["price"]["method"] == "relabelled-sample"
+    (event,) = certificate["events"]
+    assert event["event"] == "relabelled-sample"
+    assert event["stream"]["event"] == "sparse-vector"
+    assert certificate["neighbours"] == "replace-one"
+    told = " ".join(certificate["assumptions"])
+    assert "secret" in told
+    assert "was not kept" in told
+    assert "number of records" in " ".join(certificate["not_protected"])
+    assert str(X[0, 0]) not in json.dumps(certificate)
+
+
+def lie(path: str, value: Any) -> Any:
+    def told(certificate: dict[str, Any]) -> None:
+        *way, last = path.split(".")
+        place: Any = certificate
+        for key in way:
+            place = place[int(key)] if key.isdigit() else place[key]
+        place[last] = value
+
+    return told
+
+
+@pytest.mark.parametrize(
+    ("lies", "check"),
+    [
+        ([lie("events.0.sampled", 5)], "mechanism"),
+        ([lie("mechanism.sampled", 5)], "mechanism"),
+        ([lie("events.0.stream.threshold", 900)], "mechanism"),
+        ([lie("events.0.neighbours", "add-remove"), lie("mechanism.neighbours", "add-remove")], "mechanism"),
+        ([lie("unit", "user"), lie("neighbours", "add-remove")], "mechanism"),
+        ([lie("events.0.relabel_epsilon", 9.0), lie("mechanism.relabel_epsilon", 9.0)], "price"),
+        ([lie("events.0.stream.query_scale", 0.5), lie("mechanism.query_scale", 0.5)], "price"),
+        ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "price"),
+        ([lie("events.0.stream", {"event": "pure", "version": 1, "epsilon": 0.1, "count": 1})], "events"),
+        ([lie("events.0.stream", 3)], "events"),
+    ],
+)
+def test_lies_are_caught(fitted: sb.AgnosticLabeler, lies: list, check: str) -> None:
+    certificate = copy.deepcopy(certificate_of(fitted))
+    for told in lies:
+        told(certificate)
+    assert check in {failed.name for failed in sb.verify_certificate(signed(certificate)).failures}
+
+
+# -- restarts and samples --------------------------------------------------------------------------------------------
+
+
+def test_a_plan_goes_on_after_a_restart_with_the_sample_it_began_with(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path, budget=ROOMY)
+    settings = {"ledger": ledger, "vault": tmp_path / "vault"}
+    first = labeler(**settings).fit(X, Y, classes=CLASSES)
+    serial = first.session_._teachers.serial
+    assert first.ask([0.9]).label == "yes"
+    again = labeler(**settings).fit(X, Y, classes=CLASSES)
+    assert again.session_._teachers.serial == serial
+    assert (again.used, again.left) == (1, 39)
+    reopened = labeler(**settings).reopen()
+    assert reopened.ask([0.05]).label == "no"
+    assert again.used == 2
+    assert ledger.spent().epsilon == BUDGET.epsilon
+    closed = reopened.close([[0.05], [0.9]])
+    assert sb.verify_certificate(closed.certificate).ok
+    with pytest.raises(LedgerError, match="closed"):
+        reopened.close([[0.05], [0.9]])
+
+
+def test_another_name_is_another_sample_and_another_charge(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path, budget=ROOMY)
+    settings = {"ledger": ledger, "vault": tmp_path / "vault"}
+    serials = {
+        labeler(**settings, name=name).fit(X, Y, classes=CLASSES).session_._teachers.serial for name in ("a", "b")
+    }
+    assert len(serials) == 2
+    assert ledger.spent().epsilon == 2 * BUDGET.epsilon
+    with pytest.raises(BudgetError):
+        labeler(**settings, name="c").fit(X, Y, classes=CLASSES)
+
+
+def test_without_a_lasting_ledger_no_sample_outlives_the_process(tmp_path: Path) -> None:
+    for _ in range(2):
+        found = labeler(vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
+        assert found.session_._teachers.vault is None
+    assert not (tmp_path / "vault").exists()
+
+
+def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[np.ndarray] = []
+    real = agnostic.sample_in_random_order
+    monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: drawn.append(real(n, m)) or drawn[-1])
+    labeler(ledger=ledger_at(tmp_path), vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
+    sought = [drawn[0].tobytes(), drawn[0][:8].tobytes(), np.sort(drawn[0])[:8].tobytes(), X[drawn[0]][:8].tobytes()]
+    for folder, _, files in os.walk(tmp_path / "vault"):
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+        for name in files:
+            content = (Path(folder) / name).read_bytes()
+            assert not any(part in content for part in sought)
+    assert not list((tmp_path / "vault").rglob("record.ids"))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"random_state": 1}, {"n_teachers": 90}, {"relabel_epsilon": 0.5}, {"n_queries": 41}]
+)
+def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path, changes: dict) -> None:
+    settings = {"ledger": ledger_at(tmp_path, budget=ROOMY), "vault": tmp_path / "vault"}
+    labeler(**settings).fit(X, Y, classes=CLASSES)
+    with pytest.raises(DataError, match="other settings"):
+        labeler(**settings, **changes).fit(X, Y, classes=CLASSES)
+
+
+def test_labelers_are_cloned_and_shown_without_data(fitted: sb.AgnosticLabeler) -> None:
+    with pytest.raises(NotFittedError):
+        clone(fitted).ask([0.5])
+    assert str(X[0, 0]) not in repr(fitted)
+    with pytest.raises(ParameterError, match="vault"):
+        labeler().reopen()
+
+
+# -- what is refused, and that nothing is spent ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "word"),
+    [
+        ({"alpha": 0.0}, ParameterError, "alpha"),
+        ({"alpha": math.nan}, ParameterError, "alpha"),
+        ({"beta": 1.0}, ParameterError, "beta"),
+        ({"n_queries": 0}, ParameterError, "n_queries"),
+        ({"max_unstable": 0}, ParameterError, "max_unstable"),
+        ({"n_teachers": 0}, ParameterError, "n_teachers"),
+        ({"n_teachers": 3001}, ParameterError, "more records"),
+        ({"n_teachers": 3}, ParameterError, "cannot be passed"),
+        ({"budget": None}, ParameterError, "budget"),
+        ({"budget": PrivacyBudget(4.0, 0.0)}, ParameterError, "delta"),
+        ({"budget": PrivacyBudget(1e-4, 1e-6)}, ParameterError, "more records"),
+        ({"calibration": "loose"}, ParameterError, "calibration"),
+        ({"calibration": "paper", "budget": PrivacyBudget(57.0, 1e-6)}, ParameterError, "at most 56"),
+        ({"calibration": "paper", "budget": PrivacyBudget(0.01, 1e-6)}, ParameterError, "too few"),
+        ({"calibration": "paper", "relabel_epsilon": 0.5}, ParameterError, "printed"),
+        ({"calibration": "paper", "neighbours": "add-remove"}, ParameterError, "printed"),
+        ({"calibration": "paper", "n_teachers": None}, ParameterError, "more records"),
+        ({"neighbours": "either"}, ParameterError, "neighbours"),
+        ({"relabel_epsilon": -1.0}, ParameterError, "relabel_epsilon"),
+        ({"hypotheses": "thresholds"}, ParameterError, "HypothesisClass"),
+        ({"hypotheses": Halfspaces(), "neighbours": "add-remove"}, ParameterError, "secret number"),
+        ({"hypotheses": Halfspaces()}, DataError, "columns"),
+        ({"teacher": "nobody"}, ParameterError, "nobody"),
+    ],
+)
+def test_bad_settings_are_one_sentence_and_cost_nothing(changes: dict, error: type, word: str) -> None:
+    neighbours = changes.get("neighbours", "replace-one")
+    ledger = sb.Ledger.in_memory(
+        dataset="D",
+        budget=ROOMY,
+        unit="record",
+        neighbours="add-remove" if neighbours == "add-remove" else "replace-one",
+    )
+    with pytest.raises(error, match=word) as caught:
+        labeler(ledger=ledger, **changes).fit(X, Y, classes=CLASSES)
+    assert "\n" not in str(caught.value)
+    assert ledger.spent().epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("points", "labels", "classes", "word"),
+    [
+        (np.zeros((3000, 2)), Y, CLASSES, "columns"),
+        (X, Y[:-1], CLASSES, "2999 labels"),
+        (X, Y, ["no", "perhaps"], "declared classes"),
+        (X, Y, ["no", "yes", "perhaps"], "two"),
+        (np.where(X > 0.99, np.nan, X), Y, CLASSES, "nan or infinity"),
+        (X[:50], Y[:50], CLASSES, "more records"),
+    ],
+)
+def test_bad_data_is_refused_and_costs_nothing(points: Any, labels: Any, classes: list, word: str) -> None:
+    ledger = sb.Ledger.in_memory(dataset="D", budget=ROOMY, unit="record", neighbours="replace-one")
+    with pytest.raises((DataError, ParameterError), match=word):
+        labeler(ledger=ledger).fit(points, labels, classes=classes)
+    assert ledger.spent().epsilon == 0
+
+
+def test_questions_of_another_dimension_are_refused_and_not_counted(fitted: sb.AgnosticLabeler) -> None:
+    used = fitted.used
+    for x in ([0.1, 0.2], []):
+        with pytest.raises(DataError):
+            fitted.ask(x)
+    assert fitted.used == used
+
+
+def test_a_ledger_of_another_relation_is_refused() -> None:
+    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, unit="record", neighbours="add-remove")
+    with pytest.raises(LedgerError):
+        labeler(ledger=ledger).fit(X, Y, classes=CLASSES)
+
+
+def test_duplicate_points_are_one_point() -> None:
+    points = np.repeat(np.array([[0.0], [1.0], [2.0], [3.0]]), 500, axis=0)
+    y = np.repeat([0, 0, 1, 1], 500)
+    found = labeler().fit(points, y, classes=[0, 1])
+    assert found.ask_many([[0.0], [3.0]]).labels.tolist() == [0, 1]
+
+
+# -- public numbers --------------------------------------------------------------------------------------------------
+
+
+def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
+    # errata: m = 2000, alpha = .1: printed 44.9, three times the mean 50, the quantile 96
+    for error, beta, k in ((0.1 / 12, 0.05, 300), (0.02, 0.01, 1000)):
+        errors = (abstentions_for(2000, error, beta, k) - 1) / 3
+        assert binom.sf(errors, 2000, error) <= beta / k < binom.sf(errors - 1, 2000, error)
+    assert PrintedConstants.of(PrivacyBudget(1.0, 1e-6), 1000, 2000, 0.1, 0.05).max_unstable == 45
+    assert 90 <= abstentions_for(2000, 0.1 / 12, 0.05, 300) <= 103
+    assert abstentions_for(10, 0.9, 0.05, 10) == 10
+
+
+def test_so_many_teachers_answer_a_lead_of_a_third() -> None:
+    stream = SparseVectorEvent(3.0, 4.0, 40, 2, False)
+    k = teachers_for(stream, 100, 0.05)
+    aggregator = sb.SparseVectorAggregator(3.0, 4.0, 40, 2, refresh=False, n_queries=100, budget=BUDGET)
+    assert 1 - aggregator.answer_probability(math.ceil(k / 3 / 2) - 1) <= 0.05 / 100
+    assert 1 - aggregator.answer_probability(math.ceil((k - 12) / 3 / 2) - 1) > 0.05 / 100
+
+
+def test_the_tight_stream_settles() -> None:
+    budget = PrivacyBudget(1.0, 1e-6)
+    stream = tight_stream(budget, 300, 0.01, 0.05, None)
+    assert stream.max_unstable >= abstentions_for(300, 0.01, 0.05, teachers_for(stream, 300, 0.05))
+    assert delta_upper([stream], 1.0) <= 1e-6
+
+
+def test_printed_constants_are_those_of_the_papers() -> None:
+    budget, m, alpha, beta = PrivacyBudget(0.8, 1e-6), 100, 0.05, 0.1
+    printed = PrintedConstants.of(budget, 70_000, m, alpha, beta)
+    assert printed.n_sampled == 1000
+    assert printed.max_unstable == math.ceil(5 / 8 + math.sqrt(15 * math.log(1000)) / 4)
+    inside = 0.05 * math.sqrt(5)
+    assert printed.inner.epsilon == pytest.approx(inside / math.log(2e6))
+    assert printed.inner.delta == pytest.approx(1e-6 / (2 * math.exp(inside) * math.log(2e6)))
+    assert printed_abstentions(1000, 0.05, 0.1) == math.ceil(3 * (50 + math.sqrt(50 * math.log(1e4) / 2)))
+    scale = math.sqrt(32 * 4 * math.log(2e6)) / 0.8
+    assert printed_teachers(budget, m, 4, beta) == math.ceil(34 * math.sqrt(2) * scale * math.log(4 * m * 4 / 1e-6))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0, 56.0])
+def test_the_printed_calibration_is_certified_up_to_56_and_far_from_tight(epsilon: float) -> None:
+    budget, n = PrivacyBudget(epsilon, 1e-6), 10**12
+    plans = [
+        agnostic_plan(
+            budget,
+            100,
+            alpha=0.05,
+            beta=0.05,
+            n_records=n,
+            neighbours="replace-one",
+            relabel_epsilon=1.0,
+            max_unstable=3,
+            n_teachers=10**7 if calibration == "paper" else 900,
+            calibration=calibration,
+        )[0].event
+        for calibration in ("paper", "tight")
+    ]
+    assert plans[0].sampled == math.floor(epsilon * n / 56)
+    assert all(delta_upper([event], epsilon) <= 1e-6 for event in plans)
+    assert plans[1].rate > min(0.999, 3 * plans[0].rate)
+    assert plans[1].stream.threshold < plans[0].stream.threshold / 100
+
+
+# -- the stability labeler -------------------------------------------------------------------------------------------
+
+
+def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
+    points = np.random.default_rng(5).normal(size=(4000, 2))
+    y = points @ [1.0, -1.0] > 0
+    settings = {"budget": BUDGET, "n_queries": 30, "max_unstable": 1, "ledger": ledger_at(tmp_path, "add-remove")}
+    found = sb.StabilityLabeler(LogisticRegression(), **settings, vault=tmp_path / "vault")
+    found.fit(points, y, classes=[False, True])
+    assert found.ask_many([[3.0, -3.0], [-3.0, 3.0]]).labels.tolist() == [True, False]
+    again = sb.StabilityLabeler(budget=BUDGET, vault=tmp_path / "vault").reopen()
+    assert again.used == 2
+    certificate = again.released([[3.0, -3.0], [-3.0, 3.0]]).certificate
+    assert sb.verify_certificate(certificate).ok
+    assert certificate["mechanism"]["name"] == "sparse-vector"
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"alpha": 1.0}, "alpha"),
+        ({"beta": 0.0}, "beta"),
+        ({"calibration": "paper"}, "calibration"),
+        ({"neighbours": "replace-one", "n_teachers": 4000}, "more records"),
+        ({"n_teachers": 2}, "cannot be passed"),
+        ({"budget": 1.0}, "budget"),
+    ],
+)
+def test_the_stability_labeler_refuses_in_one_sentence(changes: dict, word: str) -> None:
+    given = {"budget": BUDGET, "n_queries": 30, "max_unstable": 1, "n_teachers": 100, **changes}
+    with pytest.raises(ParameterError, match=word):
+        sb.StabilityLabeler(**given).fit(X, Y, classes=CLASSES)
+
+
+def test_the_stability_labeler_takes_its_numbers_from_public_ones() -> None:
+    tight = sb.StabilityLabeler(budget=BUDGET, n_queries=30, alpha=0.02)._calibrated(2)
+    printed = sb.StabilityLabeler(budget=BUDGET, n_queries=30, alpha=0.02, calibration="btt2018")._calibrated(2)
+    assert tight[0].max_unstable == tight_stream(BUDGET, 30, 0.02, 0.05, None).max_unstable
+    assert printed[0].max_unstable == printed_abstentions(30, 0.02, 0.05)
+    assert printed[1] > 10 * tight[1]
