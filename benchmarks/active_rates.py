@@ -286,7 +286,7 @@ def draw(figures: dict[str, Any], folder: Path) -> None:
     handles, names = axes[1, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(LOOKS), frameon=False)
     figure.savefig(folder / "active-rates.svg", metadata={"Date": None})
-    figure.savefig(folder / "active-rates.png", dpi=150)
+    figure.savefig(folder / "active-rates.png", dpi=110, metadata={"Software": None})
 
 
 def draw_line(axes: Any, look: str, x: np.ndarray, values: np.ndarray) -> None:
