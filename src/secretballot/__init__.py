@@ -77,7 +77,7 @@ _HOMES = {
 }
 
 # Rooms that are used by their own names, as in secretballot.queries.MarginSampling.
-_ROOMS = ("hypotheses", "queries")
+_ROOMS = ("hypotheses", "queries", "theory")
 
 __all__ = [
     "ActivePATEClassifier",

@@ -1,0 +1,45 @@
+"""Ranges of validity: a theorem that is asked outside of them refuses, and says which they are."""
+
+import math
+
+from secretballot._validation import check_count, check_finite, check_positive
+from secretballot.exceptions import ParameterError
+
+__all__ = ["check_at_least", "check_epsilon_below", "check_error", "check_share", "check_tau"]
+
+
+def check_tau(tau: float) -> float:
+    """Return the Tsybakov exponent if it lies in [0, 1], else raise `ParameterError`."""
+    return check_share("tau", tau)
+
+
+def check_share(name: str, value: float) -> float:
+    """Return `value` if it lies in [0, 1], else raise `ParameterError`."""
+    number = check_finite(name, value)
+    if not 0 <= number <= 1:
+        raise ParameterError(f"{name} is {value!r}; it must lie between 0 and 1.")
+    return number
+
+
+def check_error(name: str, value: float) -> float:
+    """Return an error of a binary classifier if it lies in [0, 1/2), else raise `ParameterError`."""
+    number = check_finite(name, value)
+    if not 0 <= number < 0.5:
+        raise ParameterError(f"{name} is {value!r}; it must be at least 0 and less than 0.5.")
+    return number
+
+
+def check_epsilon_below(epsilon: float, limit: float, theorem: str) -> float:
+    """Return epsilon if it lies in (0, limit], where a theorem holds, else raise `ParameterError`."""
+    number = check_positive("epsilon", epsilon)
+    if not number <= limit:
+        raise ParameterError(f"epsilon is {epsilon!r}; {theorem} holds for epsilon from 0 to {limit:g}.")
+    return number
+
+
+def check_at_least(name: str, value: int, least: float, because: str) -> int:
+    """Return a count if it is at least `least`, else raise `ParameterError` with the reason."""
+    number = check_count(name, value)
+    if not number >= least:
+        raise ParameterError(f"{name} is {number}; {because} asks for at least {math.ceil(least)}.")
+    return number

@@ -1,0 +1,222 @@
+"""How many private records: what the theorems ask beside what the tight calibration asks."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from secretballot._validation import check_count, check_probability
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.theory.learning import agnostic_records, capacity, consistent_records
+from secretballot.theory.ranges import check_error
+from secretballot.theory.relabelling import labeler_plan, printed_labeler_records
+from secretballot.theory.search import first_whole
+from secretballot.theory.semi_private import semi_private_plan, universal_plan, universal_records
+from secretballot.theory.stability import StreamPlan, rate_plan, stream_plan
+from secretballot.theory.tables import as_figure, markdown_table
+
+__all__ = ["SampleSize", "agnostic_learner_plan", "learner_plan", "render_sample_sizes", "sample_sizes"]
+
+
+@dataclass(frozen=True)
+class SampleSize:
+    """A row of the table.
+
+    Attributes
+    ----------
+    construction, theorem, promise : str
+        What it is about, and what holds with probability 1 - beta at the number of records.
+    paper, tight : int or None
+        Private records asked by the theorem as printed, and by the tight calibration; None where there is none.
+    remark : str
+        Why a figure is missing, or what is hidden.
+    """
+
+    construction: str
+    theorem: str
+    promise: str
+    paper: int | None
+    tight: int | None
+    remark: str = ""
+
+    @property
+    def vacuous(self) -> bool:
+        """True if no number of records is enough, or none is known."""
+        return self.paper is None and self.tight is None
+
+
+def learner_plan(
+    alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int, *, calibration: str = "tight"
+) -> tuple[int, StreamPlan]:
+    """Return the public points m and the stream on them, for the private learner in the realizable case.
+
+    Source: "paper": Bassily, Thakurta, Thakkar 2018, Theorem 4.2: its proof ends at an error of 15 a with chance 3 b,
+    so a = alpha / 15 and b = beta / 3, and m is `agnostic_records`(a, b), since the theorem hides the constant of
+    O((V + log(1 / b)) / a^2). "tight": the proof of Theorem 5 of Liu et al. 2021 for bounded noise of 0, which also
+    mends that answers of one stream are not independent (errata 9): error <= 4 T / m + 5 `capacity` / m, alpha / 2
+    for each.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range; "paper" also if beta / 3 exceeds alpha / 15.
+    """
+    error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
+    if calibration == "paper":
+        a, b = error / 15, chance / 3
+        if not b <= a:
+            raise ParameterError(f"beta is {chance:g}; Theorem 4.2 holds for beta up to alpha / 5, here {error / 5:g}.")
+        m = agnostic_records(a, b, vc_dimension)
+        return m, stream_plan(m, a, 2 * b, budget, vc_dimension, calibration="paper")
+    m = first_whole(lambda n: 5 * capacity(vc_dimension, n, chance / 2) <= error / 2 * n)
+    return m, rate_plan(m, error / 8, chance / 2, budget, vc_dimension)
+
+
+def agnostic_learner_plan(
+    alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int, best_error: float
+) -> tuple[int, StreamPlan]:
+    """Return the public points m and the stream on them, for an error of at most 7 gamma + alpha.
+
+    Source: Bassily, Thakurta, Thakkar 2018, Theorem 4.3, O(alpha + gamma). The proof of Theorem 4.2 carried over
+    gives the constants: the voted labels err at most 3 gamma + 7 a (Claim 4.1), the best member disagrees with them
+    at most 4 gamma + 7 a, the learner at most 4 gamma + 8 a, so its error is at most 7 gamma + 15 a. Printed T and k.
+    """
+    a, b = check_probability("alpha", alpha) / 15, check_probability("beta", beta) / 3
+    if not b <= a:
+        raise ParameterError(f"beta is {beta:g}; Theorem 4.3 holds for beta up to alpha / 5, here {alpha / 5:g}.")
+    m = agnostic_records(a, b, vc_dimension)
+    return m, stream_plan(m, a, 2 * b, budget, vc_dimension, best_error=best_error, calibration="paper")
+
+
+def sample_sizes(
+    alpha: float,
+    beta: float,
+    budget: PrivacyBudget,
+    vc_dimension: int,
+    n_queries: int,
+    *,
+    best_error: float = 0.1,
+    constant: float = 1.0,
+) -> list[SampleSize]:
+    """Return how many private records every construction asks for, by its theorem and by the tight calibration.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        Accuracy and failure probability, in (0, 1).
+    budget : PrivacyBudget
+        With delta above 0.
+    vc_dimension : int
+        d.
+    n_queries : int
+        m, queries to be answered.
+    best_error : float
+        gamma, the error of the best member of the class in the agnostic rows, in (0, 1/2).
+    constant : float
+        Stands for the constants that theorems hide.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range. A theorem that does not reach the numbers has None in its row, and says why.
+    """
+    a, b, m = check_probability("alpha", alpha), check_probability("beta", beta), check_count("n_queries", n_queries)
+    d, gamma, rows = check_count("vc_dimension", vc_dimension), check_error("best_error", best_error), _Rows()
+    check_probability("delta", budget.delta)
+    if not gamma > 0:
+        raise ParameterError("best_error is 0; the agnostic rows need a gamma above 0, the others have it at 0.")
+    error, excess, rate = f"error <= {a:g}", f"error <= gamma + {a:g}", f"rate <= {a:g}"
+
+    def voted(best: float, calibration: str) -> int:
+        return rate_plan(m, a, b, budget, d, best_error=best, calibration=calibration).n_records
+
+    rows.add(
+        "non-private, realizable",
+        "LZCW D.5; Blumer et al. 1989",
+        error,
+        lambda: consistent_records(a, b, d, "paper"),
+        lambda: consistent_records(a, b, d),
+        "no privacy",
+    )
+    rows.add("non-private, agnostic", "VC 1971", excess, None, lambda: agnostic_records(a, b, d), "no privacy")
+    rows.add("stability labeler, realizable", "BTT 3.2", rate, lambda: voted(0.0, "paper"), lambda: voted(0.0, "tight"))
+    rows.add(
+        "stability labeler, agnostic",
+        "BTT 3.2",
+        f"rate <= 3 gamma + {a:g}",
+        lambda: voted(gamma, "paper"),
+        lambda: voted(gamma, "tight"),
+    )
+    rows.add(
+        "private learner, realizable",
+        "BTT 4.2; LZCW 5",
+        error,
+        lambda: learner_plan(a, b, budget, d, calibration="paper")[1].n_records,
+        lambda: learner_plan(a, b, budget, d)[1].n_records,
+    )
+    rows.add(
+        "private learner, agnostic",
+        "BTT 4.3",
+        f"error <= 7 gamma + {a:g}",
+        lambda: agnostic_learner_plan(a, b, budget, d, gamma)[1].n_records,
+        None,
+    )
+    rows.add(
+        "agnostic labeler",
+        "NB 3.3",
+        f"rate <= gamma + {a:g}",
+        lambda: printed_labeler_records(m, a, b, budget, d),
+        lambda: labeler_plan(m, a, b, budget, d, best_error=gamma).n_records,
+    )
+    rows.add(
+        "semi-private learner",
+        "ABM 4.1",
+        excess,
+        lambda: semi_private_plan(a, b, budget.epsilon, d, calibration="paper", constant=constant).n_records,
+        lambda: semi_private_plan(a, b, budget.epsilon, d).n_records,
+        f"paper: hidden constant taken as {constant:g}; delta is not used",
+    )
+    rows.add(
+        "universal labeler",
+        "NB 4.1",
+        excess,
+        lambda: universal_records(a, b, budget, d),
+        lambda: universal_plan(a, b, budget, d, best_error=gamma).n_records,
+        "paper: spends epsilon twice",
+    )
+    return rows.rows
+
+
+class _Rows:
+    """Collects rows; a theorem that refuses leaves None and its reason."""
+
+    def __init__(self) -> None:
+        self.rows: list[SampleSize] = []
+
+    def add(
+        self,
+        construction: str,
+        theorem: str,
+        promise: str,
+        paper: Callable[[], int] | None,
+        tight: Callable[[], int] | None,
+        remark: str = "",
+    ) -> None:
+        """Add a row from two ways to compute it."""
+        figures: dict[str, int | None] = {"paper": None, "tight": None}
+        remarks = [remark] if remark else []
+        for name, way in (("paper", paper), ("tight", tight)):
+            try:
+                figures[name] = None if way is None else way()
+            except ParameterError as refusal:
+                remarks.append(f"{name}: {refusal}")
+        row = SampleSize(construction, theorem, promise, figures["paper"], figures["tight"], "; ".join(remarks))
+        self.rows.append(row)
+
+
+def render_sample_sizes(rows: Sequence[SampleSize]) -> str:
+    """Return the rows of `sample_sizes` as a Markdown table."""
+    header = ("construction", "theorem", "promise", "n by the theorem", "n by tight calibration", "remark")
+    return markdown_table(
+        header,
+        [(r.construction, r.theorem, r.promise, as_figure(r.paper), as_figure(r.tight), r.remark) for r in rows],
+    )

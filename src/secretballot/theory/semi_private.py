@@ -1,0 +1,272 @@
+"""Alon, Bassily, Moran 2019, and the universal labeler on top of it.
+
+Public points tell finitely many members of a class apart; the exponential mechanism chooses among them on all records.
+"""
+
+import math
+from dataclasses import dataclass
+
+from secretballot._validation import check_choice, check_count, check_positive, check_probability
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.theory.learning import log_growth, pair_cover_failure, pair_cover_records
+from secretballot.theory.ranges import check_epsilon_below, check_share
+from secretballot.theory.relabelling import PRINTED_DIVISOR, PRINTED_FACTOR, labeler_plan, labeler_queries
+from secretballot.theory.search import first_whole
+from secretballot.theory.stability import CALIBRATIONS
+
+__all__ = [
+    "BudgetSplit",
+    "SemiPrivatePlan",
+    "UniversalPlan",
+    "choice_error",
+    "choice_records",
+    "public_points",
+    "semi_private_plan",
+    "split_budget",
+    "universal_plan",
+    "universal_records",
+]
+
+NEIGHBOURS = ("replace-one", "add-remove")
+
+
+def public_points(alpha: float, beta: float, vc_dimension: int, *, calibration: str = "paper") -> int:
+    """Return how many public points make the labellings they tell apart an alpha-cover of the class.
+
+    Source: Alon, Bassily, Moran 2019 through Nandi and Bassily 2020, Algorithm 4, line 1: m_o = 32 (d log(1 / alpha)
+    + log(1 / beta)) / alpha, "paper". "tight": `pair_cover_records`, the smallest number at which the proof's own
+    bound is at most beta; smaller than the printed one for most (alpha, d), larger for alpha near 1, where the
+    printed one falls short.
+
+    Parameters
+    ----------
+    alpha, beta : float
+    vc_dimension : int
+    calibration : {"paper", "tight"}
+    """
+    error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
+    d = check_count("vc_dimension", vc_dimension)
+    if check_choice("calibration", calibration, CALIBRATIONS) == "tight":
+        return pair_cover_records(error, chance, d)
+    return math.ceil(32 * (d * math.log(1 / error) + math.log(1 / chance)) / error)
+
+
+def choice_error(
+    n_records: int, epsilon: float, log_candidates: float, beta: float, *, neighbours: str = "replace-one"
+) -> float:
+    """Return by what share of the records the exponential mechanism's choice errs more than the best candidate.
+
+    Source: McSherry and Talwar 2007: (2 / (epsilon n)) (log N + log(1 / beta)) for weights exp(-epsilon errors / 2);
+    half of it under "add-remove", where errors only grow and weights are exp(-epsilon errors) (errata 8). Fails with
+    probability at most beta. Nothing is hidden; 1 or more is vacuous.
+
+    Parameters
+    ----------
+    n_records : int
+    epsilon : float
+    log_candidates : float
+        log N, at least 0.
+    beta : float
+    neighbours : {"replace-one", "add-remove"}
+    """
+    n, chance = check_count("n_records", n_records), check_probability("beta", beta)
+    factor = 2 if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one" else 1
+    return factor * (log_candidates + math.log(1 / chance)) / (check_positive("epsilon", epsilon) * n)
+
+
+def choice_records(
+    alpha: float, beta: float, epsilon: float, log_candidates: float, *, neighbours: str = "replace-one"
+) -> int:
+    """Return n at which the private choice among N candidates errs at most alpha more than the best, on the law.
+
+    The smallest n with `choice_error` at beta / 3, plus sqrt(log(3 N / beta) / (2 n)) for all candidates from below,
+    plus sqrt(log(3 / beta) / (2 n)) for the best from above (Hoeffding), at most alpha. Nothing is hidden. Parameters
+    as for `choice_error`.
+    """
+    error, third = check_probability("alpha", alpha), check_probability("beta", beta) / 3
+
+    def enough(n: int) -> bool:
+        spread = math.sqrt((log_candidates + math.log(1 / third)) / (2 * n)) + math.sqrt(math.log(1 / third) / (2 * n))
+        return choice_error(n, epsilon, log_candidates, third, neighbours=neighbours) + spread <= error
+
+    return first_whole(enough)
+
+
+@dataclass(frozen=True)
+class SemiPrivatePlan:
+    """Public points, candidates and private records of the semi-private learner.
+
+    Attributes
+    ----------
+    n_public : int
+        m_o.
+    log_candidates : float
+        Logarithm of the number of labellings, at most.
+    n_records : int
+        n.
+    """
+
+    n_public: int
+    log_candidates: float
+    n_records: int
+
+
+def semi_private_plan(
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    vc_dimension: int,
+    *,
+    n_public: int | None = None,
+    neighbours: str = "replace-one",
+    calibration: str = "tight",
+    constant: float = 1.0,
+) -> SemiPrivatePlan:
+    """Return what A_SSPP needs for an error of at most gamma + alpha, except with chance beta; epsilon-DP, no delta.
+
+    Source: Alon, Bassily, Moran 2019, Theorem 4.1 (Nandi and Bassily 2020, B.2). "paper": m_o as printed, n =
+    constant (d log(1 / alpha) + log(1 / beta)) max(1 / (epsilon alpha), 1 / alpha^2); hidden: `constant`. "tight":
+    `public_points` tight at alpha / 4 and beta / 4, and `choice_records` at 3 alpha / 4 and 3 beta / 4 for Sauer's
+    number of labellings.
+
+    Parameters
+    ----------
+    alpha, beta : float
+    epsilon : float
+    vc_dimension : int
+    n_public : int, optional
+        Number of public points at hand, if more than needed: it enters log N only.
+    neighbours : {"replace-one", "add-remove"}
+    calibration : {"tight", "paper"}
+    constant : float
+        For "paper".
+    """
+    error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
+    if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
+        m = public_points(error, chance, vc_dimension) if n_public is None else check_count("n_public", n_public)
+        size = vc_dimension * math.log(1 / error) + math.log(1 / chance)
+        n = (
+            check_positive("constant", constant)
+            * size
+            * max(1 / (check_positive("epsilon", epsilon) * error), 1 / error**2)
+        )
+        return SemiPrivatePlan(m, log_growth(vc_dimension, m), math.ceil(n))
+    cover = error / 4 if n_public is None else _cover(check_count("n_public", n_public), error, chance, vc_dimension)
+    m = pair_cover_records(cover, chance / 4, vc_dimension) if n_public is None else n_public
+    log_n = log_growth(vc_dimension, m)
+    n = choice_records(error - cover, 3 * chance / 4, epsilon, log_n, neighbours=neighbours)
+    return SemiPrivatePlan(m, log_n, n)
+
+
+def _cover(n_public: int, alpha: float, beta: float, vc_dimension: int) -> float:
+    """Return the accuracy of the cover that `n_public` points make, except with chance beta / 4.
+
+    Raises
+    ------
+    ParameterError
+        If it leaves nothing of alpha.
+    """
+    low, high = 0.0, alpha
+    for _ in range(50):
+        middle = (low + high) / 2
+        if pair_cover_failure(n_public, middle, vc_dimension) <= beta / 4:
+            high = middle
+        else:
+            low = middle
+    if not high < alpha:
+        raise ParameterError(
+            f"n_public is {n_public}; an alpha of {alpha:g} asks for more than "
+            f"{pair_cover_records(alpha, beta / 4, vc_dimension)} public points."
+        )
+    return high
+
+
+@dataclass(frozen=True)
+class BudgetSplit:
+    """Parts of epsilon for the first queries and for the rest; they add up to it."""
+
+    first: float
+    rest: float
+
+
+def split_budget(epsilon: float, cost_first: float, cost_rest: float, share_first: float) -> BudgetSplit:
+    """Return the split of the universal labeler's epsilon at which its mean error over all queries is least.
+
+    Source: errata 7, since Nandi and Bassily 2020, Algorithm 4, spends epsilon twice: (2 epsilon, delta) by its own
+    parts, where Theorem 4.1 promises (epsilon, delta). With error cost_first / (n epsilon_A) on a share f of the
+    queries and cost_rest / (n epsilon_B) on the others, epsilon_B / epsilon_A = sqrt(cost_rest (1 - f) / (cost_first
+    f)).
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the whole.
+    cost_first, cost_rest : float
+        Error times n epsilon of the agnostic labeler and of the semi-private learner; in one unit.
+    share_first : float
+        f = m_o / m in [0, 1].
+    """
+    whole, f = check_positive("epsilon", epsilon), check_share("share_first", share_first)
+    a = math.sqrt(check_positive("cost_first", cost_first) * f)
+    b = math.sqrt(check_positive("cost_rest", cost_rest) * (1 - f))
+    return BudgetSplit(whole * a / (a + b), whole * b / (a + b))
+
+
+@dataclass(frozen=True)
+class UniversalPlan:
+    """Queries answered by voting, split of the budget, and private records of the universal labeler.
+
+    Attributes
+    ----------
+    n_first : int
+        m_o: queries answered by the agnostic labeler, which become the public points.
+    split : BudgetSplit
+    n_records : int
+    """
+
+    n_first: int
+    split: BudgetSplit
+    n_records: int
+
+
+def universal_records(alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int) -> int:
+    """Return n of Nandi and Bassily 2020, Theorem 4.1, with the constants of Theorem 3.3's proof, 56 and 8000.
+
+    As Theorem 3.3 at m_o, with max(1, sqrt(d) alpha sqrt(log(1 / alpha))) at the end. Epsilon up to 1. The
+    promise at this n is (2 epsilon, delta), not the printed (epsilon, delta) (errata 7).
+    """
+    error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
+    delta = check_probability("delta", budget.delta)
+    epsilon = check_epsilon_below(budget.epsilon, 1.0, "Theorem 4.1")
+    m = public_points(error, chance, vc_dimension)
+    size = vc_dimension * math.log(1 / error) + math.log(m / chance)
+    logs = math.pow(math.log(2 / delta), 1.5) * math.log(m * error / min(delta, chance / 2))
+    last = max(1.0, math.sqrt(vc_dimension * math.log(1 / error)) * error)
+    return math.ceil(PRINTED_DIVISOR * PRINTED_FACTOR / epsilon * size * logs * last / error**2)
+
+
+def universal_plan(
+    alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int, *, best_error: float = 0.0
+) -> UniversalPlan:
+    """Return what the universal labeler needs with tight calibration, its total budget being what was asked.
+
+    Source: Nandi and Bassily 2020, Theorem 4.1, made right (errata 7): epsilon_A + epsilon_B = epsilon, delta for the
+    labeler. Both parts must be accurate, so n is the larger of their needs; epsilon is split in proportion to their
+    n epsilon, which makes them about equal. beta / 2 for each. The first part answers at least as many queries as
+    its own accuracy needs, at least m_o.
+    """
+    half, whole, share = check_probability("beta", beta) / 2, budget.epsilon, 0.9
+    cover = public_points(alpha / 4, half / 4, vc_dimension, calibration="tight")
+    first = max(cover, labeler_queries(alpha, half, best_error))
+    plans = []
+    for _ in range(2):
+        split = BudgetSplit(share * whole, (1 - share) * whole)
+        voting = labeler_plan(
+            first, alpha, half, PrivacyBudget(split.first, budget.delta), vc_dimension, best_error=best_error
+        )
+        choice = semi_private_plan(alpha, half, split.rest, vc_dimension, n_public=first)
+        plans.append(UniversalPlan(first, split, max(voting.n_records, choice.n_records)))
+        need_first, need_rest = voting.n_records * split.first, choice.n_records * split.rest
+        share = need_first / (need_first + need_rest)
+    return min(plans, key=lambda plan: plan.n_records)

@@ -1,0 +1,315 @@
+"""Bassily, Thakurta, Thakkar 2018: voting that pays for unstable queries alone, and the learner built on it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from scipy.stats import binom
+
+from secretballot._validation import check_choice, check_count, check_finite, check_positive, check_probability
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, calibrate_sparse_vector, needed_distance
+from secretballot.theory.learning import agnostic_records, consistent_records
+from secretballot.theory.ranges import check_error
+from secretballot.theory.results import RiskBound
+
+__all__ = [
+    "StreamPlan",
+    "best_misclassification_queries",
+    "cutoff",
+    "largest_error",
+    "misclassification_rate",
+    "most_contested",
+    "most_mistakes",
+    "printed_teachers",
+    "rate_plan",
+    "stable_distance",
+    "stream_plan",
+    "teachers_needed",
+    "tight_stream",
+]
+
+CALIBRATIONS = ("tight", "paper")
+_SUPPOSED_TEACHERS = 100_000  # k enters T through log k alone; a first guess above the answer needs no second
+
+
+def stable_distance(epsilon: float, delta: float, beta: float) -> float:
+    """Return the distance to instability, in records or votes, at which A_stab answers with probability 1 - beta.
+
+    Source: Bassily, Thakurta, Thakkar 2018, Theorem 2.5 (= Liu et al. 2021, Lemma E.10): (log(1 / delta) + log(1 /
+    beta)) / epsilon, for the threshold log(1 / delta) / epsilon and Laplace noise of scale 1 / epsilon. Nothing is
+    hidden; twice beta would do.
+    """
+    chance, allowed = check_probability("beta", beta), check_probability("delta", delta)
+    return (math.log(1 / allowed) + math.log(1 / chance)) / check_positive("epsilon", epsilon)
+
+
+def most_contested(mistakes: int, share: float = 1 / 3) -> int:
+    """Return on how many questions more than a `share` of the teachers can be wrong, if each is wrong `mistakes` times.
+
+    Source: Bassily, Thakurta, Thakkar 2018, Lemma 3.3 (= Liu et al. 2021, Lemma C.2): fewer than mistakes / share.
+    Corrected: without a mistake the number is 0, which is not fewer than 0.
+
+    Parameters
+    ----------
+    mistakes : int
+        Largest number of mistakes of any teacher, at least 0.
+    share : float
+        In (0, 1/2].
+    """
+    most, part = check_count("mistakes", mistakes, minimum=0), check_finite("share", share)
+    if not 0 < part <= 0.5:
+        raise ParameterError(f"share is {share!r}; Lemma 3.3 holds for shares above 0 and up to 0.5.")
+    return max(0, math.ceil(most / part * (1 - 1e-12)) - 1)
+
+
+def most_mistakes(n_queries: int, error: float, beta: float, *, n_teachers: int, calibration: str = "tight") -> float:
+    """Return B: no teacher of that error makes more mistakes on the queries, except with probability beta.
+
+    Source: proof of Theorem 3.2 of Bassily, Thakurta, Thakkar 2018. "paper": m p + sqrt(m p log(m / beta) / 2).
+    Corrected ("tight", errata 6): the printed deviation is too small (a quarter of the variance term), and its union is
+    over m instead of the teachers; the exact binomial quantile at beta / n_teachers replaces it.
+
+    Parameters
+    ----------
+    n_queries : int
+        m.
+    error : float
+        Bound p on the error of a teacher, in [0, 1).
+    beta : float
+    n_teachers : int
+        Teachers in the union bound; only "tight" reads it.
+    calibration : {"tight", "paper"}
+    """
+    m, k, chance = check_count("n_queries", n_queries), check_count("n_teachers", n_teachers), _beta(beta)
+    p = check_finite("error", error)
+    if not 0 <= p < 1:
+        raise ParameterError(f"error is {error!r}; it must be at least 0 and less than 1.")
+    if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
+        return m * p + math.sqrt(m * p * math.log(m / chance) / 2)
+    return float(binom.isf(chance / k, m, p))
+
+
+def cutoff(n_queries: int, error: float, beta: float, *, n_teachers: int, calibration: str = "tight") -> int:
+    """Return the number T of abstentions at which a stream may stop, for teachers of that error.
+
+    Source: Bassily, Thakurta, Thakkar 2018, Theorem 3.2: T = 3 B, rounded up, at least 1. Corrected ("tight"): B is the
+    exact quantile of `most_mistakes`, and T = 3 B + 1, since our stream stops at the T-th abstention (errata 2d).
+    Parameters as for `most_mistakes`. T >= m is vacuous: every query may abstain.
+    """
+    mistakes = most_mistakes(n_queries, error, beta, n_teachers=n_teachers, calibration=calibration)
+    if calibration == "paper":
+        return max(1, math.ceil(3 * mistakes))
+    return min(3 * int(mistakes) + 1, n_queries)
+
+
+def printed_teachers(budget: PrivacyBudget, n_queries: int, max_unstable: int, beta: float) -> int:
+    """Return k of Bassily, Thakurta, Thakkar 2018, Algorithm 2: 34 sqrt(2) lambda log(4 m T / min(delta, beta / 2)).
+
+    lambda = sqrt(32 T log(2 / delta)) / epsilon. Nothing is hidden; the proof needs half of it (errata 9).
+    """
+    delta = _needs_delta(budget)
+    scale = math.sqrt(32 * max_unstable * math.log(2 / delta)) / budget.epsilon
+    return math.ceil(34 * math.sqrt(2) * scale * math.log(4 * n_queries * max_unstable / min(delta, _beta(beta) / 2)))
+
+
+def teachers_needed(event: SparseVectorEvent, n_queries: int, beta: float) -> int:
+    """Return the number of teachers at which a lead of a third is answered on all queries, except with chance beta.
+
+    The sparse vector's own exact law in place of the union of tails in Theorem 3.2: distance(K / 3) = ceil(K / 6) - 1
+    must reach what is answered with probability 1 - beta / m.
+    """
+    allowed = _beta(beta) / check_count("n_queries", n_queries)
+    return 6 * (math.ceil(needed_distance(event, 1 - allowed)) + 1)
+
+
+@lru_cache(maxsize=256)
+def tight_stream(epsilon: float, delta: float, max_unstable: int) -> SparseVectorEvent:
+    """Return the calibrated sparse vector; a second is saved where the same one is asked for again."""
+    return calibrate_sparse_vector(PrivacyBudget(epsilon, delta), max_unstable)
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """T, k and n at which a voting stream keeps a rate of mistakes.
+
+    Attributes
+    ----------
+    max_unstable : int
+        T.
+    n_teachers : int
+        k.
+    teacher_error : float
+        Error that a teacher may have, beyond the best of the class.
+    shard : int
+        Records of one teacher.
+    n_records : int
+        k times shard.
+    rate : RiskBound
+        Share of the queries that may be answered wrong or not at all: T / m.
+    """
+
+    max_unstable: int
+    n_teachers: int
+    teacher_error: float
+    shard: int
+    n_records: int
+    rate: RiskBound
+
+    @property
+    def vacuous(self) -> bool:
+        """True if all queries may abstain or be wrong."""
+        return self.rate.vacuous
+
+
+def stream_plan(
+    n_queries: int,
+    teacher_error: float,
+    beta: float,
+    budget: PrivacyBudget,
+    vc_dimension: int,
+    *,
+    best_error: float = 0.0,
+    calibration: str = "tight",
+) -> StreamPlan:
+    """Return T, k and n of Theorem 3.2 for teachers of error gamma + a: at most T of m queries are not answered right.
+
+    Source: Bassily, Thakurta, Thakkar 2018, Theorem 3.2, with beta / 2 for each of its two failures. Shards have
+    `consistent_records` (gamma = 0) or `agnostic_records`, which the theorem leaves open. "paper": T and k as printed.
+    "tight": exact quantile and calibrated noise (`cutoff`, `teachers_needed`). Independent queries.
+
+    Parameters
+    ----------
+    n_queries : int
+        m.
+    teacher_error : float
+        a in (0, 1).
+    beta : float
+    budget : PrivacyBudget
+        With delta above 0.
+    vc_dimension : int
+    best_error : float
+        gamma, the error of the best member of the class, in [0, 1/2); 0 is the realizable case.
+    calibration : {"tight", "paper"}
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
+    """
+    m, gamma, half = check_count("n_queries", n_queries), check_error("best_error", best_error), _beta(beta) / 2
+    error, delta = check_probability("teacher_error", teacher_error), _needs_delta(budget)
+    t = cutoff(m, gamma + error, half, n_teachers=_SUPPOSED_TEACHERS, calibration=calibration)
+    if calibration == "paper":
+        k = printed_teachers(budget, m, t, half)
+    else:
+        k = teachers_needed(tight_stream(budget.epsilon, delta, t), m, half)
+    records = agnostic_records if gamma > 0 else consistent_records
+    shard = records(error, half / k, vc_dimension)
+    return StreamPlan(t, k, error, shard, k * shard, RiskBound(t / m))
+
+
+def rate_plan(
+    n_queries: int,
+    alpha: float,
+    beta: float,
+    budget: PrivacyBudget,
+    vc_dimension: int,
+    *,
+    best_error: float = 0.0,
+    calibration: str = "tight",
+) -> StreamPlan:
+    """Return `stream_plan` for a rate of mistakes of at most alpha + 3 gamma, at the largest teacher error that has it.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, or m so small that the deviation of mistakes alone breaks the rate.
+    """
+    m, gamma, half = check_count("n_queries", n_queries), check_error("best_error", best_error), _beta(beta) / 2
+    allowed = (check_probability("alpha", alpha) + 3 * gamma) * m
+
+    def fits(error: float) -> bool:
+        if not gamma + error < 1:
+            return False
+        return cutoff(m, gamma + error, half, n_teachers=_SUPPOSED_TEACHERS, calibration=calibration) <= allowed
+
+    error = largest_error(fits)
+    if not error > 0:
+        raise ParameterError(
+            f"n_queries is {m}; on so few the deviation of a teacher's mistakes alone breaks a rate of {alpha:g}; use "
+            "more queries or a larger alpha."
+        )
+    return stream_plan(m, error, beta, budget, vc_dimension, best_error=gamma, calibration=calibration)
+
+
+def largest_error(fits: Callable[[float], bool]) -> float:
+    """Return the largest error, to four digits, that fits; 0 if 1e-9 does not."""
+    if not fits(1e-9):
+        return 0.0
+    low, high = 1e-9, 1.0
+    while high > low * 1.0001:
+        middle = math.sqrt(low * high)
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def best_misclassification_queries(
+    n_records: int, epsilon: float, vc_dimension: int, *, best_error: float = 0.0, constant: float = 1.0
+) -> float:
+    """Return M, the number of queries that cost no more than one: `misclassification_rate` is flat up to it.
+
+    Source: Bassily, Thakurta, Thakkar 2018, Theorems 3.4 (epsilon n / V) and 3.5 (min(1 / gamma, sqrt(epsilon n / V))).
+    Hidden: `constant` and logarithms of m, n, 1 / beta, 1 / delta. Below 1 the theorems are vacuous.
+    """
+    ratio = check_positive("epsilon", epsilon) * check_count("n_records", n_records)
+    ratio /= check_count("vc_dimension", vc_dimension)
+    scale, gamma = check_positive("constant", constant), check_error("best_error", best_error)
+    return scale * (min(1 / gamma, math.sqrt(ratio)) if gamma > 0 else ratio)
+
+
+def misclassification_rate(
+    n_records: int,
+    n_queries: int,
+    epsilon: float,
+    vc_dimension: int,
+    *,
+    best_error: float = 0.0,
+    constant: float = 1.0,
+) -> RiskBound:
+    """Return the rate of mistakes of voting with the sparse vector on m queries.
+
+    Source: Bassily, Thakurta, Thakkar 2018. Theorem 3.4 (gamma = 0): V / (epsilon n) up to M queries, m (V / (epsilon
+    n))^2 beyond. Theorem 3.5 (gamma > 0): 3 gamma + sqrt(V / (epsilon n)), and 3 gamma + m^(1/3) (V / (epsilon
+    n))^(2/3) beyond. Hidden: `constant` on the terms in n and logarithms of m, n, 1 / beta, 1 / delta; the O(gamma)
+    is 3 gamma by Theorem 3.2. Vacuous from 1/2 on.
+
+    Parameters
+    ----------
+    n_records, n_queries : int
+    epsilon : float
+    vc_dimension : int
+    best_error : float
+        gamma in [0, 1/2).
+    constant : float
+    """
+    m, gamma = check_count("n_queries", n_queries), check_error("best_error", best_error)
+    flat = best_misclassification_queries(n_records, epsilon, vc_dimension, best_error=gamma)
+    x, scale = vc_dimension / (epsilon * n_records), check_positive("constant", constant)
+    if gamma == 0:
+        return RiskBound(scale * (x if m <= flat else m * x * x), trivial=0.5)
+    return RiskBound(3 * gamma + scale * (math.sqrt(x) if m <= flat else m ** (1 / 3) * x ** (2 / 3)), trivial=0.5)
+
+
+def _needs_delta(budget: PrivacyBudget) -> float:
+    if not budget.delta > 0:
+        raise ParameterError("delta is 0; the sparse vector needs a delta above 0, such as 1e-6.")
+    return budget.delta
+
+
+def _beta(beta: float) -> float:
+    return check_probability("beta", beta)
