@@ -206,6 +206,17 @@ def test_a_walk_ends_when_the_version_space_is_a_point():
     assert selector.explain()["updates"][-1]["in_region"] == 0
 
 
+@pytest.mark.parametrize("n_points", [1, 2, 3, 4, 64])
+def test_a_stream_may_end_at_a_power_of_two(n_points):
+    X = np.random.default_rng(0).random((n_points, 1))
+    walk = DisagreementSampling(Thresholds(), slack_constant=1.0).start(PublicPool(X, CLASSES, n_points, 0))
+    asked = np.empty(0, dtype=np.int64)
+    while len(rows := walk.propose(3)):
+        asked = np.concatenate([asked, rows])
+        walk.receive(ReleasedLabels(asked, (X[asked, 0] > 0.5).astype(int), CLASSES, 10))
+    assert walk.explain()["points_passed"] == n_points
+
+
 def test_a_walk_taken_again_with_all_answers_at_hand_asks_nothing_twice():
     X = np.random.default_rng(0).random((100, 1))
     answers = (X[:, 0] >= 0.5).astype(np.int64)

@@ -140,6 +140,8 @@ class StreamWalk(QuerySelector):
     def _look(self, end: int) -> None:
         """Find out which points up to `end` lie in the region."""
         start = self._looked
+        if start == end:  # the last update may come after the last point of the stream
+            return
         self._inside[start:end] = self._region.contains(np.arange(start, end))
         self._looked = end
         self._updates[-1]["examined"] += end - start
