@@ -85,6 +85,7 @@ def _write(path: Path, content: bytes, settle: Callable[[Path], object]) -> None
                 file.flush()
                 os.fsync(file.fileno())
             settle(Path(temporary))
+            _sync_folder(path.parent)  # else a power cut could bring back what was there before
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
@@ -92,3 +93,13 @@ def _write(path: Path, content: bytes, settle: Callable[[Path], object]) -> None
         raise DataError(
             f"{path} cannot be written ({error.strerror}); free some space or name another folder."
         ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # Windows cannot open a folder, and keeps names durable itself
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -15,6 +15,7 @@ from secretballot.privacy.accounting import (
     calibrate_gaussian,
     calibrate_label_gaussian,
     delta_upper,
+    epsilon_upper,
     renyi_divergence,
 )
 from secretballot.privacy.accounting import label_game as room
@@ -177,3 +178,10 @@ def test_renyi_of_one_label_is_its_supremum() -> None:
             worst = max(worst, math.log(moment) / (order - 1))
     assert room.label_renyi(order, sigma, k) == pytest.approx(worst, rel=1e-8)
     assert room.label_renyi(order, sigma, None) >= worst * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(("sigma", "queries"), [(9.0, 9), (5.0, 3), (12.0, 30)])
+def test_what_is_priced_at_a_delta_is_admitted_at_that_price(sigma: float, queries: int) -> None:
+    # the game's grid follows epsilon; at (9, 9) the two readings once differed in the fourth digit
+    event = LabelGaussianEvent(sigma, queries)
+    assert delta_upper([event], epsilon_upper([event], 1e-6)) <= 1e-6

@@ -287,7 +287,19 @@ def price(events: Sequence[Event], *, epsilon: float | None = None, delta: float
     routes = _routes(listed, min(ceiling, MAX_EPSILON))
     found = [(_first_epsilon(route, target, min(ceiling * 1.01 + 1e-6, MAX_EPSILON)), route) for route in routes]
     best, route = min(found, key=lambda pair: pair[0])
-    return Price(best, target, route.method, route.source)
+    return Price(_confirmed(listed, best, target), target, route.method, route.source)
+
+
+def _confirmed(events: Sequence[Event], epsilon: float, delta: float) -> float:
+    """Return the least epsilon in small steps from `epsilon` on at which `delta_upper` agrees with the price.
+
+    The game's grid follows the epsilon at which it is read, so the two may differ in the last digits; what is bought at
+    this price must pass the same accountant at the door.
+    """
+    step = 1e-6
+    while math.isfinite(epsilon) and not _best(events, epsilon).delta <= delta:
+        epsilon, step = epsilon * (1 + step), 2 * step
+    return epsilon
 
 
 def _first_epsilon(route: _Route, delta: float, high: float) -> float:
