@@ -7,7 +7,7 @@ count of all mistakes and the choice; "fit" is the whole fit, with the labels of
 Memory is the peak of a process that does nothing else, less what it had once everything was imported.
 
 Adult: private are the 32,561 records of adult.data; adult.test is cut once into public points and a held-out half,
-which is only scored. Stumps: on all public points, or on 500. Candidates, 200 each, none of which has seen a private label:
+which is only scored. Stumps: on all public points, or on 500. Candidates, 200 each, none of which saw private labels:
 "subsets" are logistic regressions on random parts of what one PATE fit released at epsilon 0.5, delta 1e-5, a price to
 be added; "made up" are logistic regressions on labels that a random sum of three columns makes up, free of any price.
 Runs differ in partition, noise and random parts. Candidates are tried in one call here, where `choose_candidate` asks
