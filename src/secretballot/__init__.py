@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from secretballot.learners.session import LabelingSession
     from secretballot.learners.stability import StabilityLabeler
     from secretballot.learners.teaching import TrainedTeachers, train_teachers
+    from secretballot.learners.universal import UniversalLabeler
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
     from secretballot.released import ReleasedLabels
@@ -63,6 +64,7 @@ _HOMES = {
     "SparseVectorAggregator": "aggregation",
     "StabilityLabeler": "learners.stability",
     "TrainedTeachers": "learners.teaching",
+    "UniversalLabeler": "learners.universal",
     "VoteCounts": "ensemble.votes",
     "VotingStudent": "students",
     "choose_candidate": "learners.choice",
@@ -103,6 +105,7 @@ __all__ = [
     "SparseVectorAggregator",
     "StabilityLabeler",
     "TrainedTeachers",
+    "UniversalLabeler",
     "VoteCounts",
     "VotingStudent",
     "__version__",

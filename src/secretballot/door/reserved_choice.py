@@ -1,0 +1,164 @@
+"""A choice that is paid for now and drawn later, at most once: what a plan needs that must never run out of money."""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from secretballot.door import purchase
+from secretballot.door.choice import PaidChoice
+from secretballot.ensemble.range_scores import PrivateRangeScores
+from secretballot.ensemble.scores import PrivateScores
+from secretballot.exceptions import LedgerError, ParameterError
+from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure
+from secretballot.privacy.ledger import Ledger, LedgerEntry
+from secretballot.privacy.mechanisms import ExponentialChoice
+
+__all__ = ["ReservedChoice"]
+
+
+class ReservedChoice:
+    """Buy one exponential choice, or take up one that was bought, and draw it when its scores are known.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Account of the private dataset; the price is reserved here at once.
+    epsilon : float
+        Price, in nats; pure.
+    request : str
+        Key in the ledger. The same key finds the same choice again, drawn or not yet.
+    unit, neighbours : str
+        What the scores will be counted by.
+    purpose : str
+        Why, in a few words; public.
+
+    Raises
+    ------
+    ParameterError
+        If the key was used for another purchase.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used, or is about another unit or relation.
+
+    Privacy
+    -------
+    Unit : as the scores count.
+    Relation : add-remove: scale 1 / epsilon, since all scores move one way. Replace-one: 2 / epsilon.
+    Sensitivity : 1 for every score.
+    Price : (epsilon, 0), spent from the start, drawn or not.
+    Order : draw, commit, return. A draw that a crash interrupts before the commit was seen by nobody, and the next one
+        takes its place; of two processes that draw, one commits, and both return what was committed. So one outcome
+        leaves the house, for one price.
+    Source : McSherry and Talwar 2007, Theorem 6; Nandi and Bassily 2020, Algorithms 4 and 7.
+    Rounding : upward.
+    """
+
+    def __init__(
+        self, ledger: Ledger, *, epsilon: float, request: str, unit: str, neighbours: str, purpose: str
+    ) -> None:
+        ledger.check_promise(unit, neighbours)
+        self.ledger, self.request, self.purpose = ledger, request, purpose
+        self.epsilon, self.unit, self.neighbours = float(epsilon), unit, neighbours
+        drawn_at = calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
+        self._mechanism = ExponentialChoice(drawn_at, monotone=neighbours == "add-remove")
+        self.reservation = self._bought().id
+
+    def drawn(self) -> tuple[PaidChoice, dict[str, Any]] | None:
+        """Return the choice with what was stored about it, or None if it was not drawn yet.
+
+        Raises
+        ------
+        LedgerError
+            If the stored bytes cannot be trusted.
+        """
+        content = self.ledger.released(self.request)
+        if content is None:
+            return None
+        stored = json.loads(content)
+        choice = PaidChoice(
+            self.purpose,
+            stored["mechanism"],
+            stored["outcome"],
+            self._mechanism.event(),
+            self.epsilon,
+            0.0,
+            self.unit,
+            self.neighbours,
+            stored["composition"],
+        )
+        return choice, stored["about"]
+
+    def draw(
+        self, scores: PrivateScores | PrivateRangeScores, about: Mapping[str, Any]
+    ) -> tuple[PaidChoice, dict[str, Any]]:
+        """Return the choice, drawn now unless it was before, with what was stored about it.
+
+        Parameters
+        ----------
+        scores : PrivateScores or PrivateRangeScores
+            Right answers of each candidate, or mistakes counted below 0; secret.
+        about : mapping
+            Public, as JSON values: what tells later which candidates there were. Stored with the outcome.
+
+        Raises
+        ------
+        ParameterError
+            If the scores are not counted for the unit and relation that were paid for; nothing was drawn.
+        LedgerError
+            If the ledger cannot be written; nothing left the house, and the next call draws.
+        """
+        if (scores.unit, scores.neighbours) != (self.unit, self.neighbours):
+            raise ParameterError(
+                f"The scores are counted by {scores.unit} under {scores.neighbours!r}, and {self.unit} under "
+                f"{self.neighbours!r} was paid for; count what was paid for. Nothing was drawn."
+            )
+        found = self.drawn()
+        if found is None:
+            content = json.dumps(
+                {
+                    "mechanism": self._described(scores.n_candidates),
+                    "outcome": self._outcome(scores),
+                    "composition": purchase.composition_of(self.ledger, self.reservation),
+                    "about": dict(about),
+                }
+            )
+            # refused if another process was first: then its draw counts, and this one was seen by nobody
+            with contextlib.suppress(LedgerError):
+                self.ledger.commit(self.reservation, content.encode())
+            found = self.drawn()
+            if found is None:
+                raise LedgerError(f"The outcome of {self.request!r} cannot be stored, so it is not given; ask again.")
+        return found
+
+    def _outcome(self, scores: PrivateScores | PrivateRangeScores) -> int:
+        noise = purchase.choice_noise()
+        if isinstance(scores, PrivateScores):
+            return self._mechanism.release(scores.open_at_the_door(), noise)
+        return scores.number(self._mechanism.release_range(*scores.open_at_the_door(), noise))
+
+    def _described(self, n_candidates: int) -> dict[str, Any]:
+        monotone = self._mechanism.monotone
+        about = {"name": "exponential-choice", "epsilon": self.epsilon, "monotone": monotone}
+        return {**about, "n_candidates": n_candidates}
+
+    def _bought(self) -> LedgerEntry:
+        """Return the entry in the ledger, bought now if there is none."""
+        events = (self._mechanism.event(),)
+        entry = self.ledger.entry(self.request)
+        if entry is None:
+            try:
+                self.ledger.reserve(
+                    events, PrivacyBudget(self.epsilon, 0.0), request=self.request, purpose=self.purpose
+                )
+            except LedgerError:
+                if self.ledger.entry(self.request) is None:
+                    raise  # else another process bought it in between
+            entry = self.ledger.entry(self.request)
+            assert entry is not None  # entries are never removed
+        if entry.state == "forfeited" or entry.events != events:
+            raise ParameterError(
+                f"Request {self.request!r} was used for another purchase; ask under another key, which is a new charge."
+            )
+        return entry

@@ -1,0 +1,79 @@
+"""Private records that a plan needs once more: held until then, in memory or in the vault, then forgotten."""
+
+import io
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.exceptions import DataError
+from secretballot.vault import read_secret, write_secret
+
+__all__ = ["PrivateRecords"]
+
+FILE = "records.npz"
+
+
+class PrivateRecords:
+    """Points and labels that show neither values nor number, and refuse to be pickled or copied.
+
+    Parameters
+    ----------
+    points : ndarray of float64, shape (n, n_features)
+        Private.
+    labels : ndarray of int64, shape (n,)
+        Private; 0 and 1.
+    """
+
+    __slots__ = ("__labels", "__points")
+
+    def __init__(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
+        self.__points, self.__labels = points, labels
+
+    @classmethod
+    def load(cls, folder: Path) -> "PrivateRecords":
+        """Return the records kept in a folder of the vault.
+
+        Raises
+        ------
+        DataError
+            If there are none, or they cannot be read.
+        """
+        content = read_secret(folder / FILE)
+        if content is None:
+            raise DataError(f"{folder / FILE} is missing; call fit again, with the records that the plan began with.")
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as kept:
+                return cls(kept["points"], kept["labels"])
+        except (ValueError, KeyError, OSError):
+            raise DataError(
+                f"{folder / FILE} is damaged; call fit again, with the records that the plan began with."
+            ) from None
+
+    def keep(self, folder: Path) -> None:
+        """Write the records into a folder of the vault, mode 0600, in place of what was there.
+
+        Raises
+        ------
+        DataError
+            If they cannot be written.
+        """
+        content = io.BytesIO()
+        np.savez(content, points=self.__points, labels=self.__labels)
+        write_secret(folder / FILE, content.getvalue())
+
+    @staticmethod
+    def forget(folder: Path) -> None:
+        """Remove the records from a folder of the vault, if there are any."""
+        (folder / FILE).unlink(missing_ok=True)
+
+    def open_for_scores(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return points and labels, private, to count mistakes on."""
+        return self.__points, self.__labels
+
+    def __repr__(self) -> str:
+        return "PrivateRecords(<private>)"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("private records refuse to be pickled or copied; keep them in a vault.")
