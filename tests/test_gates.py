@@ -29,6 +29,7 @@ PRIVATE_THINGS = [
     sb.release,
     sb.PATEClassifier,
     sb.LabelPrivateClassifier,
+    sb.SemiPrivateClassifier,
     sb.Ledger,
 ]
 
@@ -71,7 +72,9 @@ def test_private_things_state_their_privacy(thing: object) -> None:
     assert re.search(r"^Privacy$", text, re.MULTILINE), f"{thing} has no Privacy section"
 
 
-@pytest.mark.parametrize("verb", [[], ["learn"], ["label"], ["verify"], ["ledger"], ["ledger", "show"], ["demo"]])
+@pytest.mark.parametrize(
+    "verb", [[], ["learn"], ["label"], ["choose"], ["verify"], ["ledger"], ["ledger", "show"], ["demo"]]
+)
 def test_every_verb_has_help_with_an_example(verb: list[str]) -> None:
     result = CliRunner().invoke(app, [*verb, "--help"])
     assert result.exit_code == 0

@@ -284,6 +284,9 @@ def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(tmp_path: 
     again = _fitted(ledger=ledger, request="monday", purpose="triage")
     assert again.hypothesis_ == first.hypothesis_
     assert len(ledger.history()) == 1
+    X, y = _line(300, 3)
+    with pytest.raises(sb.ParameterError, match="another question"):
+        clone(again).set_params(ledger=ledger).fit(X, y, X_public=X[50:100], classes=[0, 1])
     with pytest.raises(sb.BudgetError):
         _fitted(ledger=ledger)
 

@@ -167,6 +167,7 @@ def choose_by_scores(
     *,
     epsilon: float,
     names: Sequence[str] | None = None,
+    about: Mapping[str, object] | None = None,
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
@@ -180,6 +181,8 @@ def choose_by_scores(
         records, unless paid for.
     names : sequence of str, optional
         What the candidates are called, for the certificate; public and distinct.
+    about : mapping, optional
+        What the candidates are, as JSON values; public, for the certificate. A stored answer is one about the same.
     ledger, epsilon, request, purpose, declaration
         As for `estimate_stability`; the scores must be counted for the declared unit and relation.
 
@@ -204,11 +207,11 @@ def choose_by_scores(
     """
     _check_scores_declared(scores, check_declaration(declaration))
     mechanism = ExponentialChoice(_drawn_at(epsilon), monotone=scores.neighbours == "add-remove")
-    about: dict[str, Any] = {"name": "exponential-choice", "epsilon": float(epsilon), "monotone": mechanism.monotone}
+    stated: dict[str, Any] = {"name": "exponential-choice", "epsilon": float(epsilon), "monotone": mechanism.monotone}
     if names is not None:
-        about["candidates"] = _distinct_names(names, scores.n_candidates)
+        stated["candidates"] = _distinct_names(names, scores.n_candidates)
     return _bought(
-        {**about, "n_candidates": scores.n_candidates},
+        {**(about or {}), **stated, "n_candidates": scores.n_candidates},
         mechanism.event(),
         lambda noise: _drawn_by(mechanism, scores, noise),
         ledger,

@@ -1,5 +1,6 @@
 """The semi-private learner: one of a class that public points make finite, chosen by all private records at once."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -215,7 +216,8 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         kept = slice(None) if units is None else one_record_each(units, n_rows(X))
         unit = self._unit(units is not None)
         scores = private_scores(dichotomies, np.asarray(X)[kept], index[kept], unit, self.neighbours)
-        choice = self._bought(scores, account, len(dichotomies), hypotheses.name)
+        about = {"hypotheses": hypotheses.name, "n_public": len(rows), "points_sha256": _digest(points)}
+        choice = self._bought(scores, account, about)
         self.hypothesis_ = dichotomies.hypothesis(choice.outcome)
         self.student_ = HypothesisStudent.of(self.hypothesis_, hypotheses, names, n_columns(X))
         if _has_names(X):
@@ -226,21 +228,20 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self.hypothesis_.predict(points),
             rows,
             names,
-            about={"hypotheses": hypotheses.name, "hypothesis": self.hypothesis_.describe(), "n_public": len(rows)},
+            about={"hypothesis": self.hypothesis_.describe()},
             unit_column=unit_name if units is not None else None,
             purpose=self.purpose,
         )
 
-    def _bought(
-        self, scores: PrivateScores | PrivateRangeScores, account: Ledger, n_candidates: int, name: str
-    ) -> PaidChoice:
+    def _bought(self, scores: PrivateScores | PrivateRangeScores, account: Ledger, about: dict[str, Any]) -> PaidChoice:
         assert self.budget is not None
         return choose_by_scores(
             scores,
             account,
             epsilon=self.budget.epsilon,
+            about=about,
             request=self.request,
-            purpose=self.purpose or f"which of {n_candidates} {name} makes the fewest mistakes",
+            purpose=self.purpose or f"which of {scores.n_candidates} {about['hypotheses']} makes the fewest mistakes",
             declaration={"unit": scores.unit, "neighbours": self.neighbours},
         )
 
@@ -328,6 +329,11 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self.candidates is not None
         return tags
+
+
+def _digest(points: NDArray[Any]) -> str:
+    """Return the SHA-256 of points as rows of doubles: with them, all can tell which function a number stands for."""
+    return hashlib.sha256(np.ascontiguousarray(points, dtype="<f8").tobytes()).hexdigest()
 
 
 def _has_names(X: Any) -> bool:

@@ -42,6 +42,7 @@ _PARAMETERS = {
     "outcome": ("number of the chosen one", ""),
     "hypotheses": ("class of hypotheses", ""),
     "n_public": ("public points that made it finite", ""),
+    "points_sha256": ("SHA-256 of these points, as doubles row by row", ""),
     "n_queries": ("queries it was calibrated for", ""),
     "n_classes": ("classes", ""),
     "n_teachers": ("teachers it was calibrated for", ""),
