@@ -221,6 +221,8 @@ def test_frames_are_asked_with_the_columns_they_were_trained_on(tmp_path: Path) 
     assert opened(again, frame[:30]) == opened(first, frame[:30])
     with pytest.raises(sb.DataError, match="misses the columns"):
         again.points(frame[["x"]])
+    with pytest.raises(sb.DataError, match="in another order"):
+        again.points(frame[["c", "x"]])
     with pytest.raises(sb.DataError):
         again.points(frame.assign(x="text"))
     with pytest.raises(sb.DataError, match="X_public is missing"):

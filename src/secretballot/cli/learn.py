@@ -200,7 +200,8 @@ def print_lines(outcome: "LearnOutcome") -> None:
         plan = certificate["plan"]
         left = plan["planned"] - plan["used"]
         rest = f"; {left} left, {plan['left']}" if left else ""
-        print(f"plan         {plan['used']} of {plan['planned']} queries in {len(plan['rounds'])} rounds{rest}")
+        rounds = f"{len(plan['rounds'])} round{'' if len(plan['rounds']) == 1 else 's'}"
+        print(f"plan         {plan['used']} of {plan['planned']} queries in {rounds}{rest}")
     print(f"certificate  {outcome.release / 'certificate.json'}")
     print(f"report       {outcome.release / 'report.html'}")
     print(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")

@@ -152,6 +152,8 @@ def check_same_columns(X: Any, X_public: Any) -> None:
         private, public = list(X.columns), list(X_public.columns)
         if private != public:
             missing, extra = [c for c in public if c not in private], [c for c in private if c not in public]
+            if not missing and not extra and len(private) == len(public):
+                raise DataError("X and X_public have the same columns in another order; give both in the same order.")
             raise DataError(
                 f"X misses the columns {missing} and has the columns {extra} that X_public does not have; "
                 "give both the same columns in the same order."

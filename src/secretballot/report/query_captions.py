@@ -66,9 +66,10 @@ def _map_words(story: QueryStory, released: ReleasedLabels) -> str:
 
 def _curve_words(story: QueryStory) -> str:
     return (
-        "After each round, one dot: on which share of the public pool the student of that round says what the final "
-        "one says, which agrees with itself. It was counted on the whole pool, from public points and released labels, "
-        "and cost nothing. It shows when learning settled; it is no accuracy."
+        "Each dot, after a round: on which share of the public pool the student of that round says what the final "
+        "one says, which agrees with itself. Of many rounds some have no dot, nor have those from which nothing could "
+        "be learnt yet. It was counted on the whole pool, from public points and released labels, and cost "
+        "nothing. It shows when learning settled; it is no accuracy."
     )
 
 
