@@ -29,6 +29,7 @@ from secretballot.learners.stable_plan import (
 )
 from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, delta_upper
 from secretballot.report.certificate import certificate_digest
+from secretballot.report.page import render_page
 from secretballot.students import HypothesisStudent
 
 BUDGET = PrivacyBudget(4.0, 1e-5)  # so that a few thousand records are enough
@@ -137,6 +138,13 @@ def test_a_stranger_can_check_the_certificate(fitted: sb.AgnosticLabeler) -> Non
     assert "was not kept" in told
     assert "number of records" in " ".join(certificate["not_protected"])
     assert str(X[0, 0]) not in json.dumps(certificate)
+
+
+def test_its_page_tells_of_the_sample_and_the_stream(fitted: sb.AgnosticLabeler) -> None:
+    page = render_page(fitted.released([[0.05], [0.1], [0.9]]))
+    assert "A secret random part of the records gets new labels" in page
+    assert "stream (threshold scale" in page
+    assert "parameter of the relabelling" in page
 
 
 def lie(path: str, value: Any) -> Any:

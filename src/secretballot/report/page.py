@@ -33,6 +33,9 @@ _SENTENCES = {
     "gaussian": "Votes are counted, and random noise with a bell-shaped law is added to the count before it is used.",
     "sparse-vector": "A query is answered only if its vote is clearly decided, judged against a noisy threshold; "
     "otherwise the answer is withheld, and after a fixed number of withheld answers the stream stops.",
+    "relabelled-sample": "A secret random part of the records gets new labels, which one rule of a public class gives "
+    "and which fit the old ones well; the teachers learn from these. A query is answered only if its vote is clearly "
+    "decided, judged against a noisy threshold; after a fixed number of withheld answers the stream stops.",
 }
 _PARAMETERS = {
     "sigma": ("standard deviation of the noise", "votes"),
@@ -53,6 +56,10 @@ _PARAMETERS = {
     "threshold": ("threshold", "votes"),
     "max_unstable": ("withheld answers after which it stops", ""),
     "refresh": ("fresh threshold noise after each withheld answer", ""),
+    "sampled": ("sampled", ""),
+    "out_of": ("out of", ""),
+    "neighbours": ("relation", ""),
+    "relabel_epsilon": ("parameter of the relabelling", ""),
 }
 
 
@@ -306,12 +313,17 @@ def _events(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
     return [
         {
             "kind": shown(event["event"]),
-            "parameters": ", ".join(
-                f"{key.replace('_', ' ')} {_value_text(value)}"
-                for key, value in event.items()
-                if key not in ("event", "version") and value is not None
-            ),
+            "parameters": _parameters(event),
             "delta": number_text(delta),
         }
         for event, delta in zip(events, alone, strict=True)
     ]
+
+
+def _parameters(event: Mapping[str, Any]) -> str:
+    """Return an event's parameters in words, those of an event inside in brackets."""
+    return ", ".join(
+        f"{key.replace('_', ' ')} " + (f"({_parameters(value)})" if isinstance(value, Mapping) else _value_text(value))
+        for key, value in event.items()
+        if key not in ("event", "version") and value is not None
+    )
