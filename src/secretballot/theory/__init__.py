@@ -6,6 +6,12 @@ Citations: LZCW = Liu, Zhu, Chaudhuri, Wang 2021; BTT = Bassily, Thakurta, Thakk
 Alon, Bassily, Moran 2019. The page `docs/theory.md` lists every function with its theorem.
 """
 
+from secretballot.theory.active import (
+    ActivePlan,
+    active_labels,
+    active_plan,
+    active_stream_excess,
+)
 from secretballot.theory.learning import (
     agnostic_records,
     consistent_records,
@@ -16,6 +22,37 @@ from secretballot.theory.learning import (
     tsybakov_excess,
     uniform_bound,
     uniform_deviation,
+)
+from secretballot.theory.margins import (
+    HighMarginPlan,
+    high_margin_excess,
+    high_margin_plan,
+    high_margin_share,
+    high_margin_voting_excess,
+    tsybakov_low_margin,
+)
+from secretballot.theory.passive import (
+    PassivePlan,
+    gaussian_student_bound,
+    gaussian_student_excess,
+    gaussian_teachers,
+    gaussian_voting_disagreement,
+    hoeffding_cutoff,
+    passive_plan,
+    printed_scale,
+    printed_sigma,
+    sparse_vector_student_error,
+    student_excess,
+    teacher_disagreement,
+)
+from secretballot.theory.rates import (
+    ALGORITHMS,
+    SETTINGS,
+    Rate,
+    SampleComplexity,
+    rate,
+    render_rates,
+    sample_complexity,
 )
 from secretballot.theory.relabelling import (
     LabelerPlan,
@@ -30,7 +67,9 @@ from secretballot.theory.relabelling import (
     relabelled_privacy,
     sampling_rate,
 )
-from secretballot.theory.results import RiskBound
+from secretballot.theory.results import (
+    RiskBound,
+)
 from secretballot.theory.sample_sizes import (
     SampleSize,
     agnostic_learner_plan,
@@ -63,15 +102,37 @@ from secretballot.theory.stability import (
     stream_plan,
     teachers_needed,
 )
+from secretballot.theory.voting import (
+    StreamForecast,
+    VotingExample,
+    expected_label_accuracy,
+    label_accuracy,
+    stream_forecast,
+    voting_fails,
+    voting_wins,
+    voting_wins_bound,
+)
 
 __all__ = [
+    "ALGORITHMS",
+    "SETTINGS",
+    "ActivePlan",
     "BudgetSplit",
+    "HighMarginPlan",
     "LabelerPlan",
+    "PassivePlan",
+    "Rate",
     "RiskBound",
+    "SampleComplexity",
     "SampleSize",
     "SemiPrivatePlan",
+    "StreamForecast",
     "StreamPlan",
     "UniversalPlan",
+    "VotingExample",
+    "active_labels",
+    "active_plan",
+    "active_stream_excess",
     "agnostic_learner_plan",
     "agnostic_records",
     "amplified",
@@ -83,6 +144,17 @@ __all__ = [
     "cutoff",
     "disagreement_bound",
     "disagreement_records",
+    "expected_label_accuracy",
+    "gaussian_student_bound",
+    "gaussian_student_excess",
+    "gaussian_teachers",
+    "gaussian_voting_disagreement",
+    "high_margin_excess",
+    "high_margin_plan",
+    "high_margin_share",
+    "high_margin_voting_excess",
+    "hoeffding_cutoff",
+    "label_accuracy",
     "labeler_plan",
     "learner_plan",
     "log_growth",
@@ -91,25 +163,39 @@ __all__ = [
     "most_mistakes",
     "pair_cover_failure",
     "pair_cover_records",
+    "passive_plan",
     "printed_labeler_records",
+    "printed_scale",
+    "printed_sigma",
     "printed_teachers",
     "public_points",
     "queries_needed",
+    "rate",
     "rate_plan",
     "relabel_error",
     "relabel_records",
     "relabelled_privacy",
+    "render_rates",
     "render_sample_sizes",
+    "sample_complexity",
     "sample_sizes",
     "sampling_rate",
     "semi_private_plan",
+    "sparse_vector_student_error",
     "split_budget",
     "stable_distance",
+    "stream_forecast",
     "stream_plan",
+    "student_excess",
+    "teacher_disagreement",
     "teachers_needed",
     "tsybakov_excess",
+    "tsybakov_low_margin",
     "uniform_bound",
     "uniform_deviation",
     "universal_plan",
     "universal_records",
+    "voting_fails",
+    "voting_wins",
+    "voting_wins_bound",
 ]

@@ -5,7 +5,7 @@ import math
 from secretballot._validation import check_count, check_finite, check_positive
 from secretballot.exceptions import ParameterError
 
-__all__ = ["check_at_least", "check_epsilon_below", "check_error", "check_share", "check_tau"]
+__all__ = ["check_at_least", "check_counts", "check_epsilon_below", "check_error", "check_share", "check_tau"]
 
 
 def check_tau(tau: float) -> float:
@@ -43,3 +43,8 @@ def check_at_least(name: str, value: int, least: float, because: str) -> int:
     if not number >= least:
         raise ParameterError(f"{name} is {number}; {because} asks for at least {math.ceil(least)}.")
     return number
+
+
+def check_counts(**given: int) -> tuple[int, ...]:
+    """Return the given counts, in their order, if each is a whole number of at least 1, else raise `ParameterError`."""
+    return tuple(check_count(name, value) for name, value in given.items())

@@ -1,0 +1,200 @@
+"""Liu et al. 2021, section 3.3: how many labels an active student asks for, and what they buy."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from secretballot._validation import check_count, check_positive, check_probability
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.theory.passive import gaussian_teachers, printed_sigma
+from secretballot.theory.ranges import check_counts, check_epsilon_below, check_error, check_tau
+from secretballot.theory.results import RiskBound
+
+__all__ = ["ActivePlan", "active_labels", "active_plan", "active_stream_excess"]
+
+Coefficient = float | Callable[[float], float]
+
+
+def _log(value: float) -> float:
+    """Return Hanneke's Log, max(1, log): what the bounds mean by log, so that no factor vanishes at theta = 1."""
+    return math.log(max(math.e, value))
+
+
+def _theta(coefficient: Coefficient, level: float) -> float:
+    value = coefficient(level) if callable(coefficient) else coefficient
+    if not check_positive("theta", value) >= 1:
+        raise ParameterError(f"theta is {value:g}; the disagreement coefficient is at least 1.")
+    return float(value)
+
+
+def active_labels(
+    alpha: float,
+    theta: Coefficient,
+    vc_dimension: int,
+    beta: float,
+    *,
+    best_error: float = 0.0,
+    constant: float = 1.0,
+) -> int:
+    """Return how many labels disagreement-based active learning asks for, for an excess error of alpha.
+
+    Source: Liu et al. 2021, Lemma D.7 (Hanneke 2014): constant theta (e^2 / alpha^2 + log(1 / alpha)) (d log theta +
+    log(log(1 / alpha) / beta)), theta at e + alpha, e = best_error. Hidden: `constant`, universal. log is max(1, log).
+    Vacuous where it exceeds the labels of a passive learner.
+
+    Parameters
+    ----------
+    alpha : float
+        In (0, 1).
+    theta : float or callable
+        Disagreement coefficient, at least 1, as a number or as a function of its level.
+    vc_dimension : int
+    beta : float
+    best_error : float
+        Error of the best hypothesis on the labels that are asked for, in [0, 1/2).
+    constant : float
+    """
+    a, chance = check_probability("alpha", alpha), check_probability("beta", beta)
+    d, error = check_count("vc_dimension", vc_dimension), check_error("best_error", best_error)
+    at, rounds = _theta(theta, error + a), _log(1 / a)
+    labels = at * (error**2 / a**2 + rounds) * (d * _log(at) + _log(rounds / chance))
+    return math.ceil(check_positive("constant", constant) * labels)
+
+
+def active_stream_excess(
+    n_public: int,
+    theta: Coefficient,
+    vc_dimension: int,
+    beta: float,
+    *,
+    best_error: float = 0.0,
+    constant: float = 1.0,
+) -> RiskBound:
+    """Return the excess error of active learning on a stream of m points with no limit on its labels.
+
+    Source: Liu et al. 2021, Lemma B.8: constant ((d log theta(d / m) + log(1 / beta)) / m + sqrt(e (d log theta(e) +
+    log(1 / beta)) / m)), e = best_error. Hidden: `constant`. log of theta is max(1, log).
+    """
+    m, d = check_counts(n_public=n_public, vc_dimension=vc_dimension)
+    error, log = check_error("best_error", best_error), math.log(1 / check_probability("beta", beta))
+    value = (d * _log(_theta(theta, d / m)) + log) / m
+    if error > 0:
+        value += math.sqrt(error * (d * _log(_theta(theta, error)) + log) / m)
+    return RiskBound(check_positive("constant", constant) * value)
+
+
+@dataclass(frozen=True)
+class ActivePlan:
+    """What Theorem 15 chooses and promises.
+
+    Attributes
+    ----------
+    n_queries : int
+        l, labels that the student may ask for.
+    n_teachers : int
+        K.
+    sigma : float
+        Noise, in votes.
+    excess : RiskBound
+        alpha.
+    """
+
+    n_queries: int
+    n_teachers: int
+    sigma: float
+    excess: RiskBound
+
+    @property
+    def vacuous(self) -> bool:
+        """True if the bound says nothing."""
+        return self.excess.vacuous
+
+
+def active_plan(
+    n_records: int,
+    n_public: int,
+    vc_dimension: int,
+    budget: PrivacyBudget,
+    beta: float,
+    tau: float,
+    theta: Coefficient,
+    *,
+    eta: float = 1.0,
+    risk_constant: float = 1.0,
+    label_constant: float = 1.0,
+) -> ActivePlan:
+    """Return l, K, sigma and the excess error of PATE with active student queries under Tsybakov noise.
+
+    Source: Liu et al. 2021, Theorem 15: alpha = C1 max(eta^(2 / (2 - tau)) ((d K log(n / d) + log(2 K / beta)) /
+    n)^(tau / (2 - tau)), (d log((m + n) / d) + log(2 / beta)) / m); l = C2 theta(alpha) (1 + log(1 / alpha)) (d log
+    theta(alpha) + log(2 log(1 / alpha) / beta)); K of `gaussian_teachers`. The three hang together; returned is the
+    least alpha that is at least what its own l and K give. Hidden: C1 = `risk_constant`, C2 = `label_constant`,
+    universal. Vacuous at tau = 0.
+
+    Parameters
+    ----------
+    n_records, n_public, vc_dimension : int
+        n, m, d; n of at least d.
+    budget : PrivacyBudget
+        With delta above 0 and epsilon up to log(1 / delta).
+    beta : float
+    tau : float
+        In [0, 1].
+    theta : float or callable
+        Disagreement coefficient, at least 1; a function must not rise with its level.
+    eta : float
+        Factor of the noise condition, at least 1.
+    risk_constant, label_constant : float
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, or m is less than l: then all points may be labelled.
+    """
+    delta = check_probability("delta", budget.delta)
+    check_epsilon_below(budget.epsilon, math.log(1 / delta), "Theorem 15 at this delta")
+    n, m, d = check_counts(n_records=n_records, n_public=n_public, vc_dimension=vc_dimension)
+    chance, exponent = check_probability("beta", beta), check_tau(tau)
+    c1 = check_positive("risk_constant", risk_constant)
+    if not (n >= d and check_positive("eta", eta) >= 1):
+        raise ParameterError(f"n_records is {n} and eta {eta:g}; Theorem 15 has n of at least d, eta of at least 1.")
+    public = (d * math.log((m + n) / d) + math.log(2 / chance)) / m
+
+    def labels(alpha: float) -> int:
+        at, rounds = _theta(theta, alpha), math.log(1 / alpha)
+        each = d * _log(at) + _log(2 * rounds / chance)
+        return math.ceil(check_positive("label_constant", label_constant) * at * (1 + rounds) * each)
+
+    def implied(alpha: float) -> float:
+        k = gaussian_teachers(n, labels(alpha), budget)
+        size = (d * k * math.log(n / d) + math.log(2 * k / chance)) / n
+        private = math.pow(eta, 2 / (2 - exponent)) * math.pow(size, exponent / (2 - exponent))
+        return c1 * max(private, public)
+
+    alpha = _least_fixed(implied)
+    excess = RiskBound(alpha if alpha < 1 else implied(_TOP))
+    asked = labels(min(alpha, _TOP))
+    if not asked <= m:
+        raise ParameterError(
+            f"n_public is {m}, fewer than the {asked} labels that Theorem 15 asks for; use at least so many public "
+            "points, or passive queries."
+        )
+    return ActivePlan(asked, gaussian_teachers(n, asked, budget), printed_sigma(asked, budget), excess)
+
+
+_TOP = 1 - 1e-9  # alpha stays below 1
+
+
+def _least_fixed(implied: Callable[[float], float]) -> float:
+    """Return the least alpha of at least implied(alpha), a falling function, to ten digits; 1 if there is none."""
+    if not implied(_TOP) <= _TOP:
+        return 1.0
+    low, high = 0.0, _TOP
+    while high - low > 1e-10 * high:
+        middle = (low + high) / 2
+        if implied(middle) <= middle:
+            high = middle
+        else:
+            low = middle
+    return high
