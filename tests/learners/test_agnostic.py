@@ -77,6 +77,18 @@ def test_intervals_and_a_teacher_of_ones_own_under_add_remove() -> None:
     assert found.sampling_rate_ > labeler().fit(X, Y, classes=CLASSES).sampling_rate_ or found.sampling_rate_ == 1
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
+def test_answers_err_hardly_more_than_the_best_threshold(noise: float) -> None:
+    """Definition 2.2 of Nandi and Bassily, alpha .1, beta .05: no answer counts as an error; noise spares no one."""
+    rng, n, m = np.random.default_rng(8), 30_000, 100
+    points, asked = rng.random((n, 1)), rng.random((m, 1))
+    y = (points[:, 0] > 0.35) ^ (rng.random(n) < noise)
+    hidden = (asked[:, 0] > 0.35) ^ (rng.random(m) < noise)
+    found = labeler(n_queries=m, max_unstable=8, n_teachers=450).fit(points, y, classes=[False, True])
+    wrong = np.mean(found.ask_many(asked).labels != hidden)
+    assert wrong <= 0.1 + np.mean((asked[:, 0] > 0.35) != hidden)
+
+
 def test_the_stream_stops_at_the_last_abstention() -> None:
     found = labeler(teacher=HypothesisStudent(Thresholds())).fit(X, Y, classes=CLASSES)
     for x in np.linspace(0.38, 0.42, 40):
@@ -211,7 +223,7 @@ def test_another_name_is_another_sample_and_another_charge(tmp_path: Path) -> No
     assert len(serials) == 2
     assert ledger.spent().epsilon == 2 * BUDGET.epsilon
     with pytest.raises(BudgetError):
-        labeler(**settings, name="c").fit(X, Y, classes=CLASSES)
+        labeler(**settings, name="c", progress=lambda done, of: pytest.fail("trained")).fit(X, Y, classes=CLASSES)
 
 
 def test_without_a_lasting_ledger_no_sample_outlives_the_process(tmp_path: Path) -> None:
@@ -330,6 +342,18 @@ def test_a_ledger_of_another_relation_is_refused() -> None:
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, unit="record", neighbours="add-remove")
     with pytest.raises(LedgerError):
         labeler(ledger=ledger).fit(X, Y, classes=CLASSES)
+
+
+def test_a_renyi_account_is_told_why_it_has_no_room() -> None:
+    ledger = sb.Ledger.in_memory(
+        dataset="D", budget=BUDGET, unit="record", neighbours="replace-one", composition="renyi"
+    )
+    with pytest.raises(BudgetError, match="a sample costs as much as all records"):
+        labeler(ledger=ledger).fit(X, Y, classes=CLASSES)
+    roomy = sb.Ledger.in_memory(
+        dataset="D", budget=PrivacyBudget(30.0, 1e-3), unit="record", neighbours="replace-one", composition="renyi"
+    )
+    assert labeler(ledger=roomy).fit(X, Y, classes=CLASSES).ask([0.9]).label == "yes"
 
 
 def test_duplicate_points_are_one_point() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from secretballot._validation import check_choice
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.exceptions import DataError, ParameterError
+from secretballot.exceptions import BudgetError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.agnostic_plan import agnostic_plan
@@ -24,7 +24,7 @@ from secretballot.learners.session import LabelingSession
 from secretballot.learners.shards import assign_shards
 from secretballot.learners.teaching import NEIGHBOURS, TrainedTeachers, check_teacher, keep_teachers
 from secretballot.learners.template import template_of
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import Grant, PrivacyBudget, filter_for
 from secretballot.privacy.ledger import Ledger
 from secretballot.students import HypothesisStudent
 
@@ -185,6 +185,7 @@ class AgnosticLabeler(Labeler):
         )
         teacher = self._checked_teacher(points, aggregator)
         ledger = self._account("record", self.neighbours)
+        self._refuse_divergence(ledger, aggregator)
         teachers = self._teachers(teacher, points, index, names, aggregator, n_teachers, ledger)
         self.session_ = LabelingSession(teachers, aggregator, ledger, name=self.name, purpose=self.purpose)
         self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.most_abstentions
@@ -200,6 +201,17 @@ class AgnosticLabeler(Labeler):
         self.hypotheses.erm(made_up, np.arange(_MADE_UP_ROWS) % 2)
         learner = HypothesisStudent(self.hypotheses) if self.teacher is None else self.teacher
         return check_teacher(learner, points, made_up, 2)
+
+    def _refuse_divergence(self, ledger: Ledger, aggregator: RelabelledAggregator) -> None:
+        """Refuse an account by divergences in which even an empty one has no room for the plan, and say why."""
+        if ledger.composition != "renyi" or ledger.entry(self.name) is not None:
+            return
+        whole = filter_for("renyi", ledger.budget)
+        if not whole.admits([], Grant((aggregator.event,), aggregator.budget.epsilon, aggregator.budget.delta)):
+            raise BudgetError(
+                "The ledger adds up Renyi divergences, by which a sample costs as much as all records would, more than "
+                f"epsilon {ledger.budget.epsilon:g} here; use a ledger with the basic composition. Nothing was spent."
+            )
 
     def _teachers(
         self,

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot.exceptions import ParameterError
+from secretballot.learners.run_ledger import refuse_beyond
 from secretballot.learners.session import LabelingSession, SessionAnswer, SessionAnswers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -144,8 +145,9 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
         return self.budget
 
     def _account(self, unit: str, neighbours: str) -> Ledger:
-        """Return the ledger if it takes such a plan, or one for this plan alone."""
+        """Return the ledger if it takes such a plan, asked before teachers are trained; or one for this plan alone."""
         if self.ledger is not None:
             self.ledger.check_promise(unit, neighbours)
+            refuse_beyond(self.ledger, self._budget(), self.name, goes_on=True)
             return self.ledger
         return Ledger.in_memory(dataset="this plan alone", budget=self._budget(), unit=unit, neighbours=neighbours)
