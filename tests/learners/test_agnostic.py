@@ -77,7 +77,7 @@ def test_intervals_and_a_teacher_of_ones_own_under_add_remove() -> None:
     assert found.sampling_rate_ > labeler().fit(X, Y, classes=CLASSES).sampling_rate_ or found.sampling_rate_ == 1
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_answers_err_hardly_more_than_the_best_threshold(noise: float) -> None:
     """Definition 2.2 of Nandi and Bassily, alpha .1, beta .05: no answer counts as an error; noise spares no one."""
     rng, n, m = np.random.default_rng(8), 30_000, 100
@@ -404,7 +404,7 @@ def test_printed_constants_are_those_of_the_papers() -> None:
     assert printed_teachers(budget, m, 4, beta) == math.ceil(34 * math.sqrt(2) * scale * math.log(4 * m * 4 / 1e-6))
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0, 56.0])
+@pytest.mark.parametrize("epsilon", [0.01, 56.0])
 def test_the_printed_calibration_is_certified_up_to_56_and_far_from_tight(epsilon: float) -> None:
     budget, n = PrivacyBudget(epsilon, 1e-6), 10**12
     plans = [

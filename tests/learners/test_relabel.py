@@ -23,7 +23,7 @@ from secretballot.learners.relabel import check_sample_size
 from secretballot.learners.secret_sample import sample_in_random_order, sample_independently
 
 ALPHA = 1e-6
-DRAWS = 3000
+DRAWS = 1500
 
 
 def defined_law(hypotheses: HypothesisClass, X: np.ndarray, y: np.ndarray, et: float) -> dict[tuple[int, ...], float]:
@@ -41,7 +41,7 @@ def drawn(hypotheses: HypothesisClass, X: np.ndarray, y: np.ndarray, et: float) 
 LINE = np.array([[0.0], [2.0], [2.0], [5.0], [7.0]])
 
 
-@pytest.mark.parametrize("et", [1.0, 2.5])
+@pytest.mark.parametrize("et", [2.5])
 @pytest.mark.parametrize(
     ("hypotheses", "X"),
     [
@@ -62,7 +62,7 @@ def test_labels_are_drawn_by_the_stated_law(hypotheses: HypothesisClass, X: np.n
 
 def test_the_law_without_the_half_would_be_rejected() -> None:
     y = np.array([0, 0, 0, 1, 1])
-    found, wrong = drawn(Thresholds(), LINE, y, 1.0), defined_law(Thresholds(), LINE, y, 2.0)
+    found, wrong = drawn(Thresholds(), LINE, y, 2.0), defined_law(Thresholds(), LINE, y, 4.0)
     assert min(frequency_p_value(found[labels], DRAWS, chance) for labels, chance in wrong.items()) < ALPHA
 
 
@@ -75,7 +75,7 @@ def test_equal_points_get_equal_labels_of_one_hypothesis() -> None:
 
 
 def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_be() -> None:
-    rng, n = np.random.default_rng(2), 200_000
+    rng, n = np.random.default_rng(2), 100_000
     X = rng.random((n, 1))
     y = ((X[:, 0] > 0.3) & (X[:, 0] < 0.6)) ^ (rng.random(n) < 0.2)
     new = relabel(X, y, Intervals())
@@ -127,10 +127,10 @@ def test_classes_that_list_are_limited_by_the_public_size_alone(hypotheses: Hypo
 
 
 def test_samples_come_in_every_order_alike() -> None:
-    found = Counter(tuple(sample_in_random_order(4, 2).tolist()) for _ in range(12_000))
+    found = Counter(tuple(sample_in_random_order(4, 2).tolist()) for _ in range(6_000))
     orders = list(itertools.permutations(range(4), 2))
     assert set(found) == set(orders)
-    assert min(frequency_p_value(found[order], 12_000, 1 / 12) for order in orders) > ALPHA / 12
+    assert min(frequency_p_value(found[order], 6_000, 1 / 12) for order in orders) > ALPHA / 12
     assert sorted(sample_in_random_order(500, 500).tolist()) == list(range(500))
 
 

@@ -85,6 +85,11 @@ def test_json_with_another_stream_inside_is_refused(stream: object) -> None:
 # -- the constant of the relabelling ---------------------------------------------------------------------------------
 
 
+@cache
+def calibrated(epsilon: float, max_unstable: int) -> SparseVectorEvent:
+    return calibrate_sparse_vector(PrivacyBudget(epsilon, 1e-6), max_unstable)
+
+
 def test_the_constant_is_that_of_the_errata() -> None:
     assert math.exp(relabelling_loss("replace-one", 1.0)) == pytest.approx(7.0157, abs=5e-5)
     assert relabelling_loss("replace-one", 1.0) == pytest.approx(1.9482, abs=5e-5)
@@ -192,7 +197,7 @@ def test_the_worst_relabelling_is_found_from_above(epsilon: float) -> None:
 
 
 def test_the_chain_is_below_the_printed_one_and_below_plain_constants() -> None:
-    stream = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), 5)
+    stream = calibrated(1.0, 3)
     whole = RelabelledSampleEvent(stream, 1, 1, "replace-one")
     inner = delta_upper([stream], 1.0)
     plain = delta_upper([whole], 1.0 + math.log(C))
@@ -206,7 +211,7 @@ def test_sampling_never_costs_and_rates_follow_the_rule() -> None:
         assert inside >= epsilon
         if 0 < epsilon < 100:
             assert math.log1p(rate * math.expm1(inside)) <= epsilon * (1 + 1e-9)
-    stream = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), 3)
+    stream = calibrated(1.0, 3)
     deltas = [delta_upper([RelabelledSampleEvent(stream, s, 100, "replace-one")], 1.0) for s in (1, 5, 10, 30, 100)]
     assert deltas == sorted(deltas)
     assert deltas[0] < deltas[-1]
@@ -219,7 +224,7 @@ def test_negative_epsilons_read_the_profile_backwards() -> None:
 
 
 def test_it_composes_with_pure_parts_and_by_renyi() -> None:
-    stream = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), 3)
+    stream = calibrated(1.0, 3)
     event = RelabelledSampleEvent(stream, 50, 1000, "replace-one")
     alone = price([event], epsilon=1.0)
     assert alone.method == "relabelled-sample"
@@ -239,7 +244,7 @@ def test_it_composes_with_pure_parts_and_by_renyi() -> None:
 
 
 def test_a_renyi_filter_admits_it_only_at_its_unsampled_divergence() -> None:
-    stream = calibrate_sparse_vector(PrivacyBudget(0.5, 1e-8), 1)
+    stream = calibrated(0.5, 1)
     grant = Grant((RelabelledSampleEvent(stream, 1, 1000, "replace-one"),), 1.0, 1e-6)
     assert not RenyiFilter(PrivacyBudget(1.0, 1e-6), 20.0).admits([], grant)
     assert RenyiFilter(PrivacyBudget(5.0, 1e-6), 20.0).admits([], grant)
@@ -354,8 +359,7 @@ def hockey_sticks(pairs: list[tuple[Law, Law]], epsilon: float) -> float:
 CONSTANTS = FiniteClass([_Table(np.zeros(9, dtype=int)), _Table(np.ones(9, dtype=int))])
 
 
-@pytest.mark.parametrize("loss", [0.3, 1.0])
-@pytest.mark.parametrize("et", [1.0, 3.0])
+@pytest.mark.parametrize(("et", "loss"), [(1.0, 1.0), (3.0, 0.3)])
 @pytest.mark.parametrize("sampled", [2, 4])
 @pytest.mark.parametrize("hypotheses", [CONSTANTS, Thresholds(), Intervals()], ids=lambda h: h.name)
 def test_relabelled_responses_stay_within_the_bound(
