@@ -103,6 +103,7 @@ from secretballot.theory.stability import (
     teachers_needed,
 )
 from secretballot.theory.voting import (
+    FAILING_CLASS,
     StreamForecast,
     VotingExample,
     expected_label_accuracy,
@@ -115,6 +116,7 @@ from secretballot.theory.voting import (
 
 __all__ = [
     "ALGORITHMS",
+    "FAILING_CLASS",
     "SETTINGS",
     "ActivePlan",
     "BudgetSplit",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from scipy.stats import binom
 
-from secretballot._validation import check_choice, check_count, check_positive, check_probability
+from secretballot._validation import check_choice, check_count, check_positive, check_probability, shown
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.relabelled import relabelling_loss
@@ -68,7 +68,7 @@ def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
     """
     q = check_positive("rate", rate)
     if not q <= 1:
-        raise ParameterError(f"rate is {rate!r}; a sampling rate lies above 0 and up to 1.")
+        raise ParameterError(f"rate is {shown(rate)}; a sampling rate lies above 0 and up to 1.")
     return math.log1p(q * math.expm1(check_positive("epsilon", epsilon))), q * delta
 
 
@@ -152,9 +152,9 @@ def disagreement_records(alpha: float, beta: float, vc_dimension: int, *, calibr
     """Return n at which empirical disagreement of every pair of members is within alpha of the true one.
 
     Source: Nandi and Bassily 2020, Claim 3.6: 50 (d log(1 / alpha) + log(1 / beta)) / alpha^2, "paper". Corrected
-    ("tight"): its proof ends at 2 (e n / d)^(2 d) e^(-n alpha^2 / 8) <= beta, which the printed n does not satisfy
-    unless alpha is below about .01; ours is the smallest n with 4 growth(2 n)^2 e^(-n alpha^2 / 8) <= beta (Vapnik
-    and Chervonenkis 1971 for the class of differences).
+    ("tight"): its proof ends at 2 (e n / d)^(2 d) e^(-n alpha^2 / 8) <= beta, which the printed n misses for d well
+    above log(1 / beta) unless alpha is below about .003; ours is the smallest n with 4 growth(2 n)^2 e^(-n alpha^2 /
+    8) <= beta (Vapnik and Chervonenkis 1971 for the class of differences).
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from secretballot._validation import check_count, check_probability
 from secretballot.exceptions import ParameterError
@@ -119,37 +120,68 @@ def sample_sizes(
     ParameterError
         If a number is out of its range. A theorem that does not reach the numbers has None in its row, and says why.
     """
-    a, b, m = check_probability("alpha", alpha), check_probability("beta", beta), check_count("n_queries", n_queries)
-    d, gamma, rows = check_count("vc_dimension", vc_dimension), check_error("best_error", best_error), _Rows()
+    task = _Task(
+        check_probability("alpha", alpha),
+        check_probability("beta", beta),
+        budget,
+        check_count("vc_dimension", vc_dimension),
+        check_count("n_queries", n_queries),
+        check_error("best_error", best_error),
+    )
     check_probability("delta", budget.delta)
-    if not gamma > 0:
+    if not task.gamma > 0:
         raise ParameterError("best_error is 0; the agnostic rows need a gamma above 0, the others have it at 0.")
-    error, excess, rate = f"error <= {a:g}", f"error <= gamma + {a:g}", f"rate <= {a:g}"
+    rows = _Rows()
+    _without_privacy(rows, task)
+    _by_voting(rows, task)
+    _by_choice(rows, task, constant)
+    return rows.rows
 
-    def voted(best: float, calibration: str) -> int:
-        return rate_plan(m, a, b, budget, d, best_error=best, calibration=calibration).n_records
 
+@dataclass(frozen=True)
+class _Task:
+    """What is asked: accuracy, failure probability, budget, d, m, gamma."""
+
+    a: float
+    b: float
+    budget: PrivacyBudget
+    d: int
+    m: int
+    gamma: float
+
+
+def _without_privacy(rows: "_Rows", task: _Task) -> None:
+    a, b, d = task.a, task.b, task.d
     rows.add(
         "non-private, realizable",
         "LZCW D.5; Blumer et al. 1989",
-        error,
+        f"error <= {a:g}",
         lambda: consistent_records(a, b, d, "paper"),
         lambda: consistent_records(a, b, d),
         "no privacy",
     )
-    rows.add("non-private, agnostic", "VC 1971", excess, None, lambda: agnostic_records(a, b, d), "no privacy")
-    rows.add("stability labeler, realizable", "BTT 3.2", rate, lambda: voted(0.0, "paper"), lambda: voted(0.0, "tight"))
-    rows.add(
-        "stability labeler, agnostic",
-        "BTT 3.2",
-        f"rate <= 3 gamma + {a:g}",
-        lambda: voted(gamma, "paper"),
-        lambda: voted(gamma, "tight"),
-    )
+    agnostic = f"error <= gamma + {a:g}"
+    rows.add("non-private, agnostic", "VC 1971", agnostic, None, lambda: agnostic_records(a, b, d), "no privacy")
+
+
+def _by_voting(rows: "_Rows", task: _Task) -> None:
+    a, b, budget, d = task.a, task.b, task.budget, task.d
+
+    def voted(best: float, calibration: str) -> int:
+        return rate_plan(task.m, a, b, budget, d, best_error=best, calibration=calibration).n_records
+
+    for setting, best, promise in (("realizable", 0.0, f"{a:g}"), ("agnostic", task.gamma, f"3 gamma + {a:g}")):
+        rows.add(
+            f"stability labeler, {setting}",
+            "BTT 3.2",
+            f"rate <= {promise}",
+            partial(voted, best, "paper"),
+            partial(voted, best, "tight"),
+        )
     rows.add(
         "private learner, realizable",
         "BTT 4.2; LZCW 5",
-        error,
+        f"error <= {a:g}",
         lambda: learner_plan(a, b, budget, d, calibration="paper")[1].n_records,
         lambda: learner_plan(a, b, budget, d)[1].n_records,
     )
@@ -157,20 +189,24 @@ def sample_sizes(
         "private learner, agnostic",
         "BTT 4.3",
         f"error <= 7 gamma + {a:g}",
-        lambda: agnostic_learner_plan(a, b, budget, d, gamma)[1].n_records,
+        lambda: agnostic_learner_plan(a, b, budget, d, task.gamma)[1].n_records,
         None,
     )
+
+
+def _by_choice(rows: "_Rows", task: _Task, constant: float) -> None:
+    a, b, budget, d = task.a, task.b, task.budget, task.d
     rows.add(
         "agnostic labeler",
         "NB 3.3",
         f"rate <= gamma + {a:g}",
-        lambda: printed_labeler_records(m, a, b, budget, d),
-        lambda: labeler_plan(m, a, b, budget, d, best_error=gamma).n_records,
+        lambda: printed_labeler_records(task.m, a, b, budget, d),
+        lambda: labeler_plan(task.m, a, b, budget, d, best_error=task.gamma).n_records,
     )
     rows.add(
         "semi-private learner",
         "ABM 4.1",
-        excess,
+        f"error <= gamma + {a:g}",
         lambda: semi_private_plan(a, b, budget.epsilon, d, calibration="paper", constant=constant).n_records,
         lambda: semi_private_plan(a, b, budget.epsilon, d).n_records,
         f"paper: hidden constant taken as {constant:g}; delta is not used",
@@ -178,12 +214,11 @@ def sample_sizes(
     rows.add(
         "universal labeler",
         "NB 4.1",
-        excess,
+        f"rate <= gamma + {a:g}",
         lambda: universal_records(a, b, budget, d),
-        lambda: universal_plan(a, b, budget, d, best_error=gamma).n_records,
+        lambda: universal_plan(a, b, budget, d, best_error=task.gamma).n_records,
         "paper: spends epsilon twice",
     )
-    return rows.rows
 
 
 class _Rows:

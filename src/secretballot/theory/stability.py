@@ -39,7 +39,7 @@ def stable_distance(epsilon: float, delta: float, beta: float) -> float:
 
     Source: Bassily, Thakurta, Thakkar 2018, Theorem 2.5 (= Liu et al. 2021, Lemma E.10): (log(1 / delta) + log(1 /
     beta)) / epsilon, for the threshold log(1 / delta) / epsilon and Laplace noise of scale 1 / epsilon. Nothing is
-    hidden; twice beta would do.
+    hidden; twice beta would do. For discrete noise, round threshold and distance up.
     """
     chance, allowed = check_probability("beta", beta), check_probability("delta", delta)
     return (math.log(1 / allowed) + math.log(1 / chance)) / check_positive("epsilon", epsilon)

@@ -16,6 +16,7 @@ from secretballot.privacy.accounting.sparse_vector import laplace_above
 from secretballot.theory.ranges import check_share
 
 __all__ = [
+    "FAILING_CLASS",
     "StreamForecast",
     "VotingExample",
     "expected_label_accuracy",

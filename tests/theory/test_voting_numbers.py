@@ -1,0 +1,177 @@
+"""Voting in numbers against simulation, enumeration and true empirical risk minimisers."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from secretballot import theory
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, calibrate_sparse_vector
+from secretballot.privacy.accounting.sparse_vector import false_answer
+
+
+def _discrete_gaussian(sigma: float) -> tuple[np.ndarray, np.ndarray]:
+    x = np.arange(-math.ceil(12 * sigma), math.ceil(12 * sigma) + 1)
+    weight = np.exp(-(x**2) / (2 * sigma**2))
+    return x, weight / weight.sum()
+
+
+@pytest.mark.parametrize("k", [7, 8])
+def test_label_accuracy_by_enumeration(k: int) -> None:
+    """The release of a binary vote: 1 if 2 (count + noise) >= K; label 0 is the harder one."""
+    x, pmf = _discrete_gaussian(2.3)
+    for for_one in range(k // 2):
+        exact = pmf[2 * (for_one + x) < k].sum()
+        assert theory.label_accuracy(k - 2 * for_one, 2.3) == pytest.approx(exact, rel=1e-10)
+    for for_one in range(k // 2 + 1, k + 1):
+        assert theory.label_accuracy(2 * for_one - k, 2.3) <= pmf[2 * (for_one + x) >= k].sum() + 1e-12
+
+
+def test_label_accuracy_limits() -> None:
+    assert theory.label_accuracy(150, 30.0) == pytest.approx(norm.cdf(150 / 60), abs=5e-4)
+    assert theory.label_accuracy(10**6, 3.0) == pytest.approx(1.0)
+    assert theory.label_accuracy(-(10**6), 3.0) == 0
+    steps = [theory.label_accuracy(margin, 4.0) for margin in range(-20, 21)]
+    assert np.all(np.diff(steps) >= 0)
+
+
+def test_expected_label_accuracy_is_the_mean_over_votes() -> None:
+    k, p, sigma = 25, 0.7, 3.0
+    by_hand = sum(binom.pmf(v, k, p) * theory.label_accuracy(2 * v - k, sigma) for v in range(k + 1))
+    assert theory.expected_label_accuracy(p, k, sigma) == pytest.approx(by_hand)
+    rng = np.random.default_rng(1)
+    x, pmf = _discrete_gaussian(sigma)
+    wins = 2 * (rng.binomial(k, 1 - p, size=200_000) + rng.choice(x, p=pmf, size=200_000)) < k
+    assert theory.expected_label_accuracy(p, k, sigma) == pytest.approx(wins.mean(), abs=5e-3)
+    assert theory.expected_label_accuracy(1.0, k, 0.01) == pytest.approx(1.0)
+
+
+def _simulate(event: SparseVectorEvent, m: int, distances: list[int], shares: list[float], runs: int) -> np.ndarray:
+    """Return the queries asked and answered in every run, shape (runs, 2), with discrete Laplace noise."""
+    rng = np.random.default_rng(3)
+
+    def laplace(scale: float, size: tuple[int, ...]) -> np.ndarray:
+        p = -math.expm1(-1 / scale)
+        return rng.geometric(p, size) - rng.geometric(p, size)
+
+    counts = np.zeros((runs, 2))
+    distance = rng.choice(distances, p=shares, size=(runs, m))
+    noise, thresholds = (
+        laplace(event.query_scale, (runs, m)),
+        laplace(event.threshold_scale, (runs, event.max_unstable + 1)),
+    )
+    for run in range(runs):
+        stops = 0
+        for i in range(m):
+            y = thresholds[run, stops if event.refresh else 0]
+            counts[run, 0] += 1
+            if distance[run, i] + noise[run, i] > event.threshold + y:
+                counts[run, 1] += 1
+            else:
+                stops += 1
+                if stops == event.max_unstable:
+                    break
+    return counts
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize(("m", "t"), [(40, 1), (40, 4), (5, 9)])
+def test_the_forecast_of_a_stream_is_its_mean(refresh: bool, m: int, t: int) -> None:
+    event = SparseVectorEvent(3.0, 5.0, 20, t, refresh=refresh)
+    distances, shares = [0, 25, 60], [0.05, 0.15, 0.8]
+    found = theory.stream_forecast(event, m, distances, shares)
+    counts = _simulate(event, m, distances, shares, 1500)
+    for value, seen in ((found.asked, counts[:, 0]), (found.answered, counts[:, 1])):
+        assert value == pytest.approx(seen.mean(), abs=4 * seen.std() / math.sqrt(1500) + 1e-6)
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+def test_the_forecast_by_enumeration_of_two_queries(refresh: bool) -> None:
+    event = SparseVectorEvent(2.0, 4.0, 6, 1, refresh=refresh)
+    refused = 1 - false_answer(event, 8)
+    found = theory.stream_forecast(event, 2, [8], [1.0])
+    assert found.asked == pytest.approx(1 + (1 - refused), rel=1e-9)
+    assert theory.stream_forecast(event, 1, [8], [1.0]).answered == pytest.approx(1 - refused, rel=1e-9)
+
+
+def test_a_stream_of_stable_queries_outlives_its_length() -> None:
+    event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), 5)
+    assert theory.stream_forecast(event, 500, [10**6], [1.0]) == theory.StreamForecast(500.0, 500.0)
+    none = theory.stream_forecast(event, 500, [0], [1.0])
+    assert none.asked == pytest.approx(5, abs=1e-4)
+    assert none.answered == pytest.approx(0, abs=1e-4)
+    few = [theory.stream_forecast(event, 500, [0, 10**6], [u, 1 - u]).answered for u in (0.01, 0.05, 0.2)]
+    assert np.all(np.diff(few) < 0)
+    assert few[2] == pytest.approx(5 / 0.2 - 5, rel=0.01)
+
+
+def test_voting_fails_with_teachers_that_minimise_the_empirical_error() -> None:
+    """Example 8 run as it stands: every teacher fits its own shard; ties are broken by a fair coin."""
+    rng, k, size, class_ = np.random.default_rng(2), 2001, 6, np.array(theory.FAILING_CLASS)
+    shards = rng.integers(4, size=(k, size))
+    errors = (class_[:, shards] != 1).sum(axis=2).T + rng.random((k, 3)) / 2
+    votes = class_[errors.argmin(axis=1)]
+    example = theory.voting_fails()
+    assert votes.mean(axis=0) == pytest.approx(example.agreement, abs=0.04)
+    assert (votes.mean(axis=0) < 0.5).mean() == 0.75 == example.limit_error
+    assert [(h != np.ones(4)).mean() for h in class_] == [0.5] * 3
+    assert example.best_error == example.teacher_error == 0.5
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_errors_of_examples_by_enumeration(k: int) -> None:
+    for example in (theory.voting_fails(), theory.voting_wins(0.2, 1)):
+        wrong = 0.0
+        for p in example.agreement:
+            for rights in product((0, 1), repeat=k):
+                chance = math.prod(p if right else 1 - p for right in rights)
+                wrong += chance * (0.5 if 2 * sum(rights) == k else float(2 * sum(rights) < k)) / len(example.agreement)
+        assert example.voting_error(k) == pytest.approx(wrong)
+
+
+def test_voting_fails_more_and_wins_more_with_more_teachers() -> None:
+    fails, wins = theory.voting_fails(), theory.voting_wins(0.1)
+    odd = range(1, 400, 2)
+    assert np.all(np.diff([fails.voting_error(k) for k in odd]) >= -1e-15)
+    assert np.all(np.diff([wins.voting_error(k) for k in odd]) <= 1e-15)
+    assert fails.voting_error(1) == pytest.approx(0.5)
+    assert fails.voting_error(399) == pytest.approx(0.75, abs=1e-9)
+    for k in (1, 5, 50, 51, 500):
+        assert wins.voting_error(k) <= theory.voting_wins_bound(k, 0.1)
+    assert wins.limit_error == 0
+    assert wins.teacher_error == pytest.approx(0.4)
+
+
+def test_drawn_votes_have_the_law_of_the_example() -> None:
+    example = theory.voting_fails()
+    points, right = example.sample_votes(3000, 4000, seed=1)
+    assert np.bincount(points) / 4000 == pytest.approx(0.25, abs=0.03)
+    assert np.all(right[points == 0] == 3000)
+    assert right[points != 0].mean() / 3000 == pytest.approx(1 / 3, abs=0.03)
+    assert len(np.unique(right[points == 2])) == 1
+    again = example.sample_votes(3000, 4000, seed=1)
+    assert np.array_equal(points, again[0])
+    assert np.mean(2 * right < 3000) == pytest.approx(0.75, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: theory.label_accuracy(3, 0.0),
+        lambda: theory.label_accuracy(2.5, 1.0),
+        lambda: theory.expected_label_accuracy(1.1, 10, 1.0),
+        lambda: theory.voting_wins(0.5),
+        lambda: theory.voting_wins(0.0),
+        lambda: theory.voting_wins_bound(0, 0.1),
+        lambda: theory.voting_fails().voting_error(0),
+        lambda: theory.stream_forecast(SparseVectorEvent(3.0, 5.0, 20, 1, True), 10, [0, 1], [0.5, 0.4]),
+        lambda: theory.stream_forecast(SparseVectorEvent(3.0, 5.0, 20, 1, True), 10, [0], [0.5, 0.5]),
+        lambda: theory.stream_forecast(SparseVectorEvent(3.0, 5.0, 20, 1, True), 10, [-1], [1.0]),
+    ],
+)
+def test_out_of_range_is_refused(call) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ParameterError):
+        call()
