@@ -3,6 +3,9 @@
 import math
 import numbers
 import operator
+import os
+from collections.abc import Sequence, Sized
+from typing import Any
 
 from secretballot.exceptions import ParameterError
 
@@ -11,15 +14,95 @@ __all__ = [
     "check_count",
     "check_delta",
     "check_finite",
+    "check_instance",
+    "check_name",
+    "check_path",
     "check_positive",
     "check_probability",
     "check_relation",
+    "shown",
+    "shown_classes",
 ]
+
+LONGEST_SHOWN = 60  # letters of a text in a message
+MOST_CLASSES_SHOWN = 20
+LONGEST_NAME = 200  # letters of a name
+
+
+def shown(value: object) -> str:
+    """Return how a message names something that was given: numbers and short text as they are, the rest by its type.
+
+    Anything may be given for anything, the private labels for a number of teachers too, so arrays, frames, lists and
+    objects are told by type and shape alone.
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    kind = type(value).__name__
+    item = getattr(value, "item", None)
+    if getattr(value, "shape", None) == () and callable(item):  # a number of numpy's
+        value = item()
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if value is None or isinstance(value, str | bytes | bool | numbers.Number):
+        return _plain(value)
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{_article(kind)} of shape {shape}"
+    if isinstance(value, Sized):
+        return f"{_article(kind)} of length {len(value)}"
+    return _article(kind)
+
+
+def shown_classes(values: Sequence[object]) -> str:
+    """Return how a message names classes: as they are where they are few and plain; private labels are many."""
+    plain = all(value is None or isinstance(value, str | bool | numbers.Number) for value in values)
+    if not plain or len(values) > MOST_CLASSES_SHOWN:
+        return f"{_article(type(values).__name__)} of {len(values)} values"
+    return f"[{', '.join(shown(value) for value in values)}]"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str | bytes) and len(value) > LONGEST_SHOWN:
+        return f"a text of {len(value)} letters" if isinstance(value, str) else f"{len(value)} bytes"
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"a whole number of {value.bit_length()} bits"  # Python does not even write the longest ones
+    return repr(value)
+
+
+def _article(kind: str) -> str:
+    return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"
+
+
+def check_instance(name: str, value: object, kind: type | tuple[type, ...], *, hint: str = "") -> None:
+    """Refuse anything but an instance of `kind` with `ParameterError`; `hint` says what to give instead."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(one.__name__ for one in kinds)
+        raise ParameterError(f"{name} is {shown(value)}; {hint or f'give an instance of {wanted}'}.")
+
+
+def check_path(name: str, value: object) -> None:
+    """Refuse anything but the path of a file or folder with `ParameterError`."""
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ParameterError(f"{name} is {shown(value)}; give the path of a file or folder, as text or Path.")
+
+
+def check_name(name: str, value: object) -> None:
+    """Refuse, with `ParameterError`, anything but a name on one line: text, not blank, of at most 200 letters."""
+    if not isinstance(value, str):
+        raise ParameterError(f"{name} is {shown(value)}; it must be text.")
+    if not value.strip():
+        raise ParameterError(f"{name} is empty; give at least one letter.")
+    if len(value) > LONGEST_NAME:
+        raise ParameterError(f"{name} has {len(value)} letters; give at most {LONGEST_NAME}.")
+    if not value.isprintable():  # control letters and newlines would break lists; half a surrogate cannot be written
+        raise ParameterError(f"{name} has newlines, control letters or lone surrogates in it; give one plain line.")
 
 
 def _as_float(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterError(f"{name} is {value!r}; it must be a number.")
+        raise ParameterError(f"{name} is {shown(value)}; it must be a number.")
     return float(value)
 
 
@@ -27,7 +110,7 @@ def check_positive(name: str, value: object) -> float:
     """Return `value` as a float if it is positive and finite, else raise `ParameterError`."""
     number = _as_float(name, value)
     if not (number > 0 and math.isfinite(number)):
-        raise ParameterError(f"{name} is {value!r}; it must be a positive, finite number.")
+        raise ParameterError(f"{name} is {shown(value)}; it must be a positive, finite number.")
     return number
 
 
@@ -35,7 +118,7 @@ def check_finite(name: str, value: object) -> float:
     """Return `value` as a float if it is finite, else raise `ParameterError`."""
     number = _as_float(name, value)
     if not math.isfinite(number):
-        raise ParameterError(f"{name} is {value!r}; it must be a finite number.")
+        raise ParameterError(f"{name} is {shown(value)}; it must be a finite number.")
     return number
 
 
@@ -43,7 +126,7 @@ def check_probability(name: str, value: object) -> float:
     """Return `value` as a float if it lies strictly between 0 and 1, else raise `ParameterError`."""
     number = _as_float(name, value)
     if not 0 < number < 1:
-        raise ParameterError(f"{name} is {value!r}; it must lie strictly between 0 and 1.")
+        raise ParameterError(f"{name} is {shown(value)}; it must lie strictly between 0 and 1.")
     return number
 
 
@@ -51,7 +134,7 @@ def check_delta(name: str, value: object) -> float:
     """Return `value` as a float if it is a delta: at least 0 and less than 1, else raise `ParameterError`."""
     number = _as_float(name, value)
     if not 0 <= number < 1:
-        raise ParameterError(f"{name} is {value!r}; it must be at least 0 and less than 1.")
+        raise ParameterError(f"{name} is {shown(value)}; it must be at least 0 and less than 1.")
     return number
 
 
@@ -62,16 +145,16 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]  # any object may be offered; index refuses
     except TypeError:
-        raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least {minimum}.") from None
+        raise ParameterError(f"{name} is {shown(value)}; it must be a whole number of at least {minimum}.") from None
     if not number >= minimum:
-        raise ParameterError(f"{name} is {value!r}; it must be a whole number of at least {minimum}.")
+        raise ParameterError(f"{name} is {shown(value)}; it must be a whole number of at least {minimum}.")
     return number
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return `value` if it is one of the `allowed` words, else raise `ParameterError`."""
     if not isinstance(value, str) or value not in allowed:
-        raise ParameterError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}.")
+        raise ParameterError(f"{name} is {shown(value)}; it must be one of {', '.join(allowed)}.")
     return value
 
 

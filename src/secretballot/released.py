@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_count, check_positive
+from secretballot._validation import check_count, check_positive, shown
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["ReleasedLabels"]
@@ -33,7 +33,9 @@ def _class_value(value: object) -> str | int | float | bool:
     """Return a class value as the Python scalar that JSON gives back unchanged."""
     scalar = value.item() if isinstance(value, np.generic) else value
     if not isinstance(scalar, (str, int, float)) or scalar != scalar:
-        raise DataError(f"classes holds {value!r}; a class is a string, a whole number, a number or a truth value.")
+        raise DataError(
+            f"classes holds {shown(value)}; a class is a string, a whole number, a number or a truth value."
+        )
     return scalar
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._validation import check_count, check_finite, check_positive
+from secretballot._validation import check_count, check_finite, check_positive, shown
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["TwoClassSample", "synthetic_massart", "synthetic_two_class"]
@@ -60,7 +60,7 @@ def synthetic_two_class(n: int, *, n_features: int = 5, bayes_error: float = 0.1
     check_count("n_features", n_features)
     check_count("seed", seed, minimum=0)
     if not check_positive("bayes_error", bayes_error) < 0.5:
-        raise ParameterError(f"bayes_error is {bayes_error!r}; it must lie strictly between 0 and 0.5.")
+        raise ParameterError(f"bayes_error is {shown(bayes_error)}; it must lie strictly between 0 and 0.5.")
     m = -NormalDist().inv_cdf(bayes_error)
     direction = np.full(n_features, 1 / math.sqrt(n_features))
     rng = np.random.default_rng(seed)
@@ -102,7 +102,7 @@ def synthetic_massart(
     """
     check_count("seed", seed, minimum=0)
     if not 0 <= check_finite("noise", noise) < 0.5:
-        raise ParameterError(f"noise is {noise!r}; it must be at least 0 and less than 0.5.")
+        raise ParameterError(f"noise is {shown(noise)}; it must be at least 0 and less than 0.5.")
     points = np.asarray(X, dtype=np.float64)
     if points.ndim != 2:
         raise DataError(f"X has {points.ndim} dimensions; it must have two: one row for each point.")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from secretballot._validation import shown
 from secretballot.door import purchase
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
@@ -335,5 +336,7 @@ def _check_scores_declared(scores: PrivateScores | PrivateRangeScores, declared:
 def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:
     given = list(names)
     if len(given) != n_candidates or len(set(given)) < len(given) or not all(isinstance(name, str) for name in given):
-        raise ParameterError(f"names is {given!r}; give one text for each of the {n_candidates} candidates, distinct.")
+        raise ParameterError(
+            f"names is {shown(given)}; give one text for each of the {n_candidates} candidates, distinct."
+        )
     return given

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._validation import shown, shown_classes
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["blocks_of", "check_classes", "check_counts", "count_votes"]
@@ -26,13 +27,13 @@ def check_classes(classes: object) -> list[Any]:
         If `classes` is not such a list.
     """
     if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
-        raise ParameterError(f"classes is {classes!r}; it must be a list of the class values.")
+        raise ParameterError(f"classes is {shown(classes)}; it must be a list of the class values.")
     values = [value.item() if isinstance(value, np.generic) else value for value in classes]
     is_text = [isinstance(value, str) for value in values]
     is_number = [isinstance(value, (int, float)) and value == value for value in values]
     if len(values) < 2 or not (all(is_text) or all(is_number)) or len(set(values)) < len(values):
         raise ParameterError(
-            f"classes is {values!r}; it must hold two or more distinct values, all numbers or all text."
+            f"classes is {shown_classes(values)}; it must hold two or more distinct values, all numbers or all text."
         )
     return values
 

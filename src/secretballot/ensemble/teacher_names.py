@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from secretballot._validation import shown
 from secretballot.exceptions import ParameterError
 
 __all__ = ["TEACHER_NAMES", "teacher_by_name"]
@@ -34,7 +35,9 @@ def teacher_by_name(name: str, n_classes: int = 2) -> Any:
         return _MAKERS[name]()
     if isinstance(name, str) and ":" in name:
         return _from_path(name)
-    raise ParameterError(f"teacher is {name!r}; it must be one of {', '.join(TEACHER_NAMES)}, or package.module:Class.")
+    raise ParameterError(
+        f"teacher is {shown(name)}; it must be one of {', '.join(TEACHER_NAMES)}, or package.module:Class."
+    )
 
 
 def _from_path(path: str) -> Any:

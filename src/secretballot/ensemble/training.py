@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import sklearn
 
+from secretballot._validation import shown
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, seed_of
 from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import ParameterError
@@ -51,7 +52,7 @@ class Recipe:
         for name, own in own_seeds.items():
             if own is not None and (isinstance(own, bool) or not isinstance(own, (int, np.integer)) or own < 0):
                 raise ParameterError(
-                    f"teacher's {name} is {own!r}; it must be None or a whole number, never a shared generator."
+                    f"teacher's {name} is {shown(own)}; it must be None or a whole number, never a shared generator."
                 )
         seeds = {name: 0 if own is None else int(own) + 1 for name, own in own_seeds.items()}
         return cls(teacher, random_state, seeds, sklearn.get_config())
@@ -132,7 +133,7 @@ def check_workers(n_jobs: int | None) -> None:
         If `n_jobs` is neither None nor a whole number other than 0.
     """
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
-        raise ParameterError(f"n_jobs is {n_jobs!r}; it must be None or a whole number other than 0.")
+        raise ParameterError(f"n_jobs is {shown(n_jobs)}; it must be None or a whole number other than 0.")
 
 
 def _train_in_worker(recipe: Recipe, X: Any, y: IntArray, number: int) -> tuple[int, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._validation import shown
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["check_index", "check_labels", "check_points", "check_slack", "check_weights", "rounding_allowance"]
@@ -114,7 +115,7 @@ def check_slack(slack: object) -> float:
     except OverflowError:  # a whole number beyond the floats is larger than any number of mistakes
         number = math.inf if slack > 0 else -math.inf  # type: ignore[operator]  # only real numbers come here
     if not number >= 0:
-        raise ParameterError(f"slack is {slack!r}; it must be a number of mistakes, at least 0.")
+        raise ParameterError(f"slack is {shown(slack)}; it must be a number of mistakes, at least 0.")
     return number
 
 
@@ -127,7 +128,7 @@ def check_index(index: object, n_labellings: int) -> int:
         If it is not a whole number from 0 to `n_labellings` less 1.
     """
     if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < n_labellings:
-        raise ParameterError(f"index is {index!r}; it must be a whole number from 0 to {n_labellings - 1}.")
+        raise ParameterError(f"index is {shown(index)}; it must be a whole number from 0 to {n_labellings - 1}.")
     return int(index)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_choice, check_count, check_probability
+from secretballot._validation import check_choice, check_count, check_probability, shown
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.teaching import NEIGHBOURS
@@ -57,7 +57,7 @@ def hold_out(
     n = check_count("n_records", n_records)
     parts = round(check_probability("share", share) * PARTS)
     if not 0 < parts < PARTS:
-        raise ParameterError(f"share is {share!r}; it must be at least a millionth from 0 and from 1.")
+        raise ParameterError(f"share is {shown(share)}; it must be at least a millionth from 0 and from 1.")
     if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one":
         if units is not None or key is not None:
             raise ParameterError("units or key are given with neighbours='replace-one', which splits by position.")

@@ -1,6 +1,6 @@
 """Check what goes in before anything is spent: shapes, columns, classes. Messages name places, never private values."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from secretballot._validation import shown, shown_classes
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = [
@@ -57,12 +58,13 @@ def as_matrix(name: str, X: Any) -> Any:
         raise DataError(f"{name} {found}; expected a 2D array or frame. Reshape your data.") from None
 
 
-def with_public_types(X: Any, X_public: Any) -> Any:
+def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> Any:
     """Return private data with column types that private values did not choose, converted cell by cell.
 
     The type of a column (whole numbers or not, the categories of a categorical) depends on all its rows and is seen by
     every shard: one record could reach all teachers through it. Frames and arrays take the public one's types, whole
-    numbers become floating point, and kinds that do not match are refused rather than guessed.
+    numbers become floating point, and kinds that do not match are refused rather than guessed. `given` and `known` are
+    what the caller calls the two.
 
     Raises
     ------
@@ -71,16 +73,18 @@ def with_public_types(X: Any, X_public: Any) -> Any:
     """
     frames = hasattr(X, "iloc"), hasattr(X_public, "iloc")
     if frames[0] != frames[1]:
-        raise DataError("Of X and X_public one is a frame and the other is not; give both as frames or both as arrays.")
+        raise DataError(
+            f"Of {given} and {known} one is a frame and the other is not; give both as frames or both as arrays."
+        )
     if not frames[0]:
-        return _array_as_public(X, X_public.dtype)
+        return _array_as_public(X, X_public.dtype, given, known)
     typed = X.copy(deep=False)
     for name in X.columns:  # names need not be text
-        typed[name] = _as_public(name, X[name], X_public[name].dtype)
+        typed[name] = _as_public(name, X[name], X_public[name].dtype, given, known)
     return typed
 
 
-def _array_as_public(X: Any, kind: np.dtype[Any]) -> Any:
+def _array_as_public(X: Any, kind: np.dtype[Any], given: str, known: str) -> Any:
     numbers = "iubf"
     try:
         if kind.kind in numbers:
@@ -91,11 +95,12 @@ def _array_as_public(X: Any, kind: np.dtype[Any]) -> Any:
         return X.astype(object)
     except (ValueError, TypeError):
         raise DataError(
-            f"X cannot be read as {kind}, the type of X_public; give both the same type, or encode them by one schema."
+            f"{given} cannot be read as {kind}, the type of {known}; give both the same type, or encode them by one "
+            "schema."
         ) from None
 
 
-def _as_public(name: str, column: pd.Series, kind: Any) -> pd.Series:
+def _as_public(name: str, column: pd.Series, kind: Any, given: str, known: str) -> pd.Series:
     try:
         if isinstance(kind, pd.CategoricalDtype):
             codes = _category_codes(column, kind.categories)
@@ -108,8 +113,8 @@ def _as_public(name: str, column: pd.Series, kind: Any) -> pd.Series:
         return column.astype(kind)
     except (ValueError, TypeError):
         raise DataError(
-            f"Column {name!r} of X cannot be read as {kind}, its type in X_public; give both the same type, or encode "
-            "them by one public schema."
+            f"Column {name!r} of {given} cannot be read as {kind}, its type in {known}; give both the same type, or "
+            "encode them by one public schema."
         ) from None
 
 
@@ -140,8 +145,15 @@ def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def check_same_columns(X: Any, X_public: Any) -> None:
-    """Refuse private and public data whose columns differ.
+def check_same_columns(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> None:
+    """Refuse data whose columns differ from those it has to go with.
+
+    Parameters
+    ----------
+    X, X_public : array, sparse matrix or frame
+        What was given, and what it must be like.
+    given, known : str
+        What the caller calls the two.
 
     Raises
     ------
@@ -153,13 +165,17 @@ def check_same_columns(X: Any, X_public: Any) -> None:
         if private != public:
             missing, extra = [c for c in public if c not in private], [c for c in private if c not in public]
             if not missing and not extra and len(private) == len(public):
-                raise DataError("X and X_public have the same columns in another order; give both in the same order.")
+                raise DataError(
+                    f"{given} and {known} have the same columns in another order; give both in the same order."
+                )
             raise DataError(
-                f"X misses the columns {missing} and has the columns {extra} that X_public does not have; "
+                f"{given} misses the columns {missing} and has the columns {extra} that {known} does not have; "
                 "give both the same columns in the same order."
             )
     elif n_columns(X) != n_columns(X_public):
-        raise DataError(f"X has {n_columns(X)} columns and X_public {n_columns(X_public)}; they must have the same.")
+        raise DataError(
+            f"{given} has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have the same."
+        )
 
 
 def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, NDArray[np.int64]] | None:
@@ -206,10 +222,14 @@ def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
             "classes is missing; name all classes beforehand, such as classes=[0, 1]: they are public and are never "
             "inferred from private labels."
         )
+    if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
+        raise ParameterError(f"classes is {shown(classes)}; give a list of the class values, such as [0, 1].")
     names = [value.item() if isinstance(value, np.generic) else value for value in classes]
+    if not all(isinstance(name, Hashable) for name in names):
+        raise ParameterError(f"classes is {shown(classes)}; give a list of plain values, such as [0, 1].")
     if len(names) < 2 or len(set(names)) < len(names):
         raise ParameterError(
-            f"classes is {names!r}; name two or more distinct classes, not one class or a class twice."
+            f"classes is {shown_classes(names)}; name two or more distinct classes, not one class or a class twice."
         )
     return names
 

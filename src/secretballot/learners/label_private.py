@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_count, check_finite
+from secretballot._validation import check_count, check_finite, shown
 from secretballot.aggregation import Aggregator
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.inputs import as_matrix, n_rows, take_rows
@@ -146,7 +146,7 @@ class LabelPrivateClassifier(PATEClassifier):
         """Return the rows that keep their labels, in the order of their shards, and the rows that may be asked."""
         share = check_finite("dropped", self.dropped)
         if not 0 <= share < 1:
-            raise ParameterError(f"dropped is {self.dropped!r}; it must be at least 0 and less than 1.")
+            raise ParameterError(f"dropped is {shown(self.dropped)}; it must be at least 0 and less than 1.")
         # positions and public coins alone: no label, and no feature either, has a say in where a label goes
         order = np.random.default_rng(self._seed).permutation(n_records)
         n_dropped = int(share * n_records)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
+from secretballot._validation import shown
 from secretballot.exceptions import ParameterError
 from secretballot.learners.inputs import n_rows, take_rows
 
@@ -29,7 +30,7 @@ def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
         If it cannot be fitted or does not predict one of the labels for every point.
     """
     if not (hasattr(teacher, "fit") and hasattr(teacher, "predict")):
-        raise ParameterError(f"teacher is {teacher!r}; it must be a classifier with fit and predict.")
+        raise ParameterError(f"teacher is {shown(teacher)}; it must be a classifier with fit and predict.")
     problem = _attempt(teacher, _points(X_public, n_classes), n_classes)
     if problem is not None:
         raise ParameterError(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from secretballot._validation import check_count, check_probability
+from secretballot._validation import check_count, check_probability, shown
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 
@@ -55,7 +55,7 @@ class BudgetSplit:
         while first > 0 and Fraction(repr(first)) + part > whole:
             first = math.nextafter(first, 0.0)
         if not (first > 0 and endless > 0):
-            raise ParameterError(f"share is {share!r}, which leaves one part no epsilon; give one nearer to 0.5.")
+            raise ParameterError(f"share is {shown(share)}, which leaves one part no epsilon; give one nearer to 0.5.")
         return cls(total, PrivacyBudget(first, total.delta), endless, n_first, why)
 
     @classmethod

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_count, check_positive
+from secretballot._validation import check_count, check_positive, shown
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.exponential_bounds import locate, range_bounds, running_bounds
 
@@ -284,7 +284,9 @@ def check_scale(name: str, value: object) -> float:
     """Return a noise scale as a float: positive and at most `MAX_SCALE`, or raise `ParameterError`."""
     scale = check_positive(name, value)
     if not scale <= MAX_SCALE:
-        raise ParameterError(f"{name} is {scale!r}; it must be at most 2^40, as larger noise does not fit 64-bit sums.")
+        raise ParameterError(
+            f"{name} is {shown(scale)}; it must be at most 2^40, as larger noise does not fit 64-bit sums."
+        )
     return scale
 
 
@@ -299,7 +301,7 @@ def least_scale(sensitivity: int, epsilon: float) -> float:
     moved, loss = check_count("sensitivity", sensitivity), check_positive("epsilon", epsilon)
     if not 2.0**-40 * moved <= loss <= 1e6 * moved:
         raise ParameterError(
-            f"epsilon is {epsilon!r}; it must lie between 2^-40 and 1e6 times {moved}, how far the data may move."
+            f"epsilon is {shown(epsilon)}; it must lie between 2^-40 and 1e6 times {moved}, how far the data may move."
         )
     scale = moved / loss
     while Fraction(scale) * Fraction(loss) < moved:

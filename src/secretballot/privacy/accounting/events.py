@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, ClassVar
 
-from secretballot._validation import check_choice, check_count, check_positive
+from secretballot._validation import check_choice, check_count, check_positive, shown
 from secretballot.exceptions import ParameterError
 
 __all__ = [
@@ -180,7 +180,7 @@ class SparseVectorEvent(Event):
         object.__setattr__(self, "threshold", check_count("threshold", self.threshold, minimum=0))
         object.__setattr__(self, "max_unstable", _count("max_unstable", self.max_unstable))
         if not isinstance(self.refresh, bool):
-            raise ParameterError(f"refresh is {self.refresh!r}; it must be true or false.")
+            raise ParameterError(f"refresh is {shown(self.refresh)}; it must be true or false.")
 
 
 @dataclass(frozen=True)
@@ -286,4 +286,4 @@ def _stream_from_json(data: Any) -> Event:
 def _refuse_text_numbers(name: object, fields: Mapping[str, Any]) -> None:
     for field, value in fields.items():
         if isinstance(value, float) and not math.isfinite(value):
-            raise ParameterError(f"Field {field!r} of event {name!r} is {value!r}; it must be finite.")
+            raise ParameterError(f"Field {field!r} of event {name!r} is {shown(value)}; it must be finite.")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from secretballot._validation import check_choice, check_relation
+from secretballot._validation import check_choice, check_relation, shown
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
     COMPOSITIONS,
@@ -127,7 +127,7 @@ class GivenTerms:
     def __post_init__(self) -> None:
         check_text("dataset", self.dataset)
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError(f"budget is {self.budget!r}; it must be a PrivacyBudget.")
+            raise ParameterError(f"budget is {shown(self.budget)}; it must be a PrivacyBudget.")
         for name, allowed in (("composition", COMPOSITIONS), ("unit", UNITS), ("neighbours", NEIGHBOURS)):
             if getattr(self, name) is not None:
                 check_choice(name, getattr(self, name), allowed)
@@ -239,7 +239,7 @@ def certified_grant(events: Sequence[Event], price: PrivacyBudget) -> tuple[str,
         If `delta_upper` does not certify the events at `price`.
     """
     if not isinstance(price, PrivacyBudget):
-        raise ParameterError(f"price is {price!r}; it must be a PrivacyBudget.")
+        raise ParameterError(f"price is {shown(price)}; it must be a PrivacyBudget.")
     given = tuple(events)
     if not given or not all(isinstance(event, Event) for event in given):
         raise ParameterError("events must be a sequence of one or more events of privacy.accounting.")
@@ -262,12 +262,12 @@ def check_text(name: str, value: object, *, empty: bool = False) -> None:
         raise ParameterError(f"{name} is empty; give at least one letter.")
     # NUL ends a text in other SQLite programs; half a surrogate pair cannot be written at all
     if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value):
-        raise ParameterError(f"{name} is {value!r}; it must be Unicode text without NUL and lone surrogates.")
+        raise ParameterError(f"{name} has NUL or lone surrogates in it; give Unicode text without.")
 
 
 def absolute_path(path: object) -> Path:
     """Return `path` made absolute, so that a change of folder does not lead a handle to another file."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ParameterError(f"path is {path!r}; it must be the path of a file.")
+        raise ParameterError(f"path is {shown(path)}; it must be the path of a file.")
     return Path(os.path.abspath(text))

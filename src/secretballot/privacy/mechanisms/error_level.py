@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scipy.stats import binom
 
-from secretballot._validation import check_count, check_finite, check_probability
+from secretballot._validation import check_count, check_finite, check_probability, shown
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.privacy.accounting.sparse_vector import false_answer, laplace_above
@@ -183,7 +183,7 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
     n, chance = check_count("n_queries", n_queries), check_probability("beta", beta)
     share = check_finite("unstable_share", unstable_share)
     if not 0 <= share <= 1:
-        raise ParameterError(f"unstable_share is {unstable_share!r}; it must lie between 0 and 1.")
+        raise ParameterError(f"unstable_share is {shown(unstable_share)}; it must lie between 0 and 1.")
     return _first(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_count, check_probability
+from secretballot._validation import check_count, check_probability, shown
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
@@ -60,7 +60,7 @@ class ExponentialChoice(Mechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.monotone, bool):
-            raise ParameterError(f"monotone is {self.monotone!r}; it must be true or false.")
+            raise ParameterError(f"monotone is {shown(self.monotone)}; it must be true or false.")
         least_scale(self._moved, self.epsilon)
         object.__setattr__(self, "epsilon", float(self.epsilon))
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._validation import shown
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import GaussianEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
@@ -18,11 +19,11 @@ __all__ = ["GaussianThreshold", "check_threshold"]
 def check_threshold(value: object) -> int:
     """Return a threshold in whole votes, at most 2^40 in size, or raise `ParameterError`."""
     if isinstance(value, bool):
-        raise ParameterError(f"threshold is {value!r}; it must be a whole number of votes.")
+        raise ParameterError(f"threshold is {shown(value)}; it must be a whole number of votes.")
     try:
         threshold = operator.index(value)  # type: ignore[arg-type]  # any object may come; index refuses
     except TypeError:
-        raise ParameterError(f"threshold is {value!r}; it must be a whole number of votes.") from None
+        raise ParameterError(f"threshold is {shown(value)}; it must be a whole number of votes.") from None
     if not abs(threshold) <= MAX_SCALE:
         raise ParameterError(f"threshold is {threshold}; it must be at most 2^40 votes in size.")
     return threshold

@@ -7,7 +7,7 @@ from typing import ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_count
+from secretballot._validation import check_count, shown
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PureEvent, SparseVectorEvent
 from secretballot.privacy.accounting.sparse_vector import false_answer
@@ -73,7 +73,7 @@ class SparseVector(Mechanism):
         object.__setattr__(self, "threshold", check_threshold(self.threshold))
         object.__setattr__(self, "max_below", check_count("max_below", self.max_below))
         if not isinstance(self.refresh, bool):
-            raise ParameterError(f"refresh is {self.refresh!r}; it must be true or false.")
+            raise ParameterError(f"refresh is {shown(self.refresh)}; it must be true or false.")
 
     def event(self, count: int = 1) -> SparseVectorEvent:
         """Return what one stream is to the accountant, however many queries (`count`) it answers."""
