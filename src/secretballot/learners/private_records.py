@@ -1,6 +1,7 @@
 """Private records that a plan needs once more: held until then, in memory or in the vault, then forgotten."""
 
 import io
+import zipfile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -46,7 +47,7 @@ class PrivateRecords:
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as kept:
                 return cls(kept["points"], kept["labels"])
-        except (ValueError, KeyError, OSError):
+        except (ValueError, KeyError, OSError, zipfile.BadZipFile):
             raise DataError(
                 f"{folder / FILE} is damaged; call fit again, with the records that the plan began with."
             ) from None

@@ -1,0 +1,462 @@
+"""The universal labeler: split, switch, restarts and crashes, certificates, refusals. Laws: test_universal_exact."""
+
+import json
+import math
+import os
+import pickle
+import signal
+import stat
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.hypotheses import Halfspaces, Intervals, Thresholds
+from secretballot.learners import universal
+from secretballot.learners.universal_plan import BudgetSplit, best_share, error_constants
+from secretballot.learners.universal_run import UniversalRun
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+ASKED = PrivacyBudget(1.0, 1e-6)
+RNG = np.random.default_rng(0)
+N = 30_000
+X = RNG.random((N, 1))
+Y = np.where((X[:, 0] > 0.4) ^ (RNG.random(N) < 0.1), "yes", "no")
+# the first 30 are clear to teachers with a handful of records each; the others lie nearer to the threshold
+QUESTIONS = np.array([*np.linspace(0.01, 0.05, 15), *np.linspace(0.85, 0.99, 15), *np.linspace(0.6, 0.8, 10)])[:, None]
+NAMES = ["no", "yes"]
+BOOKS = ("plans/*/records.npz", "plans/*/asked.npy", "plans/*/universal.json")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plan_once() -> Any:
+    """Calibrate each plan once: it follows from public numbers alone."""
+    patch, known, real = pytest.MonkeyPatch(), {}, universal.agnostic_plan
+
+    def plan(budget: PrivacyBudget, n_queries: int, **settings: Any) -> Any:
+        key = (budget, n_queries, *settings.items())
+        if key not in known:
+            known[key] = real(budget, n_queries, **settings)
+        return known[key]
+
+    for room in ("universal", "agnostic"):
+        patch.setattr(f"secretballot.learners.{room}.agnostic_plan", plan)
+    yield
+    patch.undo()
+
+
+def ledger_at(folder: Path, budget: PrivacyBudget = ASKED) -> Ledger:
+    return Ledger(folder / "ledger.sqlite", dataset="registry", budget=budget, neighbours="replace-one")
+
+
+def settings(folder: Path | None = None, **changes: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"budget": ASKED, "n_first": 30, "max_unstable": 2, "share": 0.1} | changes
+    return given if folder is None else {"ledger": ledger_at(folder), "vault": folder / "vault"} | given
+
+
+def fitted(folder: Path | None = None, **changes: Any) -> sb.UniversalLabeler:
+    return sb.UniversalLabeler(Thresholds(), **settings(folder, **changes)).fit(X, Y, classes=NAMES)
+
+
+def reopened(folder: Path, **changes: Any) -> sb.UniversalLabeler:
+    given = {"n_first": 1, "ledger": None, "budget": None} | changes
+    return sb.UniversalLabeler(Thresholds(), **settings(folder, **given)).reopen()
+
+
+def true_label(points: np.ndarray) -> np.ndarray:
+    return np.where(points[:, 0] > 0.4, "yes", "no")
+
+
+# -- the split -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1 / 3, 1.0, math.pi, 17.0, 1e-3])
+@pytest.mark.parametrize("share", [0.1, 0.123456789, 0.5, 0.9, 1 / 3])
+def test_the_parts_add_up_to_what_was_asked_and_a_ledger_admits_them(epsilon, share):
+    split = BudgetSplit.of(PrivacyBudget(epsilon, 1e-6), share, 10, "")
+    assert split.first is not None
+    total = Fraction(repr(split.first.epsilon)) + Fraction(repr(split.endless))
+    assert total <= Fraction(repr(epsilon))
+    assert float(total) == pytest.approx(epsilon, rel=1e-12)
+    assert split.endless == pytest.approx(share * epsilon, rel=5e-3)
+    assert BudgetSplit.from_description(json.loads(json.dumps(split.describe()))) == split
+
+
+@pytest.mark.parametrize("n_queries", [1001, 2000, 30_000, 10**6, 10**9])
+@pytest.mark.parametrize("constants", [(1.0, 1.0), (5000.0, 20.0), (3.0, 400.0)])
+def test_the_best_share_has_the_least_average_error(n_queries, constants):
+    shares, f = np.linspace(1e-4, 1 - 1e-4, 20_001), 1000 / n_queries
+    error = f * constants[0] / (1 - shares) + (1 - f) * constants[1] / shares
+    wanted = min(0.9, max(0.1, shares[error.argmin()]))
+    assert best_share(constants, 1000, n_queries) == pytest.approx(wanted, abs=2e-4)
+
+
+def test_the_ends_of_the_split_are_those_of_the_errata():
+    assert best_share((5000.0, 20.0), 1696, 1696) == best_share((5000.0, 20.0), 1696, 1) == 0.1
+    assert best_share((5000.0, 20.0), 1696, None) == 0.5
+    # by our own constants a half is best at about seven hundred times m_o
+    constants = error_constants(1, 1696, epsilon=0.9, rate=0.108, n_teachers=1200, neighbours="replace-one")
+    assert best_share(constants, 1696, 1696 * 1800) == pytest.approx(0.5, abs=0.03)
+
+
+def test_the_split_is_printed_and_nothing_else_is_spent():
+    labeler = fitted(share=None, n_queries=40)
+    assert "epsilon 1 = 0.9 for the first 30 questions + 0.1 for all others" in repr(labeler)
+    assert labeler.describe()["split"]["endless_epsilon"] == 0.1
+    open_end = fitted(share=None)
+    assert (open_end.split_.endless, open_end.split_.n_first) == (0.5, 30)
+    account = open_end.run_._reserved.ledger
+    assert (account.spent().epsilon, account.spent().delta) == (1.0, 1e-6)
+    assert [entry.state for entry in account.history()] == ["reserved", "reserved"]
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path: Path):
+    labeler = fitted(tmp_path)
+    assert (labeler.left, labeler.used, labeler.until_switch) == (math.inf, 0, 30)
+    with pytest.raises(AttributeError, match="first part still answers"):
+        _ = labeler.student_
+    answer = labeler.ask(QUESTIONS[0])
+    assert (answer.label, answer.endless, answer.abstained, answer.left) == ("no", False, False, math.inf)
+    assert labeler.ask(QUESTIONS[0]) == answer
+    assert (labeler.used, labeler.until_switch) == (1, 29)
+    answers = labeler.ask_many(QUESTIONS)
+    assert answers.endless.tolist() == [False] * 30 + [True] * 10
+    assert answers.answered.all()
+    assert (answers.labels == true_label(QUESTIONS)).all()
+    many = np.random.default_rng(1).random((50_000, 1))
+    assert (labeler.ask_many(many).labels == true_label(many)).mean() > 0.8
+    assert labeler.student_.predict([[0.9]]).tolist() == ["yes"]
+    assert (labeler.used, labeler.until_switch, labeler.left) == (30, 0, math.inf)
+    ledger = ledger_at(tmp_path)
+    assert (ledger.spent().epsilon, len(ledger.history())) == (1.0, 2)
+
+
+def test_what_the_first_part_said_stays_and_the_rest_is_said_in_the_end():
+    labeler = fitted()
+    doubtful = np.array([[0.4], [0.4001]])  # teachers are as likely to say one as the other
+    first = [labeler.ask(point) for point in (QUESTIONS[0], doubtful[0], QUESTIONS[29])]
+    assert [answer.label for answer in first] == ["no", None, "yes"]
+    assert first[1].abstained
+    second = labeler.ask(doubtful[1])  # the last abstention: the switch comes 26 questions early
+    assert (second.endless, second.abstained, labeler.until_switch) == (True, False, 0)
+    again = labeler.ask_many(np.concatenate([QUESTIONS[[0]], doubtful, QUESTIONS[[29]]]))
+    assert again.endless.tolist() == [False, True, True, False]
+    assert again.answered.all()
+    assert labeler.run_.endless is not None
+    assert labeler.run_.endless.n_candidates == 4 + 1
+
+
+def test_a_batch_that_the_first_part_stops_in_is_public_points_as_a_whole():
+    labeler = fitted()
+    points = np.concatenate([[[0.4], [0.4001]], np.random.default_rng(2).random((100, 1))])
+    answers = labeler.ask_many(points)
+    assert answers.endless.all()
+    assert labeler.used == 2
+    assert labeler.run_.endless is not None
+    assert (labeler.run_.endless.points == points[:30]).all()
+
+
+def test_a_repeated_question_counts_once():
+    labeler = fitted()
+    labeler.ask_many(np.repeat(QUESTIONS[:5], 20, axis=0))
+    assert (labeler.used, labeler.until_switch) == (5, 25)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_class_of_many_labellings_is_made_finite_by_a_sample_of_the_points(known):
+    rng = np.random.default_rng(3)
+    points, questions = rng.random((4000, 2)), rng.random((400, 2))
+    labels = np.where(points.sum(axis=1) > 1, "yes", "no")
+    labeler = sb.UniversalLabeler(Halfspaces(2), **settings(n_first=40, n_public=12, max_unstable=1, n_teachers=300))
+    if known:
+        labeler.fit(points, labels, classes=NAMES, public_points_known=questions)
+    else:
+        with pytest.MonkeyPatch.context() as patch:  # plenty of records for a sample that is small enough to relabel
+            patch.setattr(universal.FirstPart, "fit", _no_session)
+            labeler.fit(points, labels, classes=NAMES)
+        labeler.run_.session = None
+        labeler.run_.switch(questions[:40])
+    assert labeler.run_.endless is not None
+    assert labeler.run_.endless.n_candidates == 2 * (1 + 11 + 55)
+    assert len(labeler.run_.endless.points) == (400 if known else 40)
+    assert (labeler.ask_many(questions).labels == np.where(questions.sum(axis=1) > 1, "yes", "no")).mean() > 0.7
+
+
+def _no_session(self: Any, *_: Any, **__: Any) -> Any:
+    self.session_ = None
+    return self
+
+
+# -- all points known beforehand -------------------------------------------------------------------------------------
+
+
+def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_delta_is_spent(tmp_path: Path):
+    labeler = sb.UniversalLabeler(Thresholds(), **settings(tmp_path))
+    labeler.fit(X, Y, classes=NAMES, public_points_known=QUESTIONS)
+    ledger = ledger_at(tmp_path)
+    assert (ledger.spent().epsilon, ledger.spent().delta, len(ledger.history())) == (1.0, 0.0, 1)
+    assert labeler.ask_many(QUESTIONS).labels.tolist() == true_label(QUESTIONS).tolist()
+    assert labeler.ask(QUESTIONS[0]).endless
+    assert "epsilon 1 for all questions" in repr(labeler)
+    release = labeler.released(QUESTIONS)
+    assert release.first is None
+    assert [sb.verify_certificate(one).ok for one in release.certificates] == [True]
+    assert (release.certificates[0]["epsilon"], release.certificates[0]["delta"]) == (1.0, 0.0)
+    again = reopened(tmp_path)
+    assert again.describe() == labeler.describe()
+    assert not list((tmp_path / "vault").glob(BOOKS[0]))
+
+
+# -- certificates ----------------------------------------------------------------------------------------------------
+
+
+def test_each_part_has_a_certificate_that_tells_of_the_other_and_they_add_up():
+    labeler = fitted(purpose="triage")
+    labeler.ask_many(QUESTIONS[:10])
+    before = labeler.released(QUESTIONS)
+    assert before.endless is None
+    assert len(before.certificates) == 1
+    labeler.ask_many(QUESTIONS)
+    release = labeler.released(QUESTIONS)
+    assert release.first is not None
+    assert release.endless is not None
+    assert len(release.first.queries) == 30
+    assert release.endless.label_values.tolist() == labeler.student_.predict(QUESTIONS).tolist()
+    assert all(sb.verify_certificate(one).ok for one in release.certificates)
+    assert sum(one["epsilon"] for one in release.certificates) == 1.0
+    assert [one["delta"] for one in release.certificates] == [1e-6, 0.0]
+    assert str(labeler.split_) in release.certificates[0]["assumptions"][-1]
+    told = release.certificates[1]["mechanism"]["universal"]
+    assert told == {**labeler.split_.describe(), "part": "endless"}
+    assert {one["purpose"] for one in release.certificates} == {"triage"}
+    assert all(one["composition"]["spent_after"]["epsilon"] == 1.0 for one in release.certificates)
+
+
+# -- restarts and crashes --------------------------------------------------------------------------------------------
+
+
+def test_it_goes_on_after_a_restart_before_the_switch_and_after_it(tmp_path: Path):
+    first = fitted(tmp_path)
+    said = first.ask_many(QUESTIONS[:12]).labels.tolist()
+    second = reopened(tmp_path)
+    assert (second.used, second.until_switch) == (12, 18)
+    assert second.ask_many(QUESTIONS[:12]).labels.tolist() == said
+    answers = second.ask_many(QUESTIONS).labels.tolist()
+    assert second.until_switch == 0
+    for labeler in (reopened(tmp_path), fitted(tmp_path), first):
+        assert labeler.ask_many(QUESTIONS).labels.tolist() == answers
+        assert labeler.describe() == second.describe()
+    assert (ledger_at(tmp_path).spent().epsilon, len(ledger_at(tmp_path).history())) == (1.0, 2)
+
+
+def test_records_stay_in_the_vault_until_the_switch_and_for_the_owner_alone(tmp_path: Path):
+    labeler = fitted(tmp_path)
+    labeler.ask(QUESTIONS[0])
+    files = [path for pattern in BOOKS for path in (tmp_path / "vault").glob(pattern)]
+    assert len(files) == 3
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert {stat.S_IMODE(path.parent.stat().st_mode) for path in files} == {0o700}
+    labeler.ask_many(QUESTIONS)
+    assert not list((tmp_path / "vault").glob(BOOKS[0]))
+    fitted(tmp_path)
+    assert not list((tmp_path / "vault").glob(BOOKS[0]))
+
+
+def test_without_a_vault_records_are_held_in_memory_and_never_pickled():
+    labeler = fitted()
+    with pytest.raises(TypeError, match="refuse"):
+        pickle.dumps(labeler)
+    assert repr(labeler.run_._records) == "PrivateRecords(<private>)"
+    with pytest.raises(TypeError, match="private records refuse"):
+        pickle.dumps(labeler.run_._records)
+    labeler.ask_many(QUESTIONS)
+    assert labeler.run_._records is None
+    assert labeler.ask(QUESTIONS[39]).endless
+
+
+MOMENTS: dict[str, tuple[str, bool]] = {
+    "before the draw": ("secretballot.door.reserved_choice.ReservedChoice._outcome", True),
+    "before the commit": ("secretballot.privacy.ledger.Ledger.commit", True),
+    "after the commit": ("secretballot.privacy.ledger.Ledger.commit", False),
+    "before the records go": ("secretballot.learners.private_records.PrivateRecords.forget", True),
+    "before the switch": ("secretballot.learners.universal_run.UniversalRun.switch", True),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killed_at_the_switch_it_neither_pays_twice_nor_answers_unpaid(tmp_path: Path, moment: str):
+    fitted(tmp_path)
+    target, at_once = MOMENTS[moment]
+    child = os.fork()
+    if child == 0:
+        _die_at(target, at_once)
+        try:
+            reopened(tmp_path).ask_many(QUESTIONS)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    ledger = ledger_at(tmp_path)
+    drawn = ledger.released("universal/endless")
+    assert (drawn is not None) == (moment in ("after the commit", "before the records go"))
+    labeler = reopened(tmp_path)
+    assert (labeler.used, labeler.until_switch) == (30, 0)
+    assert (labeler.ask_many(QUESTIONS[30:]).labels == true_label(QUESTIONS[30:])).all()
+    assert labeler.run_.endless is not None
+    assert (labeler.run_.endless.points == QUESTIONS[:30]).all()
+    assert drawn in (None, ledger.released("universal/endless"))
+    assert (ledger.spent().epsilon, len(ledger.history())) == (1.0, 2)
+    assert not list((tmp_path / "vault").glob(BOOKS[0]))
+
+
+def _die_at(target: str, at_once: bool) -> None:
+    home, name = target.rsplit(".", 1)
+    room, thing = home.rsplit(".", 1)
+    owner = getattr(__import__(room, fromlist=[thing]), thing)
+    real: Callable[..., Any] = getattr(owner, name)
+
+    def die(*given: Any, **named: Any) -> None:
+        if not at_once:
+            real(*given, **named)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(owner, name, die)
+
+
+def test_of_two_processes_that_switch_one_draws(tmp_path: Path):
+    one = fitted(tmp_path)
+    other = reopened(tmp_path)
+    real = UniversalRun.switch
+
+    def overtaken(self: UniversalRun, points: np.ndarray) -> None:
+        if self is one.run_:
+            other.ask_many(QUESTIONS)
+        real(self, points)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(UniversalRun, "switch", overtaken)
+        one.ask_many(QUESTIONS)
+    assert one.describe() == other.describe()
+    assert len(ledger_at(tmp_path).history()) == 2
+
+
+def test_a_second_part_that_was_not_reserved_in_time_is_reserved_by_the_next_start(tmp_path: Path):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(universal.UniversalLabeler, "_begin", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            fitted(tmp_path)
+    assert len(ledger_at(tmp_path).history()) == 1
+    labeler = fitted(tmp_path) if tmp_path.name[-1] in "02468" else reopened(tmp_path)
+    assert len(ledger_at(tmp_path).history()) == 2
+    assert labeler.ask_many(QUESTIONS).answered.all()
+
+
+def _crash(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "call", "words"),
+    [
+        ({"budget": None}, {}, "budget is missing"),
+        ({"budget": PrivacyBudget(1.0, 0.0)}, {}, "delta"),
+        ({"hypotheses": None}, {}, "hypotheses is a NoneType"),
+        ({"share": 0.0}, {}, "share"),
+        ({"share": math.nan}, {}, "share"),
+        ({"share": None, "n_queries": 0}, {}, "n_queries"),
+        ({"n_first": 0}, {}, "n_first"),
+        ({"n_first": None, "alpha": 1.0}, {}, "alpha"),
+        ({"n_first": None, "beta": 0.0}, {}, "beta"),
+        ({"n_public": 1.5}, {}, "n_public"),
+        ({"neighbours": "both"}, {}, "neighbours"),
+        ({"calibration": "loose"}, {}, "calibration"),
+        ({"calibration": "paper", "budget": PrivacyBudget(60.0, 1e-6)}, {}, "epsilon"),
+        ({"n_teachers": 10**6}, {}, "n_records is 30000"),
+        ({"hypotheses": Halfspaces(2)}, {}, "columns"),
+        ({"hypotheses": Halfspaces(2), "n_first": 1000}, {"X": np.ones((N, 2))}, "Set n_public to less"),
+        ({}, {"classes": ["a", "b", "c"]}, "classes has 3"),
+        ({}, {"classes": ["no", "maybe"]}, "classes|label"),
+        ({}, {"y": Y[:-1]}, "y|label"),
+        ({}, {"X": np.where(X > 0.5, np.nan, X)}, "nan"),
+        ({}, {"public_points_known": np.ones((5, 2))}, "columns"),
+    ],
+)
+def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(tmp_path: Path, changes, call, words):
+    ledger = Ledger(
+        tmp_path / "ledger.sqlite", dataset="registry", budget=PrivacyBudget(99.0, 1e-3), neighbours="replace-one"
+    )
+    given = {"hypotheses": Thresholds(), "ledger": ledger, "vault": tmp_path / "vault", **settings()} | changes
+    with pytest.raises((sb.ParameterError, sb.DataError), match=words) as refusal:
+        sb.UniversalLabeler(**given).fit(**{"X": X, "y": Y, "classes": NAMES} | call)
+    assert str(refusal.value).rstrip().endswith(".")
+    assert ledger.history() == []
+    assert not list((tmp_path / "vault").glob(BOOKS[0]))
+
+
+@pytest.mark.parametrize("room", [PrivacyBudget(0.99, 1e-6), PrivacyBudget(1.0, 9e-7)])
+def test_a_ledger_with_room_for_one_part_only_takes_neither(tmp_path: Path, room):
+    ledger = ledger_at(tmp_path, room)
+    with pytest.raises(sb.BudgetError, match=r"Both parts cost epsilon 1, delta 1e-06.*Nothing was spent"):
+        sb.UniversalLabeler(Thresholds(), **settings(ledger=ledger)).fit(X, Y, classes=NAMES)
+    assert ledger.history() == []
+
+
+def test_a_ledger_of_another_promise_or_another_way_of_adding_up_is_refused():
+    for terms, words in (
+        ({"neighbours": "add-remove"}, "replace-one"),
+        ({"composition": "renyi"}, "add two prices up"),
+    ):
+        about: dict[str, Any] = {"neighbours": "replace-one"} | terms
+        ledger = Ledger.in_memory(dataset="registry", budget=PrivacyBudget(9.0, 1e-3), **about)
+        with pytest.raises((sb.ParameterError, sb.LedgerError), match=words):
+            fitted(ledger=ledger)
+        assert ledger.history() == []
+
+
+def test_a_plan_goes_on_only_with_the_settings_and_the_data_it_began_with(tmp_path: Path):
+    fitted(tmp_path)
+    history = len(ledger_at(tmp_path).history())
+    for changes in ({"share": 0.2}, {"n_first": 31}, {"n_public": 7}, {"random_state": 1}):
+        with pytest.raises(sb.ParameterError, match="other settings"):
+            fitted(tmp_path, **changes)
+    with pytest.raises(sb.DataError, match="other data"):
+        sb.UniversalLabeler(Thresholds(), **settings(tmp_path)).fit(X[::-1], Y, classes=NAMES)
+    with pytest.raises(sb.ParameterError, match="other settings"):
+        sb.UniversalLabeler(Intervals(), **settings(tmp_path)).reopen()
+    with pytest.raises(sb.DataError, match="no universal plan 'another'"):
+        reopened(tmp_path, name="another")
+    with pytest.raises(sb.ParameterError, match="vault is None"):
+        sb.UniversalLabeler(Thresholds()).reopen()
+    assert len(ledger_at(tmp_path).history()) == history
+
+
+def test_damaged_books_are_told(tmp_path: Path):
+    fitted(tmp_path).ask(QUESTIONS[0])
+    for pattern in BOOKS:
+        (path,) = (tmp_path / "vault").glob(pattern)
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(sb.DataError, match="is damaged"):
+            reopened(tmp_path).ask_many(QUESTIONS)
+        path.write_bytes(whole)
+    assert reopened(tmp_path).ask_many(QUESTIONS).answered.all()
+
+
+def test_bad_questions_are_refused_and_nothing_is_asked():
+    labeler = fitted()
+    for bad, words in (([[0.1, 0.2]], "columns"), ([[math.nan]], "nan"), (np.ones((2, 1)), "rows")):
+        with pytest.raises(sb.DataError, match=words):
+            labeler.ask(np.array(bad))
+    assert labeler.used == 0
+    assert len(labeler.run_._asked.points()) == 0

@@ -1,0 +1,285 @@
+"""The true delta(epsilon) of a universal labeler, both parts together, over all neighbours of tiny worlds.
+
+The labeler's own code runs: what it samples, how it relabels and which noise it meets are scripted, and what its second
+draw weighs is read off. Both parts use coins of their own, so that the law of everything is the product of their laws.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.aggregation import RelabelledAggregator
+from secretballot.audit import discrete_laplace_law
+from secretballot.door import purchase
+from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
+from secretballot.learners import agnostic
+from secretballot.learners.universal_plan import BudgetSplit
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    PureEvent,
+    RelabelledSampleEvent,
+    SparseVectorEvent,
+    delta_upper,
+    price,
+    pricing,
+)
+from secretballot.privacy.mechanisms import plurality, stability
+
+QUERIES = np.array([[0.5], [1.5]])
+LINE = tuple(itertools.product((0.0, 1.0, 2.0), (0, 1)))
+Records = tuple[tuple[float, int], ...]
+Law = np.ndarray
+BUDGET = PrivacyBudget(1.0, 0.95)
+
+
+def true_delta(here: Law, there: Law, epsilon: float) -> float:
+    return float(np.maximum(here - math.exp(epsilon) * there, 0).sum())
+
+
+def jointly(*laws: Law) -> Law:
+    """Law of everything that leaves, for parts with coins of their own."""
+    whole = np.ones(1)
+    for law in laws:
+        whole = np.outer(whole, law).ravel()
+    return whole
+
+
+# -- injected randomness ---------------------------------------------------------------------------------------------
+
+
+class Script:
+    """Answers a choice with a fixed outcome, and keeps what it was asked to weigh."""
+
+    exact, description = False, "scripted"
+
+    def __init__(self) -> None:
+        self.outcome, self.law = 0, np.ones(1)
+
+    def exponential_choice(self, scores: np.ndarray, scale: float, multiplicities: Any = None) -> int:
+        assert multiplicities is None
+        weights = np.exp((scores - scores.max()) / scale)
+        self.law = weights / weights.sum()
+        return self.outcome
+
+    def exponential_range(self, starts: np.ndarray, ends: np.ndarray, scale: float) -> tuple[int, int] | None:
+        ranges = list(itertools.combinations_with_replacement(range(len(starts)), 2))
+        drawn = self.exponential_choice(np.array([0, *(int(starts[i] - ends[j]) for i, j in ranges)]), scale)
+        return ranges[drawn - 1] if drawn else None
+
+    def discrete_laplace(self, scale: float, size: int) -> Any:
+        return np.zeros(size, dtype=np.int64)
+
+
+def answers_law(event: SparseVectorEvent, ones: tuple[int, ...], n_teachers: int) -> Law:
+    """Law of the answers to two queries with so many votes for 1: label 0, label 1, none, or 3 after the stop."""
+    shift, query = discrete_laplace_law(event.threshold_scale), discrete_laplace_law(event.query_scale)
+    counts = np.array([[n_teachers - votes, votes] for votes in ones])
+    label = plurality(counts)
+    one, two = query.at_least(event.threshold + shift.support[None, :] - stability(counts)[:, None] + 1)
+    table = np.zeros((4, 4))
+    table[label[0], label[1]] = shift.pmf @ (one * two)
+    table[label[0], 2] = shift.pmf @ (one * (1 - two))
+    assert event.max_unstable == 1
+    table[2, 3] = shift.pmf @ (1 - one)
+    return table.ravel()
+
+
+class World:
+    """Universal labelers on a few records, fitted and asked with every outcome of their coins."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, hypotheses: HypothesisClass, event: RelabelledSampleEvent, share: float
+    ) -> None:
+        self.hypotheses, self.event, self.share = hypotheses, event, share
+        self.first_epsilon = BUDGET.epsilon - share
+        self.rows, self.relabelling, self.choice = np.arange(0), Script(), Script()
+        monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: self.rows)
+        monkeypatch.setattr(import_module("secretballot.learners.relabel"), "choice_noise", lambda: self.relabelling)
+        monkeypatch.setattr(purchase, "choice_noise", lambda: self.choice)
+        monkeypatch.setattr(purchase, "noise_source", lambda: self.choice)
+        monkeypatch.setattr(agnostic, "agnostic_plan", self.plan)
+        self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))
+        self.told = cache(self._told)
+
+    def plan(self, budget: PrivacyBudget, n_queries: int, **_: Any) -> tuple[RelabelledAggregator, int]:
+        """Return a plan small enough to be enumerated, in place of one that keeps the budget: with one teacher."""
+        assert budget.epsilon == self.first_epsilon
+        return RelabelledAggregator(self.event, n_queries=n_queries, budget=budget), 1
+
+    def fitted(self, records: Records) -> sb.UniversalLabeler:
+        labeler = sb.UniversalLabeler(self.hypotheses, budget=BUDGET, n_first=len(QUERIES), share=self.share)
+        X, y = np.array([[x] for x, _ in records]), [label for _, label in records]
+        return labeler.fit(X, y, classes=[0, 1])
+
+    def _told(self, sample: Records) -> Law:
+        """Law of the first part's answers, given what was sampled, in its order."""
+        self.rows, self.relabelling.outcome, total = np.arange(len(sample)), 0, np.zeros(16)
+        filled = sample + LINE[:1] * (self.event.out_of - len(sample))
+        while self.relabelling.outcome < len(self.relabelling.law) or not self.relabelling.outcome:
+            session = self.fitted(filled).run_.session
+            assert session is not None
+            ones = session._teachers.vote(QUERIES).open_at_the_door()[:, 1]
+            total += self.relabelling.law[self.relabelling.outcome] * self.answers(tuple(ones.tolist()))
+            self.relabelling.outcome += 1
+        return total
+
+    def first(self, records: Records) -> Law:
+        """Law of the answers of the first part."""
+        samples = list(itertools.permutations(records, self.event.sampled))
+        return sum((self.told(sample) for sample in samples), np.zeros(16)) / len(samples)
+
+    def endless(self, records: Records) -> Law:
+        """Law of the hypothesis that answers in the end."""
+        self.rows, self.relabelling.outcome = np.arange(self.event.sampled), 0
+        labeler = self.fitted(records)
+        assert labeler.ask_many(QUERIES).answered.all()  # answered as if no noise were drawn, and then the switch
+        assert len(self.choice.law) == labeler.run_.endless.n_candidates
+        return self.choice.law
+
+    def pairs(self, law: Callable[[Records], Law]) -> Iterator[tuple[Law, Law]]:
+        """Laws of all datasets that differ in one record."""
+        for shared in itertools.combinations_with_replacement(LINE, self.event.out_of - 1):
+            yield from itertools.permutations([law(tuple(sorted((*shared, record)))) for record in LINE], 2)
+
+
+@pytest.fixture(autouse=True)
+def _price_each_event_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: dict[Any, float] = {}
+
+    def remembered(event: Any, stream: Any, epsilon: float, real: Any = pricing.sampled_delta) -> float:
+        if (event, epsilon) not in known:
+            known[event, epsilon] = real(event, stream, epsilon)
+        return known[event, epsilon]
+
+    monkeypatch.setattr(pricing, "sampled_delta", remembered)
+
+
+# -- small worlds, end to end ----------------------------------------------------------------------------------------
+
+LOUD, FAINT = SparseVectorEvent(1.0, 1.0, 0, 1, True), SparseVectorEvent(6.0, 6.0, 0, 1, True)
+WORLDS = [
+    pytest.param(Thresholds(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"),
+    pytest.param(Intervals(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.25, id="intervals"),
+    pytest.param(Thresholds("either"), RelabelledSampleEvent(FAINT, 2, 2, "replace-one"), 0.75, id="either way"),
+    pytest.param(
+        Thresholds(), RelabelledSampleEvent(LOUD, 2, 2, "replace-one", 5.0), 0.5, id="relabelled nearly right"
+    ),
+]
+
+
+@pytest.mark.parametrize(("hypotheses", "event", "share"), WORLDS)
+def test_both_parts_together_cost_no_more_than_was_asked(monkeypatch, hypotheses, event, share):
+    world = World(monkeypatch, hypotheses, event, share)
+    first, endless = cache(world.first), cache(world.endless)
+    whole = list(world.pairs(lambda records: jointly(first(records), endless(records))))
+    alone, told = list(world.pairs(endless)), list(world.pairs(first))
+    for epsilon in (0.0, 0.1, 0.3, share, BUDGET.epsilon, 1.5):
+        true = max(true_delta(*pair, epsilon) for pair in whole)
+        promised = price((event, PureEvent(share, 1)), epsilon=epsilon).delta
+        assert true <= promised + 1e-12
+    # split as asked: all of delta, and what is left of epsilon, are the first part's
+    assert max(true_delta(*pair, BUDGET.epsilon) for pair in whole) <= delta_upper([event], BUDGET.epsilon - share)
+    losses = [np.abs(np.log(here / there)).max() for here, there in alone]
+    assert 0.55 * share < max(losses) <= share
+    # each part tells something by itself, and together they tell what neither would
+    assert max(true_delta(*pair, 0.0) for pair in told) > 1e-3
+    assert max(true_delta(*pair, max(losses)) for pair in whole) > 1e-4
+
+
+# -- a budget that is spent twice -----------------------------------------------------------------------------------
+
+
+def sharpest(epsilon: float, side: int) -> Law:
+    """The law that tells most of all that are (epsilon, 0)-private."""
+    right = math.exp(epsilon) / (1 + math.exp(epsilon))
+    return np.array([right, 1 - right])[:: 1 - 2 * side]
+
+
+def sampled_answer(epsilon: float, rate: float, side: int) -> Law:
+    """One bit, told at epsilon if its record was sampled, else a coin."""
+    return rate * sharpest(epsilon, side) + (1 - rate) / 2
+
+
+def printed(total: PrivacyBudget, share: float, n_first: int, why: str) -> BudgetSplit:
+    """As Algorithm 4 has it: all of epsilon to each part."""
+    return BudgetSplit(total, total, total.epsilon, n_first, why)
+
+
+ASKED = PrivacyBudget(1.0, 1e-6)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_the_worst_of_two_guarantees_keeps_epsilon_and_as_printed_it_does_not(share):
+    def delta(split: BudgetSplit) -> float:
+        assert split.first is not None
+        sides = [jointly(sharpest(split.first.epsilon, side), sharpest(split.endless, side)) for side in (0, 1)]
+        return true_delta(*sides, ASKED.epsilon)
+
+    assert delta(BudgetSplit.of(ASKED, share, 100, "")) <= 1e-15
+    assert delta(printed(ASKED, share, 100, "")) == pytest.approx(0.338, abs=5e-4)
+
+
+class Point:
+    """The function that is 1 on one whole number alone."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return (np.asarray(X)[:, 0] == self.at).astype(int)
+
+
+@pytest.mark.parametrize("spent_twice", [False, True])
+def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatch, spent_twice):
+    """The concrete law of errata 7: 1001 hypotheses, of which the changed record picks out one."""
+    if spent_twice:
+        monkeypatch.setattr(BudgetSplit, "of", printed)
+    hypotheses, questions = FiniteClass([Point(at) for at in range(1001)]), np.arange(1000.0)[:, None]
+    event = RelabelledSampleEvent(LOUD, 1, 1, "replace-one")
+    world = World(monkeypatch, hypotheses, event, 0.1)
+    monkeypatch.setattr(
+        agnostic, "agnostic_plan", lambda b, m, **_: (RelabelledAggregator(event, n_queries=m, delta=0.9), 1)
+    )
+    laws, world.rows = [], np.arange(1)
+    for label in (1, 0):
+        ledger = sb.Ledger.in_memory(dataset="made up", budget=PrivacyBudget(9.0, 0.99), neighbours="replace-one")
+        labeler = sb.UniversalLabeler(hypotheses, budget=ASKED, n_first=1000, share=0.1, ledger=ledger)
+        labeler.fit([[7.0]], [label], classes=[0, 1]).ask_many(questions)
+        assert labeler.split_.first is not None
+        laws.append(world.choice.law)
+    assert len(laws[0]) == 1001
+    loss = math.log(max(laws[0] / laws[1]))
+    assert loss == pytest.approx(labeler.split_.endless, rel=2e-3)
+    assert loss < labeler.split_.endless
+    bit = [sampled_answer(labeler.split_.first.epsilon, labeler.split_.first.epsilon / 56, side) for side in (0, 1)]
+    true = true_delta(jointly(laws[0], bit[0]), jointly(laws[1], bit[1]), ASKED.epsilon)
+    assert (true > ASKED.delta) == spent_twice
+    if spent_twice:
+        assert loss == pytest.approx(0.9990, abs=5e-5)
+        assert loss + math.log(bit[0][0] / bit[1][0]) == pytest.approx(1.0155, abs=5e-5)
+        assert true == pytest.approx(1.27e-5, abs=5e-8)
+
+
+def test_a_hypothesis_drawn_anew_would_be_caught(monkeypatch):
+    event = RelabelledSampleEvent(LOUD, 2, 3, "replace-one")
+    world = World(monkeypatch, Thresholds(), event, 0.5)
+    law = cache(world.endless)
+    once, twice = (list(world.pairs(lambda r, n=n: jointly(*[law(r)] * n))) for n in (1, 2))
+    assert max(true_delta(*pair, 0.5) for pair in once) <= 1e-12
+    assert max(true_delta(*pair, 0.5) for pair in twice) > 0.02
+
+
+def test_what_is_printed_does_not_fit_a_ledger_of_what_was_asked(monkeypatch):
+    world = World(monkeypatch, Thresholds(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.5)
+    world.rows = np.arange(2)
+    monkeypatch.setattr(BudgetSplit, "of", printed)
+    world.first_epsilon = BUDGET.epsilon
+    with pytest.raises(sb.BudgetError):
+        world.fitted(LINE[:3])
