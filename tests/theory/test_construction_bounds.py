@@ -227,6 +227,7 @@ def test_the_split_is_the_best_of_all() -> None:
 def test_the_universal_labeler_spends_what_was_asked() -> None:
     plan = theory.universal_plan(0.2, 0.1, BUDGET, 1)
     assert plan.split.first + plan.split.rest == pytest.approx(1.0)
+    assert plan.split.rest >= 0.01
     alone = theory.labeler_plan(plan.n_first, 0.2, 0.05, PrivacyBudget(plan.split.first, 1e-6), 1)
     assert plan.n_records >= alone.n_records
     assert theory.universal_records(0.2, 0.1, BUDGET, 1) > plan.n_records

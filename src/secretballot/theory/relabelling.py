@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from scipy.stats import binom
 
-from secretballot._validation import check_choice, check_count, check_positive, check_probability, shown
+from secretballot._validation import check_choice, check_count, check_positive, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.relabelled import relabelling_loss
@@ -68,7 +68,7 @@ def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
     """
     q = check_positive("rate", rate)
     if not q <= 1:
-        raise ParameterError(f"rate is {shown(rate)}; a sampling rate lies above 0 and up to 1.")
+        raise ParameterError(f"rate is {rate!r}; a sampling rate lies above 0 and up to 1.")
     return math.log1p(q * math.expm1(check_positive("epsilon", epsilon))), q * delta
 
 

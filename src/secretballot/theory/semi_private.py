@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 NEIGHBOURS = ("replace-one", "add-remove")
+LEAST_REST = 0.01  # of epsilon, for the hypothesis that answers for ever
 
 
 def public_points(alpha: float, beta: float, vc_dimension: int, *, calibration: str = "paper") -> int:
@@ -36,8 +37,8 @@ def public_points(alpha: float, beta: float, vc_dimension: int, *, calibration: 
 
     Source: Alon, Bassily, Moran 2019 through Nandi and Bassily 2020, Algorithm 4, line 1: m_o = 32 (d log(1 / alpha)
     + log(1 / beta)) / alpha, "paper". "tight": `pair_cover_records`, the smallest number at which the proof's own
-    bound is at most beta; smaller than the printed one for most (alpha, d), larger for alpha near 1, where the
-    printed one falls short.
+    bound is at most beta; smaller than the printed one for small d or alpha, larger for large d at alpha above about
+    .3, where the printed one does not satisfy that bound.
 
     Parameters
     ----------
@@ -253,8 +254,9 @@ def universal_plan(
 
     Source: Nandi and Bassily 2020, Theorem 4.1, made right (errata 7): epsilon_A + epsilon_B = epsilon, delta for the
     labeler. Both parts must be accurate, so n is the larger of their needs; epsilon is split in proportion to their
-    n epsilon, which makes them about equal. beta / 2 for each. The first part answers at least as many queries as
-    its own accuracy needs, at least m_o.
+    n epsilon, which makes them about equal, but the second part gets at least a hundredth: it serves all later queries.
+    beta / 2 for each. The first part answers as many queries as its own accuracy needs, at least m_o. The promise for
+    later queries is an error of at most gamma + alpha of the hypothesis that answers them.
     """
     half, whole, share = check_probability("beta", beta) / 2, budget.epsilon, 0.9
     cover = public_points(alpha / 4, half / 4, vc_dimension, calibration="tight")
@@ -268,5 +270,5 @@ def universal_plan(
         choice = semi_private_plan(alpha, half, split.rest, vc_dimension, n_public=first)
         plans.append(UniversalPlan(first, split, max(voting.n_records, choice.n_records)))
         need_first, need_rest = voting.n_records * split.first, choice.n_records * split.rest
-        share = need_first / (need_first + need_rest)
+        share = min(need_first / (need_first + need_rest), 1 - LEAST_REST)
     return min(plans, key=lambda plan: plan.n_records)
