@@ -1,11 +1,13 @@
 """Active queries: what is planned, asked, kept and given back, and what a strategy may never see."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 
 import secretballot as sb
 from secretballot.learners.rounds import AskableRows
@@ -256,3 +258,49 @@ def test_votes_from_elsewhere_are_asked_actively(tmp_path: Path) -> None:
     assert sb.verify_certificate(walk.released.certificate).ok
     with pytest.raises(sb.DataError, match="399 rows"):
         sb.label_actively(counts, POOL[:-1], aggregator, place["ledger"], sb.queries.ClusterSampling())
+
+
+def test_a_strategy_with_nothing_to_ask_or_no_name_spends_nothing(tmp_path: Path) -> None:
+    place = durable(tmp_path)
+    with pytest.raises(sb.ParameterError, match="has nothing to ask of these 400 points"):
+        fitted(learner(strategy=Listed([]), **place))
+    for described in (None, {}, {"name": np.int64(3)}, {"name": 3}):
+        strategy = Listed([np.arange(2)])
+        strategy.describe = lambda value=described: value  # type: ignore[method-assign]
+        with pytest.raises(sb.ParameterError, match=r"describe must return a dict of JSON values with a name"):
+            fitted(learner(strategy=strategy, **place))
+    with pytest.raises(sb.ParameterError, match="instance"):
+        fitted(learner(strategy=sb.queries.MarginSampling, **place))
+    assert place["ledger"].history() == []
+
+
+def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -> None:
+    place = durable(tmp_path)
+    first = fitted(learner(**place))
+    assert fitted(learner(**place)).released_labels_ == first.released_labels_
+    for kind in (sb.ActivePATEClassifier, sb.PATEClassifier):
+        again = kind(n_teachers=50, budget=BUDGET, release="labels", **place)
+        with pytest.raises(sb.ParameterError, match="about other public points"):
+            again.fit(X, Y, X_public=POOL[::-1], classes=[0, 1])
+
+
+def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path: Path) -> None:
+    place = durable(tmp_path)
+    hard = np.column_stack([np.full(60, BOUNDARY), np.linspace(-1, 1, 60)])
+    model = learner(aggregator="sparse-vector", n_teachers=150, max_unstable=1, strategy=sb.queries.PassiveSampling())
+    with warnings.catch_warnings():  # nothing may have been answered at all, which is said
+        warnings.simplefilter("ignore", UserWarning)
+        fitted(model.set_params(**place), pool=np.vstack([hard, [[0.9, 0.0]]]))
+    plan = model.certificate_["plan"]
+    assert plan["used"] < 40
+    assert plan["left"] == "forfeited"
+    assert sb.verify_certificate(model.certificate_).ok
+    assert place["ledger"].history()[0].state == "committed"
+
+
+def test_a_student_that_cannot_learn_says_what_to_do_and_another_one_costs_nothing(tmp_path: Path) -> None:
+    place = durable(tmp_path)
+    with pytest.raises(sb.DataError, match="KNeighborsClassifier cannot learn from 40 released answers"):
+        fitted(learner(student=KNeighborsClassifier(50), **place))
+    assert len(fitted(learner(student=KNeighborsClassifier(5), **place)).released_labels_.queries) == 40
+    assert len(place["ledger"].history()) == 1

@@ -148,10 +148,18 @@ def test_the_estimate_uses_more_where_votes_agree_and_less_where_they_do_not() -
 
 @pytest.mark.parametrize("released", [-5, 0, 10, 23])
 def test_too_much_noise_shows_nothing_and_says_so(released: int) -> None:
-    with pytest.warns(WeakSignalWarning, match=f"is {released} votes of 250 teachers"):
-        assert _plan().size_by(released) == 1
+    plan = _plan()
+    with pytest.warns(WeakSignalWarning, match=f"is {released} votes of 250 teachers.* a margin of 0.6 K is assumed"):
+        assert plan.size_by(released) == choose_label_queries(plan.rest, 250, 2, 500)
     with pytest.warns(WeakSignalWarning, match="one abstention"):
         assert _plan(aggregator="sparse-vector").size_by(released) == 1
+
+
+@pytest.mark.parametrize("aggregator", ["gaussian", "sparse-vector"])
+def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(aggregator: str) -> None:
+    _plan(aggregator=aggregator, n_teachers=2000).check_reach()
+    with pytest.raises(sb.ParameterError, match="so it could show nothing"):
+        _plan(aggregator=aggregator, n_teachers=40).check_reach()
 
 
 def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be_passed() -> None:

@@ -295,7 +295,7 @@ def test_what_came_out_is_certified(vault: Path, ledger: sb.Ledger, plan: Aggreg
         session.released(POINTS[:7])
 
 
-@pytest.mark.parametrize(("composition", "left"), [("renyi", "returned"), ("basic", "kept")])
+@pytest.mark.parametrize(("composition", "left"), [("renyi", "returned"), ("basic", "forfeited")])
 def test_a_closed_session_answers_what_it_answered(vault: Path, tmp_path: Path, composition: str, left: str) -> None:
     ledger = sb.Ledger(
         tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9.0, 1e-4), composition=composition
@@ -419,3 +419,16 @@ def test_answers_are_paid_for_and_on_the_disk_before_they_return(
         session.ask(POINTS[number])
         assert sb.Ledger.open_existing(ledger.path).history()[0].parts == number + 1
     assert watch.seen == [("reserved", 0), ("reserved", 1), ("reserved", 2)]
+
+
+def test_points_that_the_teachers_would_answer_by_rule_are_refused_unpaid(vault: Path, tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9.0, 1e-4))
+    session = begun(vault, LABELS, ledger)
+    for value in (np.nan, np.inf, -np.inf):
+        point = np.array(POINTS[0], dtype=float)
+        point[0] = value
+        with pytest.raises(sb.DataError, match="1 rows with missing or infinite values"):
+            session.ask(point)
+    with pytest.raises(sb.DataError, match="cannot be read"):
+        session.ask([10**400, *POINTS[0][1:]])
+    assert session.used == 0

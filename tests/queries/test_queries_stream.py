@@ -116,7 +116,12 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
     hypotheses = ListedSteps(np.linspace(0, 1, 41))
     settings = {"slack_constant": float(rng.choice([0.0, 0.05, 0.3])), "noise_rate": float(rng.choice([0.0, 0.1]))}
     strategy = DisagreementSampling(
-        hypotheses, **settings, disagreement_coefficient=3.0, vc_dimension=2, failure_probability=0.1
+        hypotheses,
+        **settings,
+        disagreement_coefficient=3.0,
+        vc_dimension=2,
+        failure_probability=0.1,
+        shuffle=False,
     )
 
     def slack(j):
@@ -174,7 +179,7 @@ def test_active_beats_passive_on_noisy_thresholds():
 
 def test_a_batch_stops_before_an_update_and_updates_are_told():
     X = np.random.default_rng(0).random((64, 1))
-    selector = DisagreementSampling(Thresholds(), slack_constant=0.0).start(pool_of(X))
+    selector = DisagreementSampling(Thresholds(), slack_constant=0.0, shuffle=False).start(pool_of(X))
     answers = (X[:, 0] >= 0.5).astype(np.int64)
     first = selector.propose(1000)
     assert first.tolist() == [0, 1]
@@ -253,3 +258,17 @@ def test_settings_out_of_range_are_refused(settings, mend):
 def test_more_than_two_classes_are_refused():
     with pytest.raises(DataError, match="two classes apart, and there are 3"):
         DisagreementSampling().start(pool_of(np.zeros((4, 1)), classes=(0, 1, 2)))
+
+
+def test_a_sorted_pool_is_walked_in_random_order_by_public_coins():
+    X = np.sort(np.random.default_rng(0).random((400, 1)), axis=0)
+    answers = (X[:, 0] >= 0.3).astype(np.int64)
+    strategy = DisagreementSampling(Thresholds(), slack_constant=0.0)
+    asked = walk(strategy.start(pool_of(X)), answers, 4)
+    assert asked == walk(strategy.start(pool_of(X)), answers, 4)
+    assert asked != walk(strategy.start(PublicPool(X, CLASSES, 400, 7)), answers, 4)
+    nearest = np.abs(X[asked, 0] - 0.3)
+    assert len(asked) < 40
+    assert nearest.min() < 0.01
+    in_order = walk(DisagreementSampling(Thresholds(), slack_constant=0.0, shuffle=False).start(pool_of(X)), answers, 4)
+    assert in_order[:4] == [0, 1, 2, 3]

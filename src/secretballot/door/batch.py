@@ -36,6 +36,7 @@ def release(
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
     choices: Sequence[PaidChoice] = (),
+    points_sha256: str | None = None,
 ) -> ReleasedLabels:
     """Release what the teachers answer, under differential privacy, and account for it.
 
@@ -63,6 +64,8 @@ def release(
         says that nobody checked.
     choices : sequence of PaidChoice
         What the aggregator was set by, if private data had a say in it; for the certificate.
+    points_sha256 : str, optional
+        Digest of the values of the asked points, for the certificate: it ties the labels to them.
 
     Returns
     -------
@@ -89,6 +92,7 @@ def release(
     Price : `aggregator.events`, priced by `privacy.accounting` at `aggregator.budget`.
     Rounding : upward.
     """
+    purchase.check_types(aggregator, ledger, counts)
     rows = _rows(counts, aggregator, queries)
     named = rows if public_rows is None else _distinct("public_rows", np.asarray(public_rows))
     if len(named) != len(rows):
@@ -109,7 +113,18 @@ def release(
         answers = aggregator.answer(counts.take(rows).open_at_the_door(), counts.n_teachers, noise)
         composition = purchase.composition_of(ledger, reservation)
         released = _released(
-            counts, aggregator, named, answers, events, paid, composition, noise, purpose, declaration, choices
+            counts,
+            aggregator,
+            named,
+            answers,
+            events,
+            paid,
+            composition,
+            noise,
+            purpose,
+            declaration,
+            choices,
+            points_sha256,
         )
         ledger.commit(reservation, json.dumps(released.to_json()).encode())
     except BaseException:
@@ -169,6 +184,7 @@ def _released(
     purpose: str,
     declaration: Mapping[str, object] | None,
     choices: Sequence[PaidChoice],
+    points_sha256: str | None,
 ) -> ReleasedLabels:
     classes = tuple(counts.classes)
     certificate = build_certificate(
@@ -178,7 +194,9 @@ def _released(
         mechanism=aggregator.describe(),
         composition=composition,
         noise={"exact": noise.exact, "description": noise.description},
-        released=describe_released(rows, answers.labels, classes, counts.n_teachers, answers.noisy_counts),
+        released=describe_released(
+            rows, answers.labels, classes, counts.n_teachers, answers.noisy_counts, points_sha256
+        ),
         declaration=declaration,
         purpose=purpose,
         choices=[choice.to_certificate() for choice in choices] or None,

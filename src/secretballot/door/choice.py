@@ -122,6 +122,7 @@ def estimate_stability(
     Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as errata 10 puts it right.
     Rounding : upward.
     """
+    purchase.check_counts(counts)
     mechanism = StabilityQuantile(fraction, _drawn_at(epsilon))
     about = {"name": "stability-quantile", "fraction": mechanism.fraction, "epsilon": float(epsilon)}
     return _bought(
@@ -149,6 +150,7 @@ def estimate_minority(
     Parameters, errors and privacy are those of `estimate_stability`; the outcome is a number of votes, with discrete
     Laplace noise of scale n_points / epsilon, because one teacher may change its vote on every point.
     """
+    purchase.check_counts(counts)
     mechanism = MinoritySum(_drawn_at(epsilon), counts.n_queries)
     about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": float(epsilon)}
     return _bought(
@@ -285,6 +287,7 @@ def _bought(
     declaration: Mapping[str, object] | None,
 ) -> PaidChoice:
     """Check, price, reserve, draw, commit, return; a request that was answered before gets its stored answer."""
+    purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
     unit, neighbours = str(declared["unit"]), str(declared["neighbours"])
     key = uuid.uuid4().hex if request is None else request

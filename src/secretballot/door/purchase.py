@@ -2,13 +2,57 @@
 
 from typing import Any
 
+from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator
+from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import BudgetError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import ExactNoise, NoiseSource
 
-__all__ = ["choice_noise", "composition_of", "events_of", "noise_source", "priced"]
+__all__ = [
+    "check_counts",
+    "check_keeping",
+    "check_ledger",
+    "check_types",
+    "choice_noise",
+    "composition_of",
+    "events_of",
+    "noise_source",
+    "priced",
+]
+
+_NONE_NEEDED = object()  # None is what a caller may have given for votes
+
+
+def check_ledger(ledger: object) -> None:
+    """Refuse anything but a ledger, with `ParameterError`."""
+    check_instance("ledger", ledger, Ledger, hint="give a Ledger, such as Ledger(path, dataset=..., budget=...)")
+
+
+def check_counts(counts: object) -> None:
+    """Refuse anything but counted votes, with `ParameterError`."""
+    hint = "give VoteCounts, as VoteCounts.from_votes and VoteCounts.from_counts make them"
+    check_instance("counts", counts, VoteCounts, hint=hint)
+
+
+def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDED) -> None:
+    """Refuse a plan, an account or votes that are none, with `ParameterError`."""
+    if counts is not _NONE_NEEDED:
+        check_counts(counts)
+    hint = "give a calibrated plan, such as GaussianAggregator.calibrate returns"
+    check_instance("aggregator", aggregator, Aggregator, hint=hint)
+    check_ledger(ledger)
+
+
+def check_keeping(ledger: object, vault: object, request: object) -> None:
+    """Refuse, with `ParameterError`, what neither keeps the account, the teachers and the answer of a fit nor is None."""
+    if ledger is not None:
+        check_ledger(ledger)
+    if vault is not None:
+        check_path("vault", vault)
+    if request is not None:
+        check_name("request", request)
 
 
 def noise_source() -> NoiseSource:

@@ -58,6 +58,7 @@ class ReservedChoice:
     def __init__(
         self, ledger: Ledger, *, epsilon: float, request: str, unit: str, neighbours: str, purpose: str
     ) -> None:
+        purchase.check_ledger(ledger)
         ledger.check_promise(unit, neighbours)
         self.ledger, self.request, self.purpose = ledger, request, purpose
         self.epsilon, self.unit, self.neighbours = float(epsilon), unit, neighbours

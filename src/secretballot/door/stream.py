@@ -1,5 +1,6 @@
 """A plan that is bought as a whole and answered query by query, each answer on the disk before it is returned."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -120,6 +121,7 @@ class ReleaseStream:
         declaration: Mapping[str, object] | None = None,
         choices: Sequence[PaidChoice] = (),
     ) -> None:
+        purchase.check_types(aggregator, ledger)
         self.aggregator, self.ledger, self.request, self.purpose = aggregator, ledger, request, purpose
         self.classes, self.n_teachers = tuple(classes), check_count("n_teachers", n_teachers)
         self.planned = aggregator.n_queries
@@ -244,7 +246,9 @@ class ReleaseStream:
         with self.ledger.reading(self.reservation) as page:
             return [question for question, _ in page.parts()]
 
-    def released(self, rows: Mapping[bytes, int], plan: Mapping[str, object] | None = None) -> ReleasedLabels:
+    def released(
+        self, rows: Mapping[bytes, int], plan: Mapping[str, object] | None = None, *, by_value: bool = True
+    ) -> ReleasedLabels:
         """Return every answer so far with the certificate of the whole plan.
 
         Parameters
@@ -253,6 +257,8 @@ class ReleaseStream:
             The row of the public pool that each question stands for.
         plan : mapping, optional
             What was planned and what was used, for the certificate.
+        by_value : bool
+            Whether questions are digests of the points' values, which then tie the labels to them on the certificate.
 
         Raises
         ------
@@ -272,6 +278,7 @@ class ReleaseStream:
         labels = np.array([value.label for value in values], dtype=np.int64)
         noisy = self._counts_of([value.noisy for value in values])
         noise = purchase.noise_source()
+        points = hashlib.sha256(b"".join(question for question, _ in parts)).hexdigest() if by_value else None
         certificate = build_certificate(
             budget=self.aggregator.budget,
             events=self._events,
@@ -279,7 +286,7 @@ class ReleaseStream:
             mechanism=self.aggregator.describe(),
             composition=purchase.composition_of(self.ledger, self.reservation),
             noise={"exact": noise.exact, "description": noise.description},
-            released=describe_released(queries, labels, self.classes, self.n_teachers, noisy),
+            released=describe_released(queries, labels, self.classes, self.n_teachers, noisy, points),
             declaration=self._declaration,
             purpose=self.purpose,
             plan=plan,

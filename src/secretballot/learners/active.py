@@ -8,8 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import ReleaseStream
+from secretballot.door.purchase import check_types
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.estimates import EstimatedPlan
@@ -17,6 +19,7 @@ from secretballot.learners.inputs import as_matrix, n_rows, take_rows
 from secretballot.learners.pate import PATEClassifier
 from secretballot.learners.plan import choose_aggregator, choose_label_queries, choose_release
 from secretballot.learners.rounds import AskableRows, BegunWalk, Walk, ask_in_rounds, begin_walk, settle
+from secretballot.learners.shards import learner_identity
 from secretballot.learners.teaching import TrainedTeachers, check_teacher, keep_teachers
 from secretballot.learners.template import template_of
 from secretballot.privacy.accounting import PrivacyBudget
@@ -209,6 +212,11 @@ class ActivePATEClassifier(PATEClassifier):
         queries = self.n_queries
         if queries is None and not isinstance(self.aggregator, Aggregator):
             queries = choose_label_queries(self.budget, self.n_teachers, n_classes, n_askable)
+        if self.n_queries is not None and check_count("n_queries", self.n_queries) > n_askable:
+            raise ParameterError(
+                f"{self.n_queries} queries are more than the {n_askable} distinct public points; ask for fewer, or "
+                "give more public points."
+            )
         plan = choose_aggregator(
             self.aggregator,
             self.budget,
@@ -231,7 +239,7 @@ class ActivePATEClassifier(PATEClassifier):
         return keep_teachers(
             vault,
             lambda: self._train(learner, X, index, units, len(names)),
-            (repr(learner), X, index, units, self.n_teachers, names, self.neighbours, seed),
+            (learner_identity(learner), X, index, units, self.n_teachers, names, self.neighbours, seed),
             tuple(names),
             declaration,
             template_of(X_public),
@@ -292,6 +300,7 @@ def label_actively(
     -------
     As for `secretballot.release`: the whole plan is priced, whatever is asked.
     """
+    check_types(aggregator, ledger, counts)
     X_public = as_matrix("X_public", X_public)
     if n_rows(X_public) != counts.n_queries:
         raise DataError(

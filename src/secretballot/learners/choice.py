@@ -12,6 +12,7 @@ from scipy import sparse
 
 from secretballot._validation import check_choice, check_positive
 from secretballot.door.choice import PaidChoice, choose_by_scores, covers
+from secretballot.door.purchase import check_ledger
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
@@ -156,6 +157,7 @@ def choose_candidate(
     """
     names, models = _named(candidates)
     values = declared_classes(classes)
+    check_ledger(ledger)
     check_positive("epsilon", epsilon)
     if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one" and units is not None:
         raise ParameterError("units are given with neighbours='replace-one', which is about single records.")

@@ -111,8 +111,29 @@ class EstimatedPlan:
             )
         plan = cls(price, budget, name, release, model.n_teachers, n_classes, n_points)
         plan.smallest().check_useful(model.n_teachers)
+        plan.check_reach()
         plan.check_ledger(ledger, model.request)
         return plan
+
+    def check_reach(self) -> None:
+        """Refuse an estimate that could not show anything, were all teachers of one mind.
+
+        Raises
+        ------
+        ParameterError
+            If its own noise is larger than any stability.
+        """
+        if self._size(self._most) < 1:
+            raise ParameterError(
+                f"An estimate at epsilon {self.epsilon:g} may be off by {self._slack} votes, and {self.n_teachers} "
+                f"teachers are stable by {self._most} at most, so it could show nothing; give it more of epsilon, or "
+                "use more teachers."
+            )
+
+    @property
+    def _most(self) -> int:
+        """Stability of a unanimous vote."""
+        return (self.n_teachers + 1) // 2 - 1
 
     @property
     def rest(self) -> PrivacyBudget:
@@ -186,19 +207,24 @@ class EstimatedPlan:
         Gaussian voting: as many as leave a vote of the margin that half of the points have, as far as the number shows,
         right 19 times in 20. Sparse vector: the largest T whose threshold, which grows with T, nine points in ten are
         shown to pass, and no larger than the whole pool can need. Both statements fail with probability `BETA` at most.
-        A number that shows nothing leads to 1, with a warning: it was paid for, and says that these votes will not do.
+        A number that shows nothing, and was paid for, leads to what is done without one, with a warning: a margin of
+        0.6 K is assumed, or T is 1.
         """
-        seen = min(released, (self.n_teachers + 1) // 2 - 1)  # beyond a unanimous vote there is only noise
-        size = self._queries(seen) if self.aggregator == "gaussian" else self._abstentions(seen)
-        if size < 1:
-            what = "query" if self.aggregator == "gaussian" else "abstention"
-            warnings.warn(
-                f"The estimate of the stability is {released} votes of {self.n_teachers} teachers, too little to plan "
-                f"by, so the plan is of one {what}; use more teachers, a larger epsilon, or the noisy counts.",
-                WeakSignalWarning,
-                stacklevel=2,
-            )
-        return max(1, size)
+        size = self._size(min(released, self._most))  # beyond a unanimous vote there is only noise
+        if size >= 1:
+            return size
+        gaussian = self.aggregator == "gaussian"
+        instead = "a margin of 0.6 K is assumed" if gaussian else "the plan is of one abstention"
+        warnings.warn(
+            f"The estimate of the stability is {released} votes of {self.n_teachers} teachers, too little to plan by, "
+            f"so {instead}; use more teachers, a larger epsilon, or the noisy counts.",
+            WeakSignalWarning,
+            stacklevel=2,
+        )
+        return choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points) if gaussian else 1
+
+    def _size(self, seen: int) -> int:
+        return self._queries(seen) if self.aggregator == "gaussian" else self._abstentions(seen)
 
     def _queries(self, seen: int) -> int:
         distance = seen - self._slack

@@ -20,6 +20,7 @@ __all__ = [
     "declared_classes",
     "n_columns",
     "n_rows",
+    "refuse_unfit",
     "take_rows",
     "unfit_values",
     "with_public_types",
@@ -93,7 +94,7 @@ def _array_as_public(X: Any, kind: np.dtype[Any], given: str, known: str) -> Any
         if X.dtype.kind in numbers:
             raise TypeError
         return X.astype(object)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise DataError(
             f"{given} cannot be read as {kind}, the type of {known}; give both the same type, or encode them by one "
             "schema."
@@ -186,6 +187,27 @@ def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, NDArray[np.int6
             sentence = f"{matrix_name} has {len(rows)} rows with missing or infinite values (the first: {_first(rows)})"
             return sentence, columns
     return None
+
+
+def refuse_unfit(name: str, X: Any, *, takes_holes: bool) -> None:
+    """Refuse public points with values that the teachers would answer by their fixed rule: infinite, or missing ones.
+
+    Raises
+    ------
+    DataError
+        Saying how many rows, and which first.
+    """
+    rows, _ = _unfit(X)
+    if takes_holes and len(rows):
+        part: Any = take_rows(X, rows)
+        part = part.select_dtypes("number").to_numpy(dtype=np.float64) if hasattr(part, "iloc") else part
+        dense: Any = part
+        rows = rows[np.isinf(dense.toarray() if sparse.issparse(part) else dense).any(axis=1)]
+    if len(rows):
+        raise DataError(
+            f"{name} has {len(rows)} rows with missing or infinite values (the first: {_first(rows)}), which the "
+            "teachers do not take; fill them, or put an imputer before the teacher."
+        )
 
 
 def _unfit(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

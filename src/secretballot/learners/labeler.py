@@ -7,6 +7,8 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from secretballot._validation import check_name
+from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import ParameterError
 from secretballot.learners.run_ledger import refuse_beyond
 from secretballot.learners.session import LabelingSession, SessionAnswer, SessionAnswers
@@ -146,6 +148,8 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
 
     def _account(self, unit: str, neighbours: str) -> Ledger:
         """Return the ledger if it takes such a plan, asked before teachers are trained; or one for this plan alone."""
+        check_keeping(self.ledger, self.vault, None)
+        check_name("name", self.name)
         if self.ledger is not None:
             self.ledger.check_promise(unit, neighbours)
             refuse_beyond(self.ledger, self._budget(), self.name, goes_on=True)

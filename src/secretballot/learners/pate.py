@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import release
+from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
@@ -31,6 +32,7 @@ from secretballot.learners.inputs import (
     with_public_types,
 )
 from secretballot.learners.plan import choose_aggregator, choose_release
+from secretballot.learners.questions import points_digest
 from secretballot.learners.shards import assign_shards, fingerprint, forget_records
 from secretballot.learners.teaching import NEIGHBOURS, check_teacher
 from secretballot.privacy.accounting import PrivacyBudget
@@ -209,6 +211,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         released = self._stored(names, units is not None)
         if released is None:
             released = self._release(X, index, X_public, names, units, unit_name)
+        else:
+            self._check_points(released, X_public)
         self.released_labels_, self.certificate_ = released, released.certificate
         student = default_student(released) if self.student is None else clone(self.student)
         self.student_ = fit_student(
@@ -223,6 +227,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _check_settings(self, n_records: int) -> None:
         if not isinstance(self.budget, PrivacyBudget):
             raise ParameterError("budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6).")
+        check_keeping(self.ledger, self.vault, self.request)
         check_count("n_teachers", self.n_teachers)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_choice("abstentions", self.abstentions, ABSTENTIONS)
@@ -255,6 +260,16 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 "teachers; ask the same again, or use a new request."
             )
         return released
+
+    def _check_points(self, released: ReleasedLabels, X_public: Any) -> None:
+        """Refuse other public points than those that a stored release is about."""
+        known = released.certificate["released"].get("points_sha256")
+        inside = not len(released.queries) or released.queries.max() < n_rows(X_public)
+        if not inside or known not in (None, points_digest(take_rows(X_public, released.queries))):
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, about other public points; give the X_public of "
+                "that time, or use a new request."
+            )
 
     def _release(
         self,
@@ -295,6 +310,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             purpose=self.purpose,
             declaration=declaration,
             choices=choices,
+            points_sha256=points_digest(take_rows(X_public, rows)),
         )
 
     def _aggregator(self, n_askable: int, n_classes: int) -> Aggregator:

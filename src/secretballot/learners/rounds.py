@@ -1,5 +1,6 @@
 """Select, release, learn, in rounds: a strategy walks through public points, and a stream answers what it asks."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,10 +33,13 @@ class AskableRows:
         Rows of the public pool; of points that are there twice, the first.
     questions : list of bytes
         What the door knows each of them by.
+    by_value : bool
+        Whether that follows from the point's values.
     """
 
     rows: IntArray
     questions: list[bytes]
+    by_value: bool = True
 
     @classmethod
     def of(cls, X_public: Any, askable: IntArray | None = None, *, by_value: bool = True) -> "AskableRows":
@@ -52,7 +56,7 @@ class AskableRows:
         """
         rows = np.arange(n_rows(X_public)) if askable is None else askable
         if not by_value:
-            return cls(rows, [b"row %d" % row for row in rows])
+            return cls(rows, [b"row %d" % row for row in rows], by_value=False)
         digests = question_digests(take_rows(X_public, rows))
         first = {digest: place for place, digest in reversed(list(enumerate(digests)))}
         places = np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))
@@ -127,9 +131,34 @@ def begin_walk(strategy: QueryStrategy, pool: PublicPool, round_size: int | None
             f"A plan of {pool.n_queries} queries is more than the {pool.n_points} distinct public points; plan fewer, "
             "or give more public points."
         )
+    _check_description(strategy)
     size = max(1, pool.n_queries // ROUNDS) if round_size is None else check_count("round_size", round_size)
     selector = CheckedSelector(strategy, pool)
-    return BegunWalk(strategy, selector, selector.propose(min(size, pool.n_queries)), size)
+    first = selector.propose(min(size, pool.n_queries))
+    if not len(first):
+        raise ParameterError(
+            f"The strategy {type(strategy).__name__} has nothing to ask of these {pool.n_points} points; give other "
+            "points or another strategy. Nothing was spent."
+        )
+    return BegunWalk(strategy, selector, first, size)
+
+
+def _check_description(strategy: QueryStrategy) -> None:
+    """Refuse a strategy that could not be named on the certificate."""
+    if not isinstance(strategy, QueryStrategy):
+        raise ParameterError(
+            f"strategy is {strategy!r}; give an instance of a QueryStrategy, such as MarginSampling()."
+        )
+    description = strategy.describe()
+    try:
+        named = isinstance(description, dict) and isinstance(json.loads(json.dumps(description))["name"], str)
+    except (TypeError, ValueError, KeyError):
+        named = False
+    if not named:
+        raise ParameterError(
+            f"{type(strategy).__name__}.describe must return a dict of JSON values with a name, for the certificate. "
+            "Nothing was spent."
+        )
 
 
 def ask_in_rounds(
@@ -179,7 +208,7 @@ def ask_in_rounds(
         rounds = [before, *drawn]  # what an earlier walk of another strategy asked counts as one round before
     rounds = [size for size in rounds if size]
     plan = _plan(stream, rounds, walk.strategy)
-    return Walk(stream.released(askable.row_of, plan=plan), rounds, walk.selector.explain())
+    return Walk(stream.released(askable.row_of, plan, by_value=askable.by_value), rounds, walk.selector.explain())
 
 
 def _answered(
@@ -210,7 +239,8 @@ def _so_far(stream: ReleaseStream, askable: AskableRows, order: list[int]) -> Re
 
 def _plan(stream: ReleaseStream, rounds: list[int], strategy: QueryStrategy) -> dict[str, object]:
     used = stream.used
-    unspent = "returned" if stream.returns else "kept" if stream.resumable else "forfeited"
+    open_still = stream.resumable and stream.left > 0
+    unspent = "returned" if stream.returns else "kept" if open_still else "forfeited"
     left = "none" if used == stream.planned else unspent
     return {
         "planned": stream.planned,
@@ -223,7 +253,7 @@ def _plan(stream: ReleaseStream, rounds: list[int], strategy: QueryStrategy) -> 
 
 def settle(stream: ReleaseStream, walk: Walk) -> None:
     """Close a plan that is spent, whose rest goes back, or that nobody could take up; leave any other one open."""
-    if not stream.closed and (stream.used == stream.planned or stream.returns or not stream.resumable):
+    if not stream.closed and (not stream.left or stream.returns or not stream.resumable):
         stream.close(walk.released)
 
 

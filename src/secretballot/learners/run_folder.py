@@ -27,6 +27,8 @@ __all__ = ["RunFolder", "file_digest"]
 
 FORMAT = "secretballot/run"
 VERSION = 1
+#: What shapes the student alone: post-processing of what was released, which another attempt may do otherwise.
+_FREE = frozenset({"student", "abstentions"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = frozenset({"run.json", "run.lock", "ledger.sqlite", "ledger.sqlite-journal"})
 
@@ -150,7 +152,7 @@ class RunFolder:
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = self._description
-        other = sorted(key for key in {*described, *now} if described.get(key) != now.get(key))
+        other = sorted(key for key in {*described, *now} - _FREE if described.get(key) != now.get(key))
         if other:
             raise DataError(
                 f"The folder {str(self.root)!r} holds an interrupted run that differs in {', '.join(other)}; "

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._validation import check_choice, check_count
 from secretballot.door.choice import PaidChoice, choose_by_scores
+from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
@@ -309,6 +310,7 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _account(self, by_unit: bool) -> Ledger:
         """Return the ledger if it takes such a fit, or one for this fit alone."""
         unit = self._unit(by_unit)
+        check_keeping(self.ledger, None, self.request)
         if self.ledger is not None:
             self.ledger.check_promise(unit, self.neighbours)
             return self.ledger

@@ -8,8 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator, aggregator_from_description
 from secretballot.door import ReleaseStream, StreamAnswers
+from secretballot.door.purchase import check_types
 from secretballot.exceptions import BudgetError, DataError, LedgerError
 from secretballot.learners.inputs import take_rows
 from secretballot.learners.questions import question_digests
@@ -131,6 +133,9 @@ class LabelingSession:
         name: str = "session",
         purpose: str = "",
     ) -> None:
+        check_instance("teachers", teachers, TrainedTeachers, hint="give what train_teachers returned")
+        check_types(aggregator, ledger)
+        check_name("name", name)
         self.name, self._teachers = name, teachers
         durable = teachers.vault if ledger.durable else None
         self._stream = ReleaseStream(
@@ -159,6 +164,8 @@ class LabelingSession:
         LedgerError
             If the ledger is not where it was, or does not fit the vault.
         """
+        check_path("vault", vault)
+        check_name("name", name)
         folder = Path(vault)
         content = read_secret(_about(folder, name)) if folder.is_dir() else None
         if content is None:
@@ -256,7 +263,7 @@ class LabelingSession:
         """
         questions = question_digests(self._teachers.points(X))
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
-        return self._stream.released(rows, plan=self._plan())
+        return self._stream.released(rows, self._plan("kept" if self.left else "forfeited"))
 
     def close(self, X: Any) -> ReleasedLabels:
         """Settle the session: return `released(X)`, for ever; unused questions go back into a Renyi ledger.
@@ -272,12 +279,11 @@ class LabelingSession:
             raise LedgerError(f"The session {self.name!r} is closed already; its answers are stored in the ledger.")
         questions = question_digests(self._teachers.points(X))
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
-        returns = self._stream.returns
-        released = self._stream.released(rows, plan=self._plan("returned" if returns else "kept"))
+        released = self._stream.released(rows, self._plan("returned" if self._stream.returns else "forfeited"))
         self._stream.close(released)
         return released
 
-    def _plan(self, left: str = "kept") -> dict[str, object]:
+    def _plan(self, left: str) -> dict[str, object]:
         used, planned = self.used, self.planned
         return {
             "planned": planned,

@@ -12,7 +12,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
 
-__all__ = ["assign_shards", "fingerprint", "forget_records"]
+__all__ = ["assign_shards", "fingerprint", "forget_records", "learner_identity"]
 
 KEY_BYTES = 32
 ID_BYTES = 8
@@ -85,4 +85,12 @@ def _kept(vault: Path | None, name: str, size: int) -> bytes:
 
 def fingerprint(teacher: Any, X: Any, y: NDArray[np.int64], shards: NDArray[np.int64], random_state: int | None) -> str:
     """Return a digest of everything that a teacher depends on. Computed from private data: it stays in the vault."""
-    return str(joblib.hash((repr(teacher), X, y, shards, random_state), hash_name="sha1"))
+    return str(joblib.hash((learner_identity(teacher), X, y, shards, random_state), hash_name="sha1"))
+
+
+def learner_identity(learner: Any) -> str:
+    """Return a digest of an unfitted learner with its settings, the same in every process."""
+    try:
+        return str(joblib.hash(learner, hash_name="sha1"))
+    except Exception:  # a learner that cannot be pickled cannot be kept either; its settings must do
+        return repr(learner)

@@ -22,11 +22,12 @@ from secretballot.learners.inputs import (
     declared_classes,
     n_columns,
     n_rows,
+    refuse_unfit,
     unfit_values,
     with_public_types,
 )
 from secretballot.learners.rehearsal import rehearse, rehearse_with_holes
-from secretballot.learners.shards import assign_shards, fingerprint, forget_records
+from secretballot.learners.shards import assign_shards, fingerprint, forget_records, learner_identity
 from secretballot.learners.template import same_template, template_from_json, template_of, template_to_json
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
@@ -36,7 +37,7 @@ __all__ = ["NEIGHBOURS", "TrainedTeachers", "check_teacher", "keep_teachers", "t
 NEIGHBOURS = ("add-remove", "replace-one")
 SAMPLE_ROWS = 60
 FILE = "teachers.json"
-_KEPT = ("serial", "fingerprint", "n_teachers", "random_state", "classes", "declaration", "template")
+_KEPT = ("serial", "fingerprint", "takes_holes", "n_teachers", "random_state", "classes", "declaration", "template")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -53,6 +54,8 @@ class TrainedTeachers:
         Unit and relation that the shards were made for.
     template : frame, array or matrix without rows
         The columns and types that the teachers take; public.
+    takes_holes : bool
+        Whether they take missing values.
     serial : str
         Names these teachers and no others; drawn at random, never computed from data. Empty where they are not kept.
     vault : Path or None
@@ -63,6 +66,7 @@ class TrainedTeachers:
     classes: tuple[Any, ...]
     declaration: Mapping[str, object]
     template: Any
+    takes_holes: bool = False
     serial: str = ""
     vault: Path | None = None
 
@@ -100,7 +104,7 @@ class TrainedTeachers:
                 "scikit-learn; put both back as they were, or begin in another vault. Nothing was spent."
             )
         template = template_from_json(about["template"])
-        return cls(ensemble, classes, about["declaration"], template, about["serial"], place)
+        return cls(ensemble, classes, about["declaration"], template, about["takes_holes"], about["serial"], place)
 
     def points(self, X: Any) -> Any:
         """Return public points with the columns and types that the teachers take.
@@ -112,7 +116,9 @@ class TrainedTeachers:
         """
         points = as_matrix("X", X)
         check_same_columns(points, self.template)
-        return with_public_types(points, self.template)
+        points = with_public_types(points, self.template)
+        refuse_unfit("X", points, takes_holes=self.takes_holes)
+        return points
 
     def vote(self, points: Any) -> VoteCounts:
         """Let every teacher vote on public points, as `points` returned them; the counts are secret."""
@@ -205,13 +211,22 @@ def train_teachers(
             progress=progress,
         )
 
-    identity = (repr(learner), X, index, units, n_teachers, names, neighbours, random_state)
+    identity = (learner_identity(learner), X, index, units, n_teachers, names, neighbours, random_state)
     declaration: dict[str, object] = {
         "unit": "record" if units is None else "user",
         "unit_column": None if units is None else unit_name,
         "neighbours": neighbours,
     }
-    return keep_teachers(place, fit, identity, tuple(names), declaration, template_of(example), random_state)
+    return keep_teachers(
+        place,
+        fit,
+        identity,
+        tuple(names),
+        declaration,
+        template_of(example),
+        random_state,
+        takes_holes=rehearse_with_holes(learner, example, len(names), np.arange(n_columns(example))),
+    )
 
 
 def _example(X: Any) -> Any:
@@ -249,6 +264,8 @@ def keep_teachers(
     declaration: Mapping[str, object],
     template: Any,
     random_state: int,
+    *,
+    takes_holes: bool = False,
 ) -> TrainedTeachers:
     """Return the teachers kept in the vault, trained now and kept if there are none; without a vault, trained.
 
@@ -261,7 +278,7 @@ def keep_teachers(
         Trains the teachers.
     identity : tuple
         All that they depend on, private data included; its digest stays in the vault.
-    classes, declaration, template, random_state
+    classes, declaration, template, random_state, takes_holes
         As for `TrainedTeachers`.
 
     Raises
@@ -271,9 +288,10 @@ def keep_teachers(
         cannot be kept.
     """
     if vault is None:
-        return TrainedTeachers(fit(), classes, declaration, template)
+        return TrainedTeachers(fit(), classes, declaration, template, takes_holes)
     digest = str(joblib.hash(identity, hash_name="sha1"))
     about = {"classes": list(classes), "declaration": dict(declaration), "random_state": random_state}
+    about |= {"takes_holes": takes_holes}
     about |= {"template": _keepable(about, template), "fingerprint": digest}
     content, ensemble = read_secret(vault / FILE), None
     if content is None:
@@ -290,7 +308,7 @@ def keep_teachers(
     if ensemble is None or kept["serial"] != about["serial"]:
         return TrainedTeachers.load(vault)  # kept before, or just now by another process
     forget_records(vault)
-    return TrainedTeachers(ensemble, classes, declaration, template, serial, vault)
+    return TrainedTeachers(ensemble, classes, declaration, template, takes_holes, serial, vault)
 
 
 def _parsed(content: bytes, vault: Path) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._validation import check_choice, check_count, check_probability
+from secretballot._validation import check_choice, check_count, check_name, check_probability
+from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import BudgetError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.points import check_points
@@ -426,6 +427,8 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
 
     def _account(self) -> Ledger:
         """Return the ledger if it takes such a plan, or one for this plan alone."""
+        check_keeping(self.ledger, self.vault, None)
+        check_name("name", self.name, longest=_LONGEST_NAME)
         if self.ledger is None:
             about = {"unit": "record", "neighbours": self.neighbours}
             return Ledger.in_memory(dataset="this plan alone", budget=self._budget(), **about)
@@ -476,6 +479,8 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         assert self.vault is not None
         return Path(self.vault) / "plans" / hashlib.sha256(self.name.encode()).hexdigest()[:32]
 
+
+_LONGEST_NAME = 180  # letters; both parts have longer names made of it
 
 _SHARED = (
     "hypotheses",

@@ -7,12 +7,13 @@ from sklearn.linear_model import LogisticRegression
 from secretballot._validation import check_count, check_finite, check_positive, check_probability
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses.base import HypothesisClass
-from secretballot.queries.base import PublicPool, QueryStrategy
+from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.queries.fitting import PoolLearner, describe_learner
 from secretballot.queries.forced_fits import LearnerFits, LogisticFits
 from secretballot.queries.oracle import OracleRegion, check_obedience
 from secretballot.queries.points import scaled_points
 from secretballot.queries.regions import ExactRegion, Region
+from secretballot.queries.shuffled import ShuffledWalk, shuffled_pool
 from secretballot.queries.stream import MistakeSlack, StreamWalk
 
 __all__ = ["DisagreementSampling"]
@@ -64,6 +65,9 @@ class DisagreementSampling(QueryStrategy):
         By default that of the class; for a learner, that of halfspaces, the number of columns plus 1.
     failure_probability : float, default 0.05
         gamma: chance that the best hypothesis is lost, were the constant the theorem's.
+    shuffle : bool, default True
+        Whether to take the points in random order, by the pool's public coins. The theorem is about points that come
+        in random order; those of a sorted file teach nothing about the rest. False takes them as they come.
 
     Raises
     ------
@@ -86,9 +90,11 @@ class DisagreementSampling(QueryStrategy):
         disagreement_coefficient: float = 2.0,
         vc_dimension: int | None = None,
         failure_probability: float = 0.05,
+        shuffle: bool = True,
     ) -> None:
         self.hypotheses = hypotheses
         self.learner = learner
+        self.shuffle = shuffle
         by_default = _EXACT_CONSTANT if hypotheses is not None else _ORACLE_CONSTANT
         self.slack_constant = check_finite("slack_constant", by_default if slack_constant is None else slack_constant)
         self.noise_rate = check_finite("noise_rate", noise_rate)
@@ -108,7 +114,7 @@ class DisagreementSampling(QueryStrategy):
         if not self.disagreement_coefficient >= 1:
             raise ParameterError(f"disagreement_coefficient is {disagreement_coefficient!r}; it must be at least 1.")
 
-    def start(self, pool: PublicPool) -> StreamWalk:
+    def start(self, pool: PublicPool) -> QuerySelector:
         """Return a walk along the pool.
 
         Raises
@@ -123,6 +129,12 @@ class DisagreementSampling(QueryStrategy):
                 f"disagreement sampling tells two classes apart, and there are {len(pool.classes)}; "
                 "use margin sampling for more."
             )
+        if self.shuffle:
+            shuffled, order = shuffled_pool(pool)
+            return ShuffledWalk(self._walk(shuffled), order)
+        return self._walk(pool)
+
+    def _walk(self, pool: PublicPool) -> StreamWalk:
         region, vc_dimension = self._region(pool)
         slack = MistakeSlack(
             self.slack_constant,
@@ -155,4 +167,5 @@ class DisagreementSampling(QueryStrategy):
             "disagreement_coefficient": self.disagreement_coefficient,
             "vc_dimension": self.vc_dimension,
             "failure_probability": self.failure_probability,
+            "shuffle": self.shuffle,
         }

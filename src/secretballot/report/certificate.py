@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_choice, check_count, check_relation
+from secretballot._validation import check_choice, check_count, check_relation, shown
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate_fields import FORMAT, NEIGHBOURS, UNITS, VERSION, check_optional_fields
@@ -99,6 +99,7 @@ def describe_released(
     classes: Sequence[object],
     n_teachers: int,
     noisy_counts: NDArray[np.int64] | None = None,
+    points_sha256: str | None = None,
 ) -> dict[str, Any]:
     """Return the part of a certificate that binds it to the released values.
 
@@ -114,7 +115,7 @@ def describe_released(
     DataError
         If shapes or class indices do not fit.
     """
-    return {
+    described: dict[str, Any] = {
         "queries": len(queries),
         "answered": int(np.count_nonzero(np.asarray(labels) >= 0)),
         "classes": [class_value(value) for value in classes],
@@ -122,6 +123,7 @@ def describe_released(
         "count_columns": _columns(noisy_counts),
         "labels_sha256": labels_digest(queries, labels, classes, noisy_counts),
     }
+    return described if points_sha256 is None else described | {"points_sha256": points_sha256}
 
 
 def _columns(noisy_counts: NDArray[np.int64] | None) -> int:
@@ -244,7 +246,7 @@ def check_declaration(declaration: Mapping[str, object] | None, *, chosen: bool 
         check_choice("A key of declaration", key, _DECLARED)
     column = given.get("unit_column")
     if column is not None and not isinstance(column, str):
-        raise ParameterError(f"unit_column is {column!r}; it must be the name of a column, or None.")
+        raise ParameterError(f"unit_column is {shown(column)}; it must be the name of a column, or None.")
     unit = check_choice("unit", given.get("unit", "record"), UNITS)
     neighbours = check_choice("neighbours", given.get("neighbours", "add-remove"), NEIGHBOURS)
     check_relation(unit, neighbours)
@@ -264,7 +266,7 @@ def check_declaration(declaration: Mapping[str, object] | None, *, chosen: bool 
 def _sentences(key: str, given: Mapping[str, object]) -> list[str]:
     sentences = given.get(key, ())
     if not isinstance(sentences, list | tuple) or not all(isinstance(line, str) for line in sentences):
-        raise ParameterError(f"{key} is {sentences!r}; it must be a list of sentences.")
+        raise ParameterError(f"{key} is {shown(sentences)}; it must be a list of sentences.")
     return list(sentences)
 
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from secretballot._validation import check_choice
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
 from secretballot.students.hypothesis_student import HypothesisStudent, vote_gaps
 from secretballot.students.noisy_counts import NoisyCountsClassifier
@@ -21,6 +21,7 @@ from secretballot.students.vote_shares import VoteShareClassifier
 __all__ = ["default_student", "fit_student", "learns_from_counts"]
 
 ABSTENTIONS = ("drop", "random", "majority")
+TRIAL_ROWS = 5  # that a new student has to predict before it counts as fitted
 
 
 def default_student(released: ReleasedLabels) -> Any:
@@ -69,7 +70,8 @@ def fit_student(
     Raises
     ------
     DataError
-        If a query is not a row of the pool, or the student wants counts that were not released.
+        If a query is not a row of the pool, or the student wants counts that were not released, or cannot learn from
+        what was released or predict what was asked.
     """
     check_choice("abstentions", abstentions, ABSTENTIONS)
     n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
@@ -77,6 +79,28 @@ def fit_student(
         return _knowing_nothing(released)
     if not released.queries.max() < n_public:
         raise DataError(f"the release asked row {released.queries.max()} of a public pool of {n_public} rows.")
+    try:
+        fitted = _fitted(student, X_public, released, abstentions, random_state)
+        fitted.predict(_rows(X_public, released.queries[:TRIAL_ROWS]))
+    except SecretBallotError:
+        raise
+    except Exception as error:  # any learner may raise anything; all that it sees is public
+        first_line = next(iter(str(error).splitlines()), "")
+        raise DataError(
+            f"the student {type(_last_step(student)).__name__} cannot learn from {len(released.queries)} released "
+            f"answers ({type(error).__name__}: {first_line}); what was released stays paid for, so repeat with another "
+            "student."
+        ) from error
+    return fitted
+
+
+def _fitted(
+    student: Any,
+    X_public: Any,
+    released: ReleasedLabels,
+    abstentions: str,
+    random_state: int | np.random.RandomState | None,
+) -> Any:
     if learns_from_counts(student):
         return _fit_counts(clone(student), X_public, released)
     queries, labels = _filled(released, abstentions, random_state)
