@@ -49,7 +49,7 @@ class AnswerRun(ABC):
     @property
     @abstractmethod
     def secret_state(self) -> dict[str, int] | None:
-        """What the next answer depends on besides its votes, with ``n_below``, for the vault alone; None for nothing."""
+        """What the next answer depends on besides its votes, with ``n_below``: for the vault alone; None for none."""
 
     @property
     @abstractmethod
