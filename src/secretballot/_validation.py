@@ -88,14 +88,14 @@ def check_path(name: str, value: object) -> None:
         raise ParameterError(f"{name} is {shown(value)}; give the path of a file or folder, as text or Path.")
 
 
-def check_name(name: str, value: object) -> None:
-    """Refuse, with `ParameterError`, anything but a name on one line: text, not blank, of at most 200 letters."""
+def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
+    """Refuse, with `ParameterError`, anything but a name on one line: text, not blank, of at most `longest` letters."""
     if not isinstance(value, str):
         raise ParameterError(f"{name} is {shown(value)}; it must be text.")
     if not value.strip():
         raise ParameterError(f"{name} is empty; give at least one letter.")
-    if len(value) > LONGEST_NAME:
-        raise ParameterError(f"{name} has {len(value)} letters; give at most {LONGEST_NAME}.")
+    if len(value) > longest:
+        raise ParameterError(f"{name} has {len(value)} letters; give at most {longest}.")
     if not value.isprintable():  # control letters and newlines would break lists; half a surrogate cannot be written
         raise ParameterError(f"{name} has newlines, control letters or lone surrogates in it; give one plain line.")
 

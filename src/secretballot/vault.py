@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from secretballot._validation import check_path
 from secretballot.exceptions import DataError
 
 __all__ = ["keep_secret", "make_vault", "read_secret", "write_secret"]
@@ -16,9 +17,12 @@ def make_vault(path: str | Path) -> Path:
 
     Raises
     ------
+    ParameterError
+        If it is no path.
     DataError
         If it cannot be made, or is not a folder.
     """
+    check_path("The vault", path)
     folder = Path(path)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

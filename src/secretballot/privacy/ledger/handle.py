@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from secretballot._validation import check_count
+from secretballot._validation import check_count, check_name
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Grant, PrivacyBudget
 from secretballot.privacy.ledger.answering import AnswerPage, check_used, refuse_unknown_or_closed
@@ -26,6 +26,9 @@ from secretballot.privacy.ledger.terms import (
 )
 
 __all__ = ["Ledger"]
+
+
+LONGEST_REQUEST = 240  # letters; more than a name has, since learners make several keys of one name
 
 
 class Ledger:
@@ -236,14 +239,14 @@ class Ledger:
         Raises
         ------
         ParameterError
-            If an argument is of the wrong type or empty.
+            If an argument is of the wrong type or empty, or the request is no name on one line.
         BudgetError
             If the events cost more than the price, or the budget does not admit them; nothing was spent.
         LedgerError
             If the request is known already, or the ledger cannot be read or written; nothing may be drawn.
         """
         text, grant = certified_grant(events, price)
-        check_text("request", request)
+        check_name("request", request, longest=LONGEST_REQUEST)
         check_text("purpose", purpose, empty=True)
         with self._book.transaction("IMMEDIATE") as (connection, seen):
             refuse_known(connection, request)

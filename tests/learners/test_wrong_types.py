@@ -1,0 +1,118 @@
+"""What is no ledger, no plan, no votes and no name is refused in one sentence, before anything is priced or trained."""
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+import secretballot as sb
+from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.queries import MarginSampling
+from secretballot.vault import make_vault
+
+BUDGET = sb.PrivacyBudget(2.0, 1e-5)
+P = np.random.default_rng(0).normal(size=(30, 2))
+Y = (P[:, 0] > 0).astype(int)
+PLAN = sb.GaussianAggregator.calibrate(BUDGET, 5, n_classes=2, n_teachers=10, release="labels")
+VOTES = sb.VoteCounts.from_votes(np.zeros((30, 10), dtype=int), classes=[0, 1])
+
+
+def account() -> sb.Ledger:
+    return sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+
+
+@pytest.fixture(scope="module")
+def teachers():
+    return sb.train_teachers(GaussianNB(), P, Y, classes=[0, 1], n_teachers=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"teachers": None}, "teachers is None; give what train_teachers returned"),
+        ({"aggregator": "gaussian"}, "aggregator is 'gaussian'; give a calibrated plan"),
+        ({"ledger": "registry.ledger"}, "ledger is 'registry.ledger'; give a Ledger"),
+        ({"name": None}, "name is None; it must be text"),
+        ({"name": 3}, "name is 3; it must be text"),
+        ({"name": " "}, "name is empty"),
+        ({"name": "two\nlines"}, "name has newlines"),
+        ({"name": "n" * 201}, "name has 201 letters"),
+    ],
+)
+def test_a_session_says_what_it_takes(teachers, given, sentence):
+    settings = {"teachers": teachers, "aggregator": PLAN, "ledger": account(), "name": "s"} | given
+    first = [settings.pop(key) for key in ("teachers", "aggregator", "ledger")]
+    with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
+        sb.LabelingSession(*first, **settings)
+    with pytest.raises(sb.ParameterError, match=r"^name is 3; it must be text\.$"):
+        sb.LabelingSession.reopen(".", name=3)
+    with pytest.raises(sb.ParameterError, match=r"^vault is 3; give the path"):
+        sb.LabelingSession.reopen(3)
+
+
+COUNTS = np.zeros((30, 2), dtype=int)
+CALLS = {
+    "release, ledger": (lambda: sb.release(VOTES, PLAN, None), "ledger is None"),
+    "release, plan": (lambda: sb.release(VOTES, "gaussian", account()), "aggregator is 'gaussian'"),
+    "release, votes": (lambda: sb.release(COUNTS, PLAN, account()), r"counts is a ndarray of shape \(30, 2\)"),
+    "active, votes": (lambda: sb.label_actively(COUNTS, P, PLAN, account(), MarginSampling()), "counts is a ndarray"),
+    "active, ledger": (lambda: sb.label_actively(VOTES, P, PLAN, None, MarginSampling()), "ledger is None"),
+    "stability, votes": (lambda: sb.estimate_stability(None, account(), fraction=0.5, epsilon=1), "counts is None"),
+    "stability, array": (
+        lambda: sb.estimate_stability(COUNTS, account(), fraction=0.5, epsilon=1),
+        "counts is a ndarr",
+    ),
+    "stability, ledger": (lambda: sb.estimate_stability(VOTES, "x", fraction=0.5, epsilon=1), "ledger is 'x'"),
+    "minority, votes": (lambda: sb.estimate_minority(None, account(), epsilon=1), "counts is None"),
+    "choice, ledger": (
+        lambda: sb.choose_candidate([GaussianNB()] * 2, P, Y, classes=[0, 1], epsilon=1, ledger=None),
+        "ledger is None",
+    ),
+    "reserved choice, ledger": (
+        lambda: ReservedChoice(None, epsilon=1, request="r", unit="record", neighbours="add-remove", purpose=""),
+        "ledger is None",
+    ),
+    "teachers, vault": (
+        lambda: sb.train_teachers(GaussianNB(), P, Y, classes=[0, 1], n_teachers=2, vault=3),
+        "The vault is 3",
+    ),
+    "vault": (lambda: make_vault(P), "The vault is a ndarray"),
+}
+
+
+@pytest.mark.parametrize(("call", "sentence"), CALLS.values(), ids=CALLS)
+def test_what_is_given_is_named(call, sentence):
+    with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
+        call()
+
+
+@pytest.mark.parametrize("learner", [sb.PATEClassifier, sb.ActivePATEClassifier])
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"ledger": "x"}, "ledger is 'x'; give a Ledger"),
+        ({"vault": 3}, "vault is 3; give the path"),
+        ({"request": "two\nlines"}, "request has newlines"),
+        ({"request": " "}, "request is empty"),
+    ],
+)
+def test_a_fit_says_what_it_takes_before_it_trains(learner, given, sentence):
+    model = learner(GaussianNB(), budget=BUDGET, n_teachers=2, progress=pytest.fail, **given)
+    with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
+        model.fit(P, Y, X_public=P, classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [({"ledger": "x"}, "ledger is 'x'"), ({"name": "a\nb"}, "name has newlines"), ({"vault": 3}, "vault is 3")],
+)
+def test_labelers_say_what_they_take(given, sentence):
+    with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
+        sb.StabilityLabeler(GaussianNB(), budget=BUDGET, n_queries=5, n_teachers=200, **given).fit(P, Y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("request_key", ["two\nlines", "bell\a", " ", "n" * 300, None])
+def test_a_ledger_keeps_no_request_that_breaks_its_lists(request_key):
+    ledger = account()
+    with pytest.raises(sb.ParameterError, match=r"^request "):
+        ledger.reserve(PLAN.events(10), BUDGET, request=request_key, purpose="")
+    assert not ledger.history()
