@@ -152,7 +152,11 @@ def test_blocks_and_commands_are_found() -> None:
 def test_tests_and_files_that_pages_name_are_there() -> None:
     tests = (ROOT / "tests").rglob("test_*.py")
     known = {name for path in tests for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)}
-    files = {f"/{path.relative_to(ROOT)}" for top in ("src", "tests", "docs", "benchmarks") for path in (ROOT / top).rglob("*.*")}
+    files = {
+        f"/{path.relative_to(ROOT)}"
+        for top in ("src", "tests", "docs", "benchmarks")
+        for path in (ROOT / top).rglob("*.*")
+    }
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
             path, _, name = code.rpartition("::")

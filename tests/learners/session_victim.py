@@ -131,7 +131,7 @@ def random_moments(folder: Path, kind: str, asks: int) -> Books:
     while start < len(events):
         log = os.open(path, os.O_WRONLY | os.O_APPEND)
         child = child_of(lambda start=start, log=log: ask_on(folder, events, pool, start, log))
-        time.sleep(rng.exponential(0.3))
+        time.sleep(rng.exponential(0.1))
         os.kill(child, signal.SIGKILL)
         ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os.close(log)

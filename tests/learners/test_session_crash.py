@@ -64,5 +64,5 @@ def test_kill_at_every_write_until_the_plan_ends(tmp_path: Path, plan: str) -> N
 def test_ten_thousand_asks_under_kill_at_any_moment(tmp_path: Path, plan: str) -> None:
     found = books("random_moments", tmp_path, plan, 10_000)
     check_books(found)
-    assert found["kills"] > 30
+    assert found["kills"] > 10  # a fast machine is done before more
     assert found["left"] == 0

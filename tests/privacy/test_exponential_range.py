@@ -96,7 +96,7 @@ def test_the_group_is_the_one_that_all_digits_of_the_uniform_real_make(monkeypat
 def test_ranges_follow_their_law_and_no_law_of_another_scale(scale):
     starts, ends = np.array([0, 2, 1, 3]), np.array([1, 2, 0, 2])
     source = ExactNoise()
-    sample = [source.exponential_range(starts, ends, scale) for _ in range(3000)]
+    sample = [source.exponential_range(starts, ends, scale) for _ in range(8000)]
     assert outcomes_p_value(sample, law(starts, ends, scale)) > ALPHA
     assert outcomes_p_value(sample, law(starts, ends, scale / 3)) < ALPHA
     swapped = law(starts, ends[::-1], scale)
