@@ -142,7 +142,30 @@ def test_learner_plans_follow_their_proofs() -> None:
     with pytest.raises(ParameterError, match="beta up to alpha / 5"):
         theory.learner_plan(0.2, 0.05, BUDGET, 1, calibration="paper")
     with pytest.raises(ParameterError, match="beta up to alpha / 5"):
-        theory.agnostic_learner_plan(0.2, 0.05, BUDGET, 1, 0.1)
+        theory.agnostic_learner_plan(0.2, 0.05, BUDGET, 1, 0.1, calibration="paper")
+
+
+def test_voted_labels_err_no_more_than_three_times_the_teachers() -> None:
+    """The worst law puts all errors on as few teachers as contest a point; with many teachers it attains the bound."""
+    bound = theory.voted_label_error(0.02, 0.05, 1).value
+    worst = [0.02 * k / (k // 3 + 1) for k in (3, 9, 99, 999)]
+    assert max(worst) <= bound
+    assert worst[-1] > 0.99 * bound
+    assert theory.voted_label_error(0.01, 0.01, 4000, best_error=0.1, calibration="paper").value == pytest.approx(0.37)
+    assert theory.voted_label_error(0.01, 0.05, 1, best_error=0.2).vacuous
+    with pytest.raises(ParameterError, match="beta up to"):
+        theory.voted_label_error(0.01, 0.05, 4000, calibration="paper")
+    with pytest.raises(ParameterError, match=r"Claim 4\.1 asks for at least"):
+        theory.voted_label_error(0.01, 0.01, 400, calibration="paper")
+
+
+def test_the_agnostic_learner_keeps_seven_gamma_and_alpha() -> None:
+    alpha, gamma = 0.4, 0.02
+    m, plan = theory.agnostic_learner_plan(alpha, 0.1, PrivacyBudget(2.0, 1e-6), 1, gamma)
+    bound = gamma + 2 * plan.rate.value + 2 * theory.uniform_deviation(m, 1, 0.05).value
+    assert bound <= 7 * gamma + alpha
+    printed = theory.agnostic_learner_plan(alpha, 0.02, PrivacyBudget(2.0, 1e-6), 1, gamma, calibration="paper")[1]
+    assert printed.n_records > 20 * plan.n_records
 
 
 @pytest.mark.parametrize(

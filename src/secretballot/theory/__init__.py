@@ -101,6 +101,7 @@ from secretballot.theory.stability import (
     stable_distance,
     stream_plan,
     teachers_needed,
+    voted_label_error,
 )
 from secretballot.theory.voting import (
     FAILING_CLASS,
@@ -197,6 +198,7 @@ __all__ = [
     "uniform_deviation",
     "universal_plan",
     "universal_records",
+    "voted_label_error",
     "voting_fails",
     "voting_wins",
     "voting_wins_bound",

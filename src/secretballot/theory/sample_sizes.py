@@ -73,19 +73,37 @@ def learner_plan(
 
 
 def agnostic_learner_plan(
-    alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int, best_error: float
+    alpha: float,
+    beta: float,
+    budget: PrivacyBudget,
+    vc_dimension: int,
+    best_error: float,
+    *,
+    calibration: str = "tight",
 ) -> tuple[int, StreamPlan]:
     """Return the public points m and the stream on them, for an error of at most 7 gamma + alpha.
 
-    Source: Bassily, Thakurta, Thakkar 2018, Theorem 4.3, O(alpha + gamma). The proof of Theorem 4.2 carried over
-    gives the constants: the voted labels err at most 3 gamma + 7 a (Claim 4.1), the best member disagrees with them
-    at most 4 gamma + 7 a, the learner at most 4 gamma + 8 a, so its error is at most 7 gamma + 15 a. Printed T and k.
+    Source: "paper": Bassily, Thakurta, Thakkar 2018, Theorem 4.3, O(alpha + gamma). The proof of Theorem 4.2 carried
+    over gives the constants: the voted labels err at most 3 gamma + 7 a (Claim 4.1), the best member disagrees with
+    them at most 4 gamma + 7 a, the learner at most 4 gamma + 8 a, so its error is at most 7 gamma + 15 a. Printed T
+    and k. "tight": the proof of Theorem C.3 of Liu et al. 2021, error <= gamma + 2 T / m + 2 `uniform_deviation`,
+    with T / m at most 3 gamma + alpha / 4.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range; "paper" also if beta / 3 exceeds alpha / 15.
     """
-    a, b = check_probability("alpha", alpha) / 15, check_probability("beta", beta) / 3
-    if not b <= a:
-        raise ParameterError(f"beta is {beta:g}; Theorem 4.3 holds for beta up to alpha / 5, here {alpha / 5:g}.")
-    m = agnostic_records(a, b, vc_dimension)
-    return m, stream_plan(m, a, 2 * b, budget, vc_dimension, best_error=best_error, calibration="paper")
+    error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
+    gamma = check_error("best_error", best_error)
+    if calibration == "paper":
+        a, b = error / 15, chance / 3
+        if not b <= a:
+            raise ParameterError(f"beta is {chance:g}; Theorem 4.3 holds for beta up to alpha / 5, here {error / 5:g}.")
+        m = agnostic_records(a, b, vc_dimension)
+        return m, stream_plan(m, a, 2 * b, budget, vc_dimension, best_error=gamma, calibration="paper")
+    m = agnostic_records(error / 2, chance / 2, vc_dimension)
+    return m, rate_plan(m, error / 4, chance / 2, budget, vc_dimension, best_error=gamma)
 
 
 def sample_sizes(
@@ -189,8 +207,8 @@ def _by_voting(rows: "_Rows", task: _Task) -> None:
         "private learner, agnostic",
         "BTT 4.3",
         f"error <= 7 gamma + {a:g}",
+        lambda: agnostic_learner_plan(a, b, budget, d, task.gamma, calibration="paper")[1].n_records,
         lambda: agnostic_learner_plan(a, b, budget, d, task.gamma)[1].n_records,
-        None,
     )
 
 
