@@ -13,20 +13,21 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from secretballot._validation import check_choice, check_count, check_name, check_probability
+from secretballot._validation import check_choice, check_count, check_name
+from secretballot.aggregation import RelabelledAggregator
 from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import BudgetError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.points import check_points
-from secretballot.learners.agnostic import AgnosticLabeler
 from secretballot.learners.agnostic_plan import agnostic_plan
 from secretballot.learners.endless_part import check_class_size
+from secretballot.learners.first_part import FirstPart
 from secretballot.learners.inputs import class_indices, declared_classes
 from secretballot.learners.private_records import PrivateRecords
 from secretballot.learners.semi_private_sizes import public_points_needed
 from secretballot.learners.session import LabelingSession
 from secretballot.learners.teaching import NEIGHBOURS
-from secretballot.learners.universal_plan import LEAST_SHARE, BudgetSplit, best_share, error_constants
+from secretballot.learners.universal_plan import BudgetSplit, split_budget
 from secretballot.learners.universal_run import (
     UniversalAnswer,
     UniversalAnswers,
@@ -44,19 +45,6 @@ from secretballot.vault import keep_secret, make_vault, read_secret
 __all__ = ["UniversalLabeler"]
 
 _ABOUT = "universal.json"
-
-
-class FirstPart(AgnosticLabeler):
-    """The agnostic labeler, with a word on its certificate on what else was bought with it."""
-
-    split: BudgetSplit
-
-    def _declaration(self, aggregator: Any) -> dict[str, object]:
-        declared = super()._declaration(aggregator)
-        more = f"This is the first part of a universal labeler, bought together with a second one: {self.split}."
-        sentences = declared["assumptions"]
-        assert isinstance(sentences, list)
-        return {**declared, "assumptions": [*sentences, more]}
 
 
 class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -379,46 +367,27 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
 
     def _split(self, hypotheses: HypothesisClass, n_records: int) -> BudgetSplit:
         """Return what each part may cost, from public numbers alone."""
-        total, d = self._budget(), max(1, hypotheses.vc_dimension)
+        d = max(1, hypotheses.vc_dimension)
         n_first = public_points_needed(d, self.alpha, self.beta) if self.n_first is None else self.n_first
-        if self.share is not None:
-            return BudgetSplit.of(total, check_probability("share", self.share), n_first, "as given")
-        if self.n_queries is None:
-            return BudgetSplit.of(
-                total, best_share((1.0, 1.0), n_first, None), n_first, "the number of questions is open"
+
+        def planned(budget: PrivacyBudget) -> tuple[RelabelledAggregator, int]:
+            return agnostic_plan(
+                budget,
+                n_first,
+                alpha=self.alpha,
+                beta=self.beta,
+                n_records=n_records if self.neighbours == "replace-one" else None,
+                neighbours=self.neighbours,
+                relabel_epsilon=self.relabel_epsilon,
+                max_unstable=self.max_unstable,
+                n_teachers=self.n_teachers,
+                calibration=self.calibration,
             )
-        trial = PrivacyBudget(total.epsilon * (1 - LEAST_SHARE), total.delta)
-        aggregator, n_teachers = agnostic_plan(
-            trial,
-            n_first,
-            alpha=self.alpha,
-            beta=self.beta,
-            n_records=n_records if self.neighbours == "replace-one" else None,
-            neighbours=self.neighbours,
-            relabel_epsilon=self.relabel_epsilon,
-            max_unstable=self.max_unstable,
-            n_teachers=self.n_teachers,
-            calibration=self.calibration,
-        )
-        constants = error_constants(
-            d,
-            n_first,
-            epsilon=trial.epsilon,
-            rate=aggregator.event.rate,
-            n_teachers=n_teachers,
-            neighbours=self.neighbours,
-        )
-        why = f"the least average error of {self.n_queries} questions"
-        return BudgetSplit.of(total, best_share(constants, n_first, self.n_queries), n_first, why)
+
+        return split_budget(self._budget(), planned, d, n_first, n_queries=self.n_queries, share=self.share)
 
     def _first(self, split: BudgetSplit, account: Ledger) -> FirstPart:
-        assert split.first is not None
-        same = {key: value for key, value in self.get_params(deep=False).items() if key in _SHARED}
-        first = FirstPart(
-            budget=split.first, n_queries=split.n_first, name=first_request(self.name), ledger=account, **same
-        )
-        first.split = split
-        return first
+        return FirstPart.of(split, self.get_params(deep=False), name=first_request(self.name), ledger=account)
 
     def _budget(self) -> PrivacyBudget:
         if not isinstance(self.budget, PrivacyBudget):
@@ -481,23 +450,6 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
 
 
 _LONGEST_NAME = 180  # letters; both parts have longer names made of it
-
-_SHARED = (
-    "hypotheses",
-    "teacher",
-    "alpha",
-    "beta",
-    "max_unstable",
-    "n_teachers",
-    "calibration",
-    "neighbours",
-    "relabel_epsilon",
-    "vault",
-    "purpose",
-    "n_jobs",
-    "random_state",
-    "progress",
-)
 
 
 def _check_same(folder: Path | None, about: dict[str, Any]) -> None:

@@ -1,16 +1,17 @@
 """How the budget of a universal labeler is split between its two parts, from public numbers alone."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from secretballot._validation import check_count, check_probability, shown
+from secretballot.aggregation import RelabelledAggregator
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 
-__all__ = ["LEAST_SHARE", "BudgetSplit", "best_share", "error_constants"]
+__all__ = ["BudgetSplit", "best_share", "error_constants", "split_budget"]
 
 LEAST_SHARE = 0.1  # costs the first part a tenth of its sample and is always enough to be drawn
 OPEN_SHARE = 0.5  # where nobody knows how many questions will come
@@ -116,7 +117,7 @@ def error_constants(
     return 3 * n_teachers * d * epsilon / rate, moved * labellings
 
 
-def best_share(constants: tuple[float, float], n_first: int, n_queries: int | None) -> float:
+def best_share(constants: tuple[float, float], n_first: int, n_queries: int) -> float:
     """Return the part of epsilon for the second part at which the average error of all questions is least.
 
     Parameters
@@ -125,18 +126,61 @@ def best_share(constants: tuple[float, float], n_first: int, n_queries: int | No
         c_A and c_B, as `error_constants` returns them.
     n_first : int
         Questions of the first part.
-    n_queries : int or None
-        All questions that are expected; None where many more come than `n_first`.
+    n_queries : int
+        All questions that are expected.
 
     Returns
     -------
     float
         With f = n_first / n_queries the least of f c_A / eps_A + (1 - f) c_B / eps_B is at eps_B / eps_A =
         sqrt(c_B (1 - f) / (c_A f)); kept between a tenth and nine tenths, since the second part must be payable even
-        where it answers little. A half for None.
+        where it answers little.
     """
-    if n_queries is None:
-        return OPEN_SHARE
     f = min(1.0, n_first / check_count("n_queries", n_queries))
     ratio = math.sqrt(constants[1] * (1 - f) / (constants[0] * f))
     return min(1 - LEAST_SHARE, max(LEAST_SHARE, ratio / (1 + ratio)))
+
+
+def split_budget(
+    total: PrivacyBudget,
+    planned: Callable[[PrivacyBudget], tuple[RelabelledAggregator, int]],
+    vc_dimension: int,
+    n_first: int,
+    *,
+    n_queries: int | None,
+    share: float | None,
+) -> BudgetSplit:
+    """Return what each part may cost, from public numbers alone.
+
+    Parameters
+    ----------
+    total : PrivacyBudget
+    planned : callable
+        Plan and number of teachers of an agnostic labeler of that budget.
+    vc_dimension, n_first : int
+    n_queries : int or None
+        All questions that are expected; None for many more than `n_first`.
+    share : float or None
+        Part of epsilon for the second part, where it is given.
+
+    Raises
+    ------
+    ParameterError
+        If the share is out of its range, or there is no such plan.
+    """
+    if share is not None:
+        return BudgetSplit.of(total, share, n_first, "as given")
+    if n_queries is None:
+        return BudgetSplit.of(total, OPEN_SHARE, n_first, "the number of questions is open")
+    trial = PrivacyBudget(total.epsilon * (1 - LEAST_SHARE), total.delta)
+    aggregator, n_teachers = planned(trial)
+    constants = error_constants(
+        vc_dimension,
+        n_first,
+        epsilon=trial.epsilon,
+        rate=aggregator.event.rate,
+        n_teachers=n_teachers,
+        neighbours=aggregator.event.neighbours,
+    )
+    why = f"the least average error of {n_queries} questions"
+    return BudgetSplit.of(total, best_share(constants, n_first, n_queries), n_first, why)
