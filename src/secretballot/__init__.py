@@ -134,4 +134,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_HOMES) | set(_ROOMS))
+    return sorted({*__all__, *_ROOMS})

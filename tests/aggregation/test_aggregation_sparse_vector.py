@@ -214,5 +214,5 @@ def test_printed_calibrations_answer_nothing_with_250_teachers():
     # errata 11: P(answer) = 1.9e-10 for Liu, at T = 1 and l = 10
     printed = SparseVectorAggregator.calibrate(BUDGET, 10, max_unstable=1, calibration="liu2021")
     assert printed.answer_probability(124) < 1e-8
-    with pytest.raises(ParameterError, match="smaller max_unstable"):
+    with pytest.raises(ParameterError, match="use a larger epsilon, or at least"):
         printed.check_useful(250)

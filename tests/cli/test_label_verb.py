@@ -78,7 +78,7 @@ def test_votes_teacher_by_teacher_are_read_from_csv(tmp_path: Path) -> None:
         (("--classes", "a,b"), "."),
         (("--classes", "a,b,b"), "."),
         (("--aggregator", "sparse-vector", "--release", "counts"), "gaussian aggregator only"),
-        (("--aggregator", "sparse-vector", "--epsilon", "0.1"), "at least|smaller max_unstable"),
+        (("--aggregator", "sparse-vector", "--epsilon", "0.1"), "at least|smaller --max-unstable"),
         (("--votes", "/dev/null"), "."),
         (("--votes", "/nowhere/votes.npy"), "."),
         (("--votes", "/"), "."),

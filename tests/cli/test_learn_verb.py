@@ -245,7 +245,7 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "nothing answered": (
         nothing,
         ("--aggregator", "sparse-vector", "--epsilon", "0.1", "--student", "logistic"),
-        "use a smaller max_unstable|at least",
+        "use a smaller --max-unstable|at least",
     ),
     "counts of the sparse vector": (
         nothing,

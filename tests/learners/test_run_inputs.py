@@ -43,6 +43,12 @@ def test_a_public_target_is_left_out_and_said(tmp_path: Path) -> None:
     assert "'income', which is the target" in watch.notes[0].text
 
 
+@pytest.mark.parametrize(("option", "given"), [("target", {"target": "nope"}), ("unit", {"unit": "nope"})])
+def test_a_misspelt_column_is_named_before_others_are_compared(tmp_path: Path, option: str, given: dict) -> None:
+    with pytest.raises(DataError, match=f"^The private file has no column 'nope'; .* with --{option}\\.$"):
+        read(tmp_path, **given)
+
+
 def test_units_may_be_in_the_public_file_too_and_are_no_feature(tmp_path: Path) -> None:
     inputs, _ = read(
         tmp_path,

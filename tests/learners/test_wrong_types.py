@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
@@ -116,3 +117,31 @@ def test_a_ledger_keeps_no_request_that_breaks_its_lists(request_key):
     with pytest.raises(sb.ParameterError, match=r"^request "):
         ledger.reserve(PLAN.events(10), BUDGET, request=request_key, purpose="")
     assert not ledger.history()
+
+
+def test_a_teacher_that_takes_no_holes_says_so_in_one_sentence():
+    X_public = P.copy()
+    X_public[3, 1] = np.nan
+    model = sb.PATEClassifier(LogisticRegression(), budget=BUDGET, n_teachers=2)
+    with pytest.raises(sb.ParameterError, match=r"made-up labels \(ValueError: Input X contains NaN\); it") as caught:
+        model.fit(P, Y, X_public=X_public, classes=[0, 1])
+    assert "http" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_session_names_what_the_teachers_were_trained_on(teachers):
+    with pytest.raises(sb.DataError, match=r"^X has 3 columns and the teachers' data 2; they must have the same"):
+        teachers.points(np.zeros((1, 3)))
+
+
+def test_a_strategy_is_an_instance():
+    with pytest.raises(sb.ParameterError, match=r"give an instance of a QueryStrategy, such as MarginSampling\(\)"):
+        sb.label_actively(VOTES, P, PLAN, account(), MarginSampling)
+
+
+@pytest.mark.parametrize(("unstable", "advised"), [(1, False), (5, True)])
+def test_advice_can_be_followed(unstable, advised):
+    plan = sb.SparseVectorAggregator.calibrate(BUDGET, 30, max_unstable=unstable, n_classes=2)
+    with pytest.raises(sb.ParameterError, match=r"at least .* teachers") as caught:
+        plan.check_useful(3)
+    assert ("smaller max_unstable" in str(caught.value)) == advised

@@ -5,6 +5,7 @@ import hashlib
 import multiprocessing
 import os
 import pickle
+import re
 import stat
 import threading
 from collections.abc import Callable
@@ -68,7 +69,7 @@ def test_every_state_counts_as_spent(ledger: Ledger) -> None:
 def test_reserve_refuses_when_over_budget_and_spends_nothing(ledger: Ledger) -> None:
     for request in "abcd":
         buy(ledger, request)
-    with pytest.raises(BudgetError, match=r"of its budget \(1, 1e-05\), \(1, 4e-09\) is spent"):
+    with pytest.raises(BudgetError, match=r"of its budget \(1, 1e-05\), \(1, 4e-09\) is spent, .* \(1.25, 5e-09\);"):
         buy(ledger, "e")
     assert ledger.spent().epsilon == 1.0
     assert len(ledger.history()) == 4
@@ -361,6 +362,22 @@ def test_labels_are_replaced_and_never_removed(path: Path) -> None:
 def test_unknown_units_and_relations_are_refused(ledger: Ledger, bad: tuple[object, object]) -> None:
     with pytest.raises(ParameterError):
         ledger.check_promise(*bad)
+
+
+def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
+    ledger = Ledger.in_memory(dataset="registry", budget=PrivacyBudget(2.0, 1e-5), composition="renyi")
+    assert ledger.remaining() == Amount(2.0, 1e-5)
+    event, cost = [GaussianEvent(40.0, 80)], PrivacyBudget(1.999, 9e-6)
+    ledger.reserve(event, cost, request="a", purpose="")
+    spent = ledger.spent()
+    assert spent.epsilon < 1
+    while ledger.remaining().epsilon > spent.epsilon:
+        ledger.reserve(event, cost, request=f"{len(ledger.history())}", purpose="")
+    with pytest.raises(BudgetError, match=r"it would be in Renyi divergences of one order, which is how") as caught:
+        ledger.reserve(event, cost, request="too much", purpose="")
+    after = float(re.findall(r"\(([\d.]+), 9e-06\)", str(caught.value))[-1])
+    assert after > 2.0
+    assert after == pytest.approx(ledger.spent().epsilon + spent.epsilon, rel=1e-5)
 
 
 def test_renyi_order_stays_the_one_of_creation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

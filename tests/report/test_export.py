@@ -141,6 +141,18 @@ def test_onnx_predicts_as_the_student(tmp_path: Path, data: tuple[np.ndarray, np
     assert np.array_equal(labels, student.predict(X.astype(np.float32)))
 
 
+def test_nothing_is_printed_of_a_student_of_three_classes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    X, ours = counts_student("linear", 3, False)
+    for student in (
+        ours,
+        LogisticRegression().fit(X, np.arange(len(X)) % 3),
+        RandomForestClassifier(5).fit(X, np.arange(len(X)) % 3),
+    ):
+        dump_onnx(student, tmp_path / "student.onnx", X)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_what_does_not_convert_says_so(tmp_path: Path, data: tuple[np.ndarray, np.ndarray]) -> None:
     pytest.importorskip("skl2onnx")
     path = tmp_path / "student.onnx"

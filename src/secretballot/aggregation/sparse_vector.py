@@ -269,10 +269,11 @@ class SparseVectorAggregator(Aggregator):
             return
         # at distance w + 1 the noises decide evenly, so half of the unanimous votes pass
         enough = 2 * (self.mechanism.threshold + 2)
+        fewer = f"a smaller max_unstable (now {self.max_unstable}), " if self.max_unstable > 1 else ""
         raise ParameterError(
             f"threshold {self.mechanism.threshold} cannot be passed: {k} teachers reach a distance of {largest}, so "
-            f"even a unanimous vote is answered with probability below {_HARDLY_EVER:.0%}; use a smaller "
-            f"max_unstable (now {self.max_unstable}), a larger epsilon, or at least {enough} teachers."
+            f"even a unanimous vote is answered with probability below {_HARDLY_EVER:.0%}; use {fewer}a larger "
+            f"epsilon, or at least {enough} teachers."
         )
 
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:

@@ -1,13 +1,16 @@
 """`secretballot ledger`: the account of a private dataset, to make and to read."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from secretballot.cli.options import AsJson, Composition, Neighbours, UnitKind
 from secretballot.cli.outcome import EXIT_CODES, print_json
 from secretballot.exceptions import LedgerError
+
+if TYPE_CHECKING:
+    from secretballot.privacy.ledger import LedgerEntry
 
 __all__ = ["app"]
 
@@ -65,10 +68,18 @@ def history(file: File, as_json: AsJson = False) -> None:
     for entry in entries:
         print(
             f"{entry.id:>4}  {entry.reserved_at[:19]}  {entry.state:<10}  epsilon {entry.epsilon:<10.6g} "
-            f"delta {entry.delta:<10.6g} {entry.purpose}  {entry.request}"
+            f"delta {entry.delta:<10.6g} {_answers(entry)}{entry.purpose}  {entry.request}"
         )
     if not entries:
         print("Nothing was paid for yet.")
+
+
+def _answers(entry: "LedgerEntry") -> str:
+    """Return how many answers a plan has given one by one, and of how many where its events say so."""
+    planned = sum(getattr(event, "queries", 0) for event in entry.events)
+    if not entry.parts:
+        return ""
+    return f"{entry.parts} of {planned} answers  " if planned else f"{entry.parts} answers  "
 
 
 @app.command(epilog=EXIT_CODES)

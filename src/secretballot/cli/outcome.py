@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from secretballot.cli.spelling import as_options
 from secretballot.exceptions import (
     BudgetError,
     CertificateError,
@@ -69,7 +70,7 @@ def failure_of(error: BaseException) -> Failure:
     """
     for kind, word, code in _KINDS:
         if isinstance(error, kind):
-            return Failure(str(error), word, code)
+            return Failure(as_options(str(error)), word, code)
     if isinstance(error, _ClickError):
         return Failure(str(getattr(error, "format_message", lambda: error)()), "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):

@@ -25,6 +25,7 @@ from secretballot.exceptions import DataError
 __all__ = [
     "check_columns",
     "check_file",
+    "check_named",
     "class_indices",
     "frame_of",
     "memory_bytes",
@@ -154,8 +155,7 @@ def class_indices(frame: pd.DataFrame, target: str, classes: Sequence[object], *
     DataError
         If the column is absent, or a row has no class or none of the declared; rows are named, labels not.
     """
-    if target not in frame.columns:
-        raise DataError(f"The {role} has no column {target!r}; name its label column with --target.")
+    check_named(frame, target, "its label column with --target", role=role)
     codes, distinct = coded(texts_of(frame[target]))
     empty = np.array([is_missing(text) for text in distinct], dtype=bool)
     places = {whole(str(name)): place for place, name in enumerate(classes)}
@@ -175,6 +175,18 @@ def class_indices(frame: pd.DataFrame, target: str, classes: Sequence[object], *
     return np.asarray(index[codes], dtype=np.int64)
 
 
+def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> None:
+    """Refuse a table without a column that was named.
+
+    Raises
+    ------
+    DataError
+        If it is absent; `what` says what to name, and how.
+    """
+    if column not in frame.columns:
+        raise DataError(f"The {role} has no column {column!r}; name {what}.")
+
+
 def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> NDArray[np.object_]:
     """Return the unit (person, household, account) every row belongs to, as text.
 
@@ -183,8 +195,7 @@ def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> NDArray[np.objec
     DataError
         If the column is absent or a row names no unit.
     """
-    if column not in frame.columns:
-        raise DataError(f"The {role} has no column {column!r}; name the column of unit ids with --unit.")
+    check_named(frame, column, "the column of unit ids with --unit", role=role)
     ids = texts_of(frame[column])
     rows = np.flatnonzero([is_missing(text) for text in ids])
     if rows.size:

@@ -46,7 +46,7 @@ def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDE
 
 
 def check_keeping(ledger: object, vault: object, request: object) -> None:
-    """Refuse, with `ParameterError`, what neither keeps the account, the teachers and the answer of a fit nor is None."""
+    """Refuse, with `ParameterError`, an account, a vault or a key of a fit that is neither None nor one."""
     if ledger is not None:
         check_ledger(ledger)
     if vault is not None:

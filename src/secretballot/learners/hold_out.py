@@ -40,12 +40,12 @@ def hold_out(
     Returns
     -------
     taught, held : ndarrays of int64
-        Row numbers, ascending. A side is empty where the hash, or so few records, will have it.
+        Row numbers, ascending.
 
     Raises
     ------
     ParameterError, DataError
-        If a setting is out of its range, or an id is missing; rows are named, never values.
+        If a setting is out of its range, an id is missing, or a side comes out empty; rows are named, never values.
 
     Privacy
     -------
@@ -65,6 +65,9 @@ def hold_out(
         held = (place + 1) * parts // PARTS > place * parts // PARTS
     else:
         held = _hashed(n, units, key) < parts
+    if held.all() or not held.any():
+        side = "for the teachers" if held.all() else "held out"
+        raise DataError(f"The split leaves no record {side}; give more records than {n}, or a share nearer to 0.5.")
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 

@@ -4,6 +4,7 @@ A shard that cannot train votes by a fixed rule and says nothing, because an err
 that can never train would thus buy worthless labels in silence. A rehearsal that knows no private value may speak.
 """
 
+import re
 import warnings
 from typing import Any
 
@@ -64,7 +65,13 @@ def _attempt(teacher: Any, points: Any, n_classes: int) -> str | None:
             warnings.simplefilter("ignore")
             predicted = np.asarray(clone(teacher).fit(points, labels).predict(points))
     except Exception as error:  # any learner may raise anything; the points are public, the labels made up
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {_first_sentence(str(error))}"
     if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
         return f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no labels"
     return None
+
+
+def _first_sentence(text: str) -> str:
+    """Return what a message begins with; learners go on with paragraphs and addresses."""
+    first = re.split(r"\n|(?<=[.:;])\s", text.strip(), maxsplit=1)[0]
+    return first.rstrip(".:;")

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from secretballot.datasets.cells import whole
 from secretballot.datasets.naming import name_columns
 from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import check_columns, check_file, class_indices, name_rows, read_table, unit_ids
+from secretballot.datasets.tables import (
+    check_columns,
+    check_file,
+    check_named,
+    class_indices,
+    name_rows,
+    read_table,
+    unit_ids,
+)
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.watch import Watch
 
@@ -187,6 +195,10 @@ def _labelled(
 ) -> tuple[LabelledTable, pd.DataFrame]:
     """Read a labelled table; only a `watch` makes extra columns an error and unread numbers a note."""
     frame = read_table(path, role=role)
+    # before other columns are compared: else a name misspelt would make the true one a surplus column
+    check_named(frame, tables.target, "its label column with --target", role=role)
+    if tables.unit is not None and watch is not None:
+        check_named(frame, tables.unit, "the column of unit ids with --unit", role=role)
     aside = {tables.target, tables.unit or tables.target, *tables.drop, *schema.ignored}
     check_columns(frame, schema.names, role=role, source=schema.source, aside=aside, extra_allowed=watch is None)
     index = class_indices(frame, tables.target, classes, role=role)

@@ -36,6 +36,7 @@ __all__ = ["NEIGHBOURS", "TrainedTeachers", "check_teacher", "keep_teachers", "t
 
 NEIGHBOURS = ("add-remove", "replace-one")
 SAMPLE_ROWS = 60
+_TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
 FILE = "teachers.json"
 _KEPT = ("serial", "fingerprint", "takes_holes", "n_teachers", "random_state", "classes", "declaration", "template")
 
@@ -115,8 +116,8 @@ class TrainedTeachers:
             If they do not fit.
         """
         points = as_matrix("X", X)
-        check_same_columns(points, self.template)
-        points = with_public_types(points, self.template)
+        check_same_columns(points, self.template, known=_TRAINED)
+        points = with_public_types(points, self.template, known=_TRAINED)
         refuse_unfit("X", points, takes_holes=self.takes_holes)
         return points
 

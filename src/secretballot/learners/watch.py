@@ -63,6 +63,6 @@ def note_few_answers(released: ReleasedLabels, watch: Watch) -> None:
     if answered < FEW * asked:
         watch.note(
             f"Only {answered} of {asked} queries were answered, and the price is spent; the sparse vector needs votes "
-            "that nearly all agree. Use more teachers, fewer abstentions (max_unstable) or the Gaussian aggregator.",
+            "that nearly all agree. Use more teachers, fewer abstentions (--max-unstable) or the Gaussian aggregator.",
             private=False,
         )

@@ -181,7 +181,9 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the converter, about its own future
             model = _converted(student, points)
-            session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+            quiet = runtime.SessionOptions()
+            quiet.log_severity_level = 3  # it would tell standard error of shapes it had to guess
+            session = runtime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
             found = np.asarray(session.run(None, {session.get_inputs()[0].name: points})[0])
             wanted = np.asarray(student.predict(points))
     except Exception as error:  # converters are many and raise what they like

@@ -132,11 +132,15 @@ class RenyiFilter(Filter):
         if not grants:
             return 0.0, 0.0
         share = divergence / self.divergence_limit
-        used = (1 - FAILURE_SHARE) * self.budget.delta + failure
-        return round_up(share * self.budget.epsilon), min(round_up(used), self.budget.delta)
+        used = round_up((1 - FAILURE_SHARE) * self.budget.delta + failure)
+        if failure <= self.failure_limit:
+            used = min(used, self.budget.delta)  # what was admitted is not rounded beyond the budget
+        return round_up(share * self.budget.epsilon), used
 
     def remaining(self, grants: Sequence[Grant]) -> tuple[float, float]:
-        """Return the unused share of epsilon, and of the delta kept for failures."""
+        """Return the unused share of epsilon, and of the delta kept for failures; the first grant takes the other."""
+        if not grants:
+            return self.budget.epsilon, self.budget.delta
         divergence, failure = self._sums(grants)
         share = max(0.0, 1 - divergence / self.divergence_limit)
         left = max(0.0, self.failure_limit - failure)

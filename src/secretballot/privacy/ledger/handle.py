@@ -405,9 +405,12 @@ class Ledger:
             add_closing(connection, seen, number, released=released, reason=reason, used=text, at=utc_now())
 
     def _refusal(self, grant: Grant, seen: Progress) -> str:
-        budget, spent = self.budget, Amount(*self._book.filter.spent(seen.grants))
+        budget, rule = self.budget, self._book.filter
+        spent, after = Amount(*rule.spent(seen.grants)), Amount(*rule.spent([*seen.grants, grant]))
+        sums = " in Renyi divergences of one order, which is how it adds up," if self.composition == "renyi" else ""
         return (
             f"A release at epsilon {grant.epsilon:g}, delta {grant.delta:g} does not fit the ledger of"
             f" {self.dataset!r}: of its budget ({budget.epsilon:g}, {budget.delta:g}),"
-            f" ({spent.epsilon:g}, {spent.delta:g}) is spent; ask for a smaller release."
+            f" ({spent.epsilon:g}, {spent.delta:g}) is spent, and with the release it would be{sums}"
+            f" ({after.epsilon:g}, {after.delta:g}); ask for a smaller release."
         )
