@@ -110,7 +110,8 @@ def test_the_rate_is_flat_and_then_grows(gamma: float) -> None:
     few, edge = (
         theory.misclassification_rate(n, max(1, int(m)), epsilon, d, best_error=gamma).value for m in (1, last)
     )
-    assert few == edge
+    ratio = d / (epsilon * n)
+    assert few == edge == pytest.approx(3 * gamma + math.sqrt(ratio) if gamma else ratio)
     many = [
         theory.misclassification_rate(n, int(last * f), epsilon, d, best_error=gamma).value for f in (10, 100, 1000)
     ]

@@ -54,7 +54,15 @@ def test_gaussian_teachers_is_the_printed_formula() -> None:
 def test_gaussian_voting_differs_no_more_than_markov_allows() -> None:
     """Exact chance of a wrong label, for votes that are wrong together in the worst way."""
     k, sigma, beta = 200, 12.0, 0.01
-    for against in (20, 50, 60, 90):  # a share of the points has that many votes against, the others none
+    for against in (
+        20,
+        50,
+        60,
+        90,
+        110,
+        139,
+        200,
+    ):  # a share of the points has that many votes against, the others none
         share = 0.1
         mean = share * against / k
         exact = share * norm.cdf((against - k / 2) / sigma) + (1 - share) * norm.cdf(-k / 2 / sigma)
@@ -252,6 +260,7 @@ def test_proposition_11_by_simulation() -> None:
             asked += 1
         failed += asked < m or good < m - plan.max_unstable
     assert failed <= 60 * beta
+    assert binom.sf(plan.max_unstable - 1, m, nu) <= beta / 3 < binom.sf(plan.max_unstable - 2, m, nu)
     assert not plan.vacuous
     assert theory.high_margin_plan(m, 1.0, margin, BUDGET, beta).vacuous
 
