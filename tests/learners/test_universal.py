@@ -164,6 +164,17 @@ def test_a_batch_that_the_first_part_stops_in_is_public_points_as_a_whole():
     assert (labeler.run_.endless.points == points[:30]).all()
 
 
+def test_where_records_come_and_go_their_number_stays_private():
+    labeler = fitted(neighbours="add-remove")
+    answers = labeler.ask_many(QUESTIONS)
+    assert answers.answered.all()
+    assert (answers.labels == true_label(QUESTIONS)).all()
+    release = labeler.released(QUESTIONS)
+    assert all(sb.verify_certificate(one).ok for one in release.certificates)
+    assert release.certificates[1]["mechanism"]["monotone"]
+    assert not any(str(number) in json.dumps(release.certificates) for number in (N, f"{N:,}"))
+
+
 def test_a_repeated_question_counts_once():
     labeler = fitted()
     labeler.ask_many(np.repeat(QUESTIONS[:5], 20, axis=0))
@@ -186,7 +197,7 @@ def test_a_class_of_many_labellings_is_made_finite_by_a_sample_of_the_points(kno
         labeler.run_.switch(questions[:40])
     assert labeler.run_.endless is not None
     assert labeler.run_.endless.n_candidates == 2 * (1 + 11 + 55)
-    assert len(labeler.run_.endless.points) == (400 if known else 40)
+    assert len(labeler.run_.endless.points) == (12 if known else 40)
     assert (labeler.ask_many(questions).labels == np.where(questions.sum(axis=1) > 1, "yes", "no")).mean() > 0.7
 
 
@@ -212,6 +223,11 @@ def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_del
     assert (release.certificates[0]["epsilon"], release.certificates[0]["delta"]) == (1.0, 0.0)
     again = reopened(tmp_path)
     assert again.describe() == labeler.describe()
+    with pytest.raises(sb.ParameterError, match="other public points"):
+        sb.UniversalLabeler(Thresholds(), **settings(tmp_path)).fit(
+            X, Y, classes=NAMES, public_points_known=QUESTIONS[1:]
+        )
+    assert len(ledger.history()) == 1
     assert not list((tmp_path / "vault").glob(BOOKS[0]))
 
 

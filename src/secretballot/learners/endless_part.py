@@ -1,5 +1,6 @@
 """The second part of a universal labeler: one hypothesis, chosen once by all private records, that answers for ever."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,7 +100,8 @@ class EndlessPart:
         self, points: FloatArray, classes: Sequence[Any], *, about: dict[str, Any], purpose: str
     ) -> ReleasedLabels:
         """Return the labels of all rows of `points`, with the certificate of the choice."""
-        more = {"hypotheses": self._hypotheses.name, "hypothesis": self.hypothesis.describe()}
+        cover = hashlib.sha256(np.ascontiguousarray(self.points[self._rows], dtype="<f8").tobytes()).hexdigest()
+        more = {"hypotheses": self._hypotheses.name, "hypothesis": self.hypothesis.describe(), "points_sha256": cover}
         return chosen_release(
             self.choice,
             self.predict(points),

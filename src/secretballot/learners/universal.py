@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import joblib
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +20,7 @@ from secretballot.exceptions import BudgetError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.agnostic_plan import agnostic_plan
-from secretballot.learners.endless_part import check_class_size
+from secretballot.learners.endless_part import check_class_size, cover_rows
 from secretballot.learners.first_part import FirstPart
 from secretballot.learners.inputs import class_indices, declared_classes
 from secretballot.learners.private_records import PrivateRecords
@@ -43,6 +43,8 @@ from secretballot.students import HypothesisStudent
 from secretballot.vault import keep_secret, make_vault, read_secret
 
 __all__ = ["UniversalLabeler"]
+
+FloatArray = NDArray[np.float64]
 
 _ABOUT = "universal.json"
 
@@ -212,7 +214,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
             records = None
         self._begin(hypotheses, about, session, account, records, folder)
         if known is not None:
-            self.run_.switch(known)
+            self._draw_at_once(known)
         return self
 
     def reopen(self) -> Self:
@@ -353,6 +355,17 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         )
         self.run_ = UniversalRun(terms, session, account, records, folder)
         self.split_, self.classes_, self.n_features_in_ = split, names, width
+
+    def _draw_at_once(self, known: FloatArray) -> None:
+        """Draw by points that are known beforehand, of which the ledger keeps those that make the class finite."""
+        cover = known[cover_rows(len(known), self.n_public, self.random_state)]
+        if self.run_.endless is None:
+            self.run_.switch(cover)
+        elif not np.array_equal(self.run_.endless.points, cover):
+            raise ParameterError(
+                f"The plan {self.name!r} was drawn by other public points; give the same, or another name, which is a "
+                "new charge. Nothing was spent."
+            )
 
     def _checked_hypotheses(self) -> HypothesisClass:
         if not isinstance(self.hypotheses, HypothesisClass):
