@@ -161,10 +161,10 @@ def active_plan(
         raise ParameterError(f"n_records is {n} and eta {eta:g}; Theorem 15 has n of at least d, eta of at least 1.")
     public = (d * math.log((m + n) / d) + math.log(2 / chance)) / m
 
+    c2 = check_positive("label_constant", label_constant)
+
     def labels(alpha: float) -> int:
-        at, rounds = _theta(theta, alpha), math.log(1 / alpha)
-        each = d * _log(at) + _log(2 * rounds / chance)
-        return math.ceil(check_positive("label_constant", label_constant) * at * (1 + rounds) * each)
+        return _labels_of_theorem_15(alpha, theta, d, chance, c2)
 
     def implied(alpha: float) -> float:
         k = gaussian_teachers(n, labels(alpha), budget)
@@ -181,6 +181,11 @@ def active_plan(
             "points, or passive queries."
         )
     return ActivePlan(asked, gaussian_teachers(n, asked, budget), printed_sigma(asked, budget), excess)
+
+
+def _labels_of_theorem_15(alpha: float, theta: Coefficient, vc_dimension: int, beta: float, constant: float) -> int:
+    at, rounds = _theta(theta, alpha), math.log(1 / alpha)
+    return math.ceil(constant * at * (1 + rounds) * (vc_dimension * _log(at) + _log(2 * rounds / beta)))
 
 
 _TOP = 1 - 1e-9  # alpha stays below 1
