@@ -84,7 +84,7 @@ def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
         (["--hypotheses", "stumps", "--candidates", "a.skops"], "either saved students"),
         (["--candidates", "nowhere.skops"], "cannot be read"),
         (["--hypotheses", "halfspaces"], "halfspaces"),
-        (["--hypotheses", "stumps", "--points", "0"], "n_public"),
+        (["--hypotheses", "stumps", "--points", "0"], "--points is 0"),
         (["--hypotheses", "stumps", "--epsilon", "nan"], "epsilon"),
         (["--hypotheses", "stumps", "--unit", "who", "--neighbours", "replace-one"], "unit column"),
     ],

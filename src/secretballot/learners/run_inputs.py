@@ -5,6 +5,7 @@ Everything said here is said to the curator alone: it names columns, counts and 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,12 +196,15 @@ def _labelled(
 ) -> tuple[LabelledTable, pd.DataFrame]:
     """Read a labelled table; only a `watch` makes extra columns an error and unread numbers a note."""
     frame = read_table(path, role=role)
-    # before other columns are compared: else a name misspelt would make the true one a surplus column
-    check_named(frame, tables.target, "its label column with --target", role=role)
-    if tables.unit is not None and watch is not None:
-        check_named(frame, tables.unit, "the column of unit ids with --unit", role=role)
     aside = {tables.target, tables.unit or tables.target, *tables.drop, *schema.ignored}
-    check_columns(frame, schema.names, role=role, source=schema.source, aside=aside, extra_allowed=watch is None)
+    check = partial(check_columns, frame, schema.names, role=role, source=schema.source, aside=aside)
+    check(extra_allowed=True)
+    # before surplus columns are refused: a name misspelt makes the true one a surplus column
+    check_named(frame, tables.target, "its label column with --target", role=role)
+    if watch is not None:
+        if tables.unit is not None:
+            check_named(frame, tables.unit, "the column of unit ids with --unit", role=role)
+        check(extra_allowed=False)
     index = class_indices(frame, tables.target, classes, role=role)
     encoding = schema.encoding(frame, role=role)
     if watch is not None:

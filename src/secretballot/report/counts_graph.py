@@ -57,7 +57,8 @@ def counts_graph(student: Any) -> bytes:
 
 def _constants(student: Any) -> dict[str, Any]:
     """Return the arrays of the graph; the Nystroem map and the weights become one matrix."""
-    arrays = {"mean": student.mean_, "scale": student.scale_, "intercept": student.intercept_, "one": [1.0]}
+    arrays = {"mean": student.mean_, "scale": student.scale_, "intercept": student.intercept_}
+    arrays |= {"one": [1.0]} if len(student.classes_) == 2 else {}
     weights = np.asarray(student.coef_)
     if len(student.landmarks_):
         landmarks = np.asarray(student.landmarks_)
