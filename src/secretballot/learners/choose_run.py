@@ -139,7 +139,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     Unit : one record, or all records of one id of the unit column.
     Relation : as the run declares.
     Price : (epsilon, 0), composed in the ledger with everything else released from the dataset. The candidates may
-        depend on these records by what the same ledger paid for only: the caller's word, and written on the certificate.
+        depend on these records by what the same ledger paid for only: the caller's word, written on the certificate.
     Messages : checks before the choice speak to the curator alone and never show a private value.
     """
     watch = watch or Watch()
