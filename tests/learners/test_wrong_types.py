@@ -145,3 +145,19 @@ def test_advice_can_be_followed(unstable, advised):
     with pytest.raises(sb.ParameterError, match=r"at least .* teachers") as caught:
         plan.check_useful(3)
     assert ("smaller max_unstable" in str(caught.value)) == advised
+
+
+@pytest.mark.parametrize("student", ["logistic", GaussianNB, P], ids=["name", "class", "array"])
+def test_a_student_that_cannot_learn_is_refused_before_its_labels_are_paid_for(student):
+    ledger = account()
+    model = sb.PATEClassifier(GaussianNB(), student, budget=BUDGET, n_teachers=5, n_queries=3, ledger=ledger)
+    with pytest.raises(sb.ParameterError, match=r"^student is .*; give an instance with fit, predict and get_params"):
+        model.fit(P, Y, X_public=P, classes=[0, 1])
+    assert not ledger.history()
+
+
+def test_an_aggregator_is_a_name_or_a_plan():
+    with pytest.raises(
+        sb.ParameterError, match=r"^aggregator is a ndarray of shape \(30,\); give an instance of str or"
+    ):
+        sb.PATEClassifier(GaussianNB(), budget=BUDGET, aggregator=Y).fit(P, Y, X_public=P, classes=[0, 1])

@@ -13,7 +13,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import check_choice, check_count, check_instance, shown
 from secretballot.aggregation import Aggregator
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
@@ -46,6 +46,11 @@ __all__ = ["PATEClassifier"]
 
 DEFAULT_TEACHER = "logistic"
 ABSTENTIONS = ("drop", "random", "majority")
+
+
+def _is_learner(student: Any) -> bool:
+    """Return whether a student can be cloned and fitted; asked before its labels are paid for."""
+    return not isinstance(student, type) and all(hasattr(student, name) for name in ("fit", "predict", "get_params"))
 
 
 def _student_has(method: str) -> Callable[[Any], bool]:
@@ -228,6 +233,12 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         if not isinstance(self.budget, PrivacyBudget):
             raise ParameterError("budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6).")
         check_keeping(self.ledger, self.vault, self.request)
+        check_instance("aggregator", self.aggregator, (str, Aggregator))
+        if self.student is not None and not _is_learner(self.student):
+            raise ParameterError(
+                f"student is {shown(self.student)}; give an instance with fit, predict and get_params, as "
+                "scikit-learn's classifiers have."
+            )
         check_count("n_teachers", self.n_teachers)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_choice("abstentions", self.abstentions, ABSTENTIONS)

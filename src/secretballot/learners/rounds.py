@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_count
+from secretballot._validation import check_count, shown
 from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import ParameterError
@@ -147,7 +147,7 @@ def _check_description(strategy: QueryStrategy) -> None:
     """Refuse a strategy that could not be named on the certificate."""
     if not isinstance(strategy, QueryStrategy):
         raise ParameterError(
-            f"strategy is {strategy!r}; give an instance of a QueryStrategy, such as MarginSampling()."
+            f"strategy is {shown(strategy)}; give an instance of a QueryStrategy, such as MarginSampling()."
         )
     description = strategy.describe()
     try:
