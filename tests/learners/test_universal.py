@@ -20,7 +20,7 @@ from secretballot.learners import universal
 from secretballot.learners.first_part import FirstPart
 from secretballot.learners.universal_plan import BudgetSplit, best_share, error_constants
 from secretballot.learners.universal_run import UniversalRun
-from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting import PrivacyBudget, pricing
 from secretballot.privacy.ledger import Ledger
 
 ASKED = PrivacyBudget(1.0, 1e-6)
@@ -36,8 +36,8 @@ BOOKS = ("plans/*/records.npz", "plans/*/asked.npy", "plans/*/universal.json")
 
 @pytest.fixture(scope="module", autouse=True)
 def _plan_once() -> Any:
-    """Calibrate each plan once: it follows from public numbers alone."""
-    patch, known, real = pytest.MonkeyPatch(), {}, universal.agnostic_plan
+    """Calibrate and price each plan once: both follow from public numbers alone."""
+    patch, known, prices, real = pytest.MonkeyPatch(), {}, {}, universal.agnostic_plan
 
     def plan(budget: PrivacyBudget, n_queries: int, **settings: Any) -> Any:
         key = (budget, n_queries, *settings.items())
@@ -45,6 +45,12 @@ def _plan_once() -> Any:
             known[key] = real(budget, n_queries, **settings)
         return known[key]
 
+    def priced(event: Any, stream: Any, epsilon: float, real: Any = pricing.sampled_delta) -> float:
+        if (event, epsilon) not in prices:
+            prices[event, epsilon] = real(event, stream, epsilon)
+        return prices[event, epsilon]
+
+    patch.setattr(pricing, "sampled_delta", priced)
     for room in ("universal", "agnostic"):
         patch.setattr(f"secretballot.learners.{room}.agnostic_plan", plan)
     yield
@@ -56,7 +62,13 @@ def ledger_at(folder: Path, budget: PrivacyBudget = ASKED) -> Ledger:
 
 
 def settings(folder: Path | None = None, **changes: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {"budget": ASKED, "n_first": 30, "max_unstable": 2, "share": 0.1} | changes
+    given: dict[str, Any] = {
+        "budget": ASKED,
+        "n_first": 30,
+        "max_unstable": 2,
+        "n_teachers": 350,
+        "share": 0.1,
+    } | changes
     return given if folder is None else {"ledger": ledger_at(folder), "vault": folder / "vault"} | given
 
 
