@@ -226,6 +226,55 @@ def test_another_name_is_another_sample_and_another_charge(tmp_path: Path) -> No
         labeler(**settings, name="c", progress=lambda done, of: pytest.fail("trained")).fit(X, Y, classes=CLASSES)
 
 
+def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) -> None:
+    roomy = PrivacyBudget(100.0, 1e-3)
+    ledger = ledger_at(tmp_path, budget=roomy)
+    found = labeler(ledger=ledger, vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
+    kept, own = sb.TrainedTeachers.load(found._place()), found.session_._stream.aggregator
+    spent = ledger.spent()
+    for aggregator in (
+        own,
+        sb.SparseVectorAggregator.calibrate(BUDGET, 40, max_unstable=1),
+        sb.GaussianAggregator.calibrate(BUDGET, 5, n_teachers=100, release="labels"),
+    ):
+        with pytest.raises(ParameterError, match="drawn for one plan"):
+            sb.LabelingSession(kept, aggregator, ledger, name="another")
+    memory = sb.Ledger.in_memory(dataset="D", budget=roomy, neighbours="replace-one")
+    with pytest.raises(ParameterError, match="in memory"):
+        sb.LabelingSession(kept, own, memory, name=found.name)
+    assert ledger.spent() == spent
+    assert memory.spent().epsilon == 0
+    assert sb.LabelingSession(kept, own, ledger, name=found.name).ask([0.9]).label == "yes"
+
+
+def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
+    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
+    aggregator, _ = agnostic_plan(
+        BUDGET,
+        40,
+        alpha=0.1,
+        beta=0.05,
+        n_records=3000,
+        neighbours="replace-one",
+        relabel_epsilon=1.0,
+        max_unstable=1,
+        n_teachers=100,
+        calibration="tight",
+    )
+    teachers = sb.train_teachers(None, X, Y, classes=CLASSES, n_teachers=100, neighbours="replace-one")
+    counts = teachers.vote(teachers.points([[0.1], [0.9]]))
+    declared = {"neighbours": "replace-one"}
+    with pytest.raises(ParameterError, match="secret sample"):
+        sb.LabelingSession(teachers, aggregator, ledger)
+    with pytest.raises(ParameterError, match="secret sample"):
+        sb.release(counts, aggregator, ledger, declaration=declared)
+    with pytest.raises(ParameterError, match="secret sample"):
+        sb.estimate_stability(
+            counts, ledger, fraction=0.1, epsilon=0.1, declaration=declared | {"sample": aggregator.sample}
+        )
+    assert ledger.spent().epsilon == 0
+
+
 def test_without_a_lasting_ledger_no_sample_outlives_the_process(tmp_path: Path) -> None:
     for _ in range(2):
         found = labeler(vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)

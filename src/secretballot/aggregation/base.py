@@ -90,6 +90,11 @@ class Aggregator(ABC):
         """Abstentions after which nothing more is answered; a recipe with such a stop keeps a secret state."""
         return None
 
+    @property
+    def sample(self) -> dict[str, Any] | None:
+        """The secret sample that the price speaks of, as JSON values; None where teachers learn from all records."""
+        return None
+
     @abstractmethod
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release of `n_queries` queries is to the accountant."""

@@ -26,7 +26,8 @@ class RelabelledAggregator(Aggregator):
     """Answer as the sparse vector does; pay what it costs on a relabelled secret sample of the records.
 
     The price is true only of teachers that learned from a sample drawn for this one plan, as
-    `secretballot.learners.agnostic` draws it: asked of other teachers, or twice of the same, it promises too much.
+    `secretballot.learners.agnostic` draws it: asked of other teachers, or twice of the same, it promises too much. So
+    the door takes it only with teachers that are declared to be of this sample, and for the plan they were drawn for.
 
     Parameters
     ----------
@@ -90,6 +91,11 @@ class RelabelledAggregator(Aggregator):
     def sigma_of_counts(self) -> float | None:
         """None: no counts are released."""
         return None
+
+    @property
+    def sample(self) -> dict[str, Any]:
+        """How the sample was drawn and relabelled."""
+        return {field: getattr(self.event, field) for field in _SAMPLE}
 
     @property
     def most_abstentions(self) -> int:

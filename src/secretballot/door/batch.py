@@ -105,6 +105,7 @@ def release(
     declared = check_declaration(declaration)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
     check_choices(choices, ledger, declared)
+    purchase.check_sample(aggregator.sample, declaration, key)
     events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)
     paid = purchase.priced(events, aggregator.budget)
     reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose)

@@ -1,5 +1,6 @@
 """What comes before every draw: the checks of public numbers, the price, what the certificate says of the ledger."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from secretballot._validation import check_instance, check_name, check_path
@@ -14,6 +15,7 @@ __all__ = [
     "check_counts",
     "check_keeping",
     "check_ledger",
+    "check_sample",
     "check_types",
     "choice_noise",
     "composition_of",
@@ -53,6 +55,38 @@ def check_keeping(ledger: object, vault: object, request: object) -> None:
         check_path("vault", vault)
     if request is not None:
         check_name("request", request)
+
+
+def check_sample(sample: Mapping[str, Any] | None, declaration: Mapping[str, object] | None, request: str) -> None:
+    """Refuse a price for a secret sample without the teachers of that sample, and these teachers for anything else.
+
+    Parameters
+    ----------
+    sample : mapping or None
+        What the aggregator's price speaks of (`Aggregator.sample`).
+    declaration : mapping or None
+        Of the teachers: ``sample``, if they learned from one, says how it was drawn, and under ``plan`` what for.
+    request : str
+        Key of the release in the ledger.
+
+    Raises
+    ------
+    ParameterError
+        If the two differ, or the sample was drawn for another plan.
+    """
+    declared = (declaration or {}).get("sample")
+    if declared is None and sample is None:
+        return
+    if declared is None:
+        raise ParameterError(
+            "The price is that of teachers of a secret sample, and these are not declared to be such; use "
+            "AgnosticLabeler, or an aggregator for teachers of all records. Nothing was spent."
+        )
+    if declared != {**(sample or {}), "plan": request}:
+        raise ParameterError(
+            "These teachers learned from a secret sample that was drawn for one plan, and this is another; fit a new "
+            "AgnosticLabeler under another name. Nothing was spent."
+        )
 
 
 def noise_source() -> NoiseSource:

@@ -129,6 +129,7 @@ class ReleaseStream:
         declared = check_declaration(declaration)
         ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
         check_choices(choices, ledger, declared)
+        purchase.check_sample(aggregator.sample, declaration, request)
         self._events = purchase.events_of(aggregator, len(self.classes), self.n_teachers)
         self._paid = purchase.priced(self._events, aggregator.budget)
         files = PlanFiles(None if vault is None else Path(vault), request)

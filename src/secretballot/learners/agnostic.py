@@ -282,6 +282,7 @@ class AgnosticLabeler(Labeler):
             "unit": "record",
             "unit_column": None,
             "neighbours": self.neighbours,
+            "sample": {**aggregator.sample, "plan": self.name},
             "assumptions": [
                 f"The teachers learned from a random sample, {drawn}, for this plan alone; the sample is secret and "
                 "was not kept.",

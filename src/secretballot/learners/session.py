@@ -12,7 +12,7 @@ from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator, aggregator_from_description
 from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.door.purchase import check_types
-from secretballot.exceptions import BudgetError, DataError, LedgerError
+from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.learners.inputs import take_rows
 from secretballot.learners.questions import question_digests
 from secretballot.learners.teaching import TrainedTeachers
@@ -138,6 +138,11 @@ class LabelingSession:
         check_name("name", name)
         self.name, self._teachers = name, teachers
         durable = teachers.vault if ledger.durable else None
+        if teachers.vault is not None and durable is None and "sample" in teachers.declaration:
+            raise ParameterError(
+                "These teachers were kept for the one plan of a secret sample, and the ledger is in memory; give the "
+                "ledger of that plan. Nothing was spent."
+            )
         self._stream = ReleaseStream(
             aggregator,
             ledger,

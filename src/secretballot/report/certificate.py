@@ -64,7 +64,8 @@ PUBLIC_FEATURES = (
     "The features of the records, how many there are, and whatever the features tell of a label: only the labels are "
     "private."
 )
-_DECLARED = ("unit", "unit_column", "neighbours", "assumptions", "not_protected")
+# "sample" is for the door alone (`door.purchase.check_sample`): the events state it, so the certificate need not
+_DECLARED = ("unit", "unit_column", "neighbours", "assumptions", "not_protected", "sample")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 
 
