@@ -170,12 +170,15 @@ def test_a_fraction_that_is_none_is_refused(ledger: sb.Ledger, fraction: Any) ->
 
 
 def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
-    """A user's three records move a count of records by three; the other way round one point is one point."""
+    """A user's three records move a count of records by three; and one record may move scores by user both ways."""
     with pytest.raises(sb.ParameterError, match="counted by record"):
         _scored(ledger, declaration={"unit": "user"})
     assert ledger.history() == []
     by_user = PrivateScores.of(RIGHT, np.arange(40) // 2)
-    assert choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "record"}).unit == "record"
+    with pytest.raises(sb.ParameterError, match="counted by user"):
+        choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "record"})
+    users = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="user")
+    assert choose_by_scores(by_user, users, epsilon=0.1, declaration={"unit": "user"}).unit == "user"
 
 
 def test_scores_of_another_relation_are_refused() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.door import purchase
+from secretballot.door import choose_by_scores, purchase
 from secretballot.door.reserved_choice import ReservedChoice
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
@@ -140,3 +140,15 @@ def test_scores_counted_for_another_relation_are_refused_before_the_draw():
     with pytest.raises(sb.ParameterError, match="by user"):
         bought.draw(PrivateScores(np.array([1, 2]), "user", "replace-one"), ABOUT)
     assert bought.drawn() is None
+
+
+def test_a_choice_by_user_does_not_add_to_a_promise_about_records() -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
+    with pytest.raises(sb.LedgerError, match="by user"):
+        ReservedChoice(ledger, epsilon=0.1, request="x", unit="user", neighbours="add-remove", purpose="")
+    by_user = PrivateScores.of(np.ones((4, 2), dtype=bool), [1, 1, 2, 2])
+    with pytest.raises(sb.LedgerError, match="by user"):
+        choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "user"})
+    with pytest.raises(sb.ParameterError, match="counted by user"):
+        choose_by_scores(by_user, ledger, epsilon=0.1)
+    assert ledger.spent().epsilon == 0

@@ -74,7 +74,8 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def of(candidates: Any, X: Any, y: Any, **settings: Any) -> Any:
         neighbours = settings.get("neighbours", "add-remove")
-        _choose(candidates, X, y, _ledger(neighbours=neighbours), **settings)
+        unit = "user" if "units" in settings else "record"
+        _choose(candidates, X, y, _ledger(neighbours=neighbours, unit=unit), **settings)
         return seen.pop()
 
     return of

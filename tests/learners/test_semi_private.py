@@ -189,6 +189,32 @@ def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
         assert left.tolist() == [row for row in kept.tolist() if units[row] != leaving]
 
 
+def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_that_an_account_of_records_refuses() -> None:
+    dichotomies = Thresholds().dichotomies([[0.5]])  # two labellings
+
+    def law(labels: list[int]) -> Any:
+        # many records of other users speak for one labelling; of this user's, each is taken with equal probability
+        X, each = np.full((31, 1), 0.5), []
+        for label in labels:
+            scores = -dichotomies.errors_on(X, np.array([0] * 30 + [label]))
+            each.append(np.exp(EPSILON * (scores - scores.max())) / np.exp(EPSILON * (scores - scores.max())).sum())
+        return np.mean(each, axis=0)
+
+    loss = np.abs(np.log(law([0, 1]) / law([0]))).max()
+    assert EPSILON * 1.01 < loss <= math.log((1 + math.exp(2 * EPSILON)) / 2)
+    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
+    model = sb.SemiPrivateClassifier(Thresholds(), budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger)
+    candidates = sb.SemiPrivateClassifier(
+        candidates=[DummyClassifier(strategy="constant", constant=k).fit([[0.0], [1.0]], [0, 1]) for k in (0, 1)],
+        budget=sb.PrivacyBudget(0.5, 0.0),
+        ledger=ledger,
+    )
+    for learner in (model, candidates):
+        with pytest.raises(sb.LedgerError, match="by user"):
+            learner.fit([[0.1], [0.9]], [0, 1], X_public=[[0.5]], classes=[0, 1], units=[1, 1])
+    assert ledger.spent().epsilon == 0
+
+
 def test_which_record_of_a_unit_is_taken_is_left_to_chance():
     units = np.repeat(np.arange(300), 4)
     places = one_record_each(units, len(units)) % 4
@@ -390,7 +416,7 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
         ({}, {"classes": [0, 1, 2]}, "Only binary classification"),
         ({}, {"X_public": np.zeros((3, 2))}, "columns"),
         ({"hypotheses": DecisionStumps(2)}, {}, "needs 2"),
-        ({}, {"units": np.arange(7)}, "7 ids for 300"),
+        ({"ledger": None}, {"units": np.arange(7)}, "7 ids for 300"),
     ],
 )
 def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, changes, words):

@@ -21,6 +21,7 @@ from secretballot.report.certificate import check_declaration
 
 __all__ = [
     "PaidChoice",
+    "check_choice_account",
     "check_choices",
     "choose_by_scores",
     "covers",
@@ -209,6 +210,7 @@ def choose_by_scores(
     Rounding : upward.
     """
     _check_scores_declared(scores, check_declaration(declaration))
+    check_choice_account(ledger, scores.unit, scores.neighbours)
     mechanism = ExponentialChoice(_drawn_at(epsilon), monotone=scores.neighbours == "add-remove")
     stated: dict[str, Any] = {"name": "exponential-choice", "epsilon": float(epsilon), "monotone": mechanism.monotone}
     if names is not None:
@@ -222,6 +224,27 @@ def choose_by_scores(
         purpose or "which candidate is right most often",
         declaration,
     )
+
+
+def check_choice_account(ledger: Ledger, unit: str, neighbours: str) -> None:
+    """Refuse an account to whose promise a choice by this unit and relation does not add.
+
+    Votes by user add to a promise about records: one more record changes the one teacher of its user, at the same
+    price. A choice by user does not. One more record may change which record of its user counts: then some scores rise
+    and some fall, and the choice loses up to log((1 + e^(2 epsilon)) / 2) of it.
+
+    Raises
+    ------
+    LedgerError
+        If it does not; nothing was spent.
+    """
+    purchase.check_ledger(ledger)
+    ledger.check_promise(unit, neighbours)
+    if unit == "user" and ledger.unit != "user":
+        raise LedgerError(
+            f"The ledger of {ledger.dataset!r} is about records, and a choice by user does not add to that: one more "
+            "record of a user may change what counts of it; use a ledger about users. Nothing was spent."
+        )
 
 
 def _drawn_by(mechanism: ExponentialChoice, scores: PrivateScores | PrivateRangeScores, noise: ExactNoise) -> int:
@@ -291,6 +314,7 @@ def _bought(
     declared = check_declaration(declaration)
     unit, neighbours = str(declared["unit"]), str(declared["neighbours"])
     key = uuid.uuid4().hex if request is None else request
+    purchase.check_sample(None, declaration, key)
     stored = ledger.released(key)
     if stored is not None:
         return _same_question(stored, mechanism, event, (unit, neighbours), key)
@@ -329,7 +353,7 @@ def _same_question(
 def _check_scores_declared(scores: PrivateScores | PrivateRangeScores, declared: Mapping[str, object]) -> None:
     """Refuse a declaration that promises more than the scores are counted for."""
     counted, given = (scores.unit, scores.neighbours), (str(declared["unit"]), str(declared["neighbours"]))
-    if not covers(counted, given):
+    if counted != given and (counted[0] == "user" or not covers(counted, given)):
         raise ParameterError(
             f"The scores are counted by {counted[0]} under {counted[1]!r}, and {given[0]} under {given[1]!r} is "
             "declared; declare what was counted. Nothing was spent."

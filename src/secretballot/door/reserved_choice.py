@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from secretballot.door import purchase
-from secretballot.door.choice import PaidChoice
+from secretballot.door.choice import PaidChoice, check_choice_account
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.exceptions import LedgerError, ParameterError
@@ -58,8 +58,7 @@ class ReservedChoice:
     def __init__(
         self, ledger: Ledger, *, epsilon: float, request: str, unit: str, neighbours: str, purpose: str
     ) -> None:
-        purchase.check_ledger(ledger)
-        ledger.check_promise(unit, neighbours)
+        check_choice_account(ledger, unit, neighbours)
         self.ledger, self.request, self.purpose = ledger, request, purpose
         self.epsilon, self.unit, self.neighbours = float(epsilon), unit, neighbours
         drawn_at = calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)

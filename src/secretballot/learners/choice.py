@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from secretballot._validation import check_choice, check_positive
-from secretballot.door.choice import PaidChoice, choose_by_scores, covers
+from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread
 from secretballot.ensemble.rows import take_rows
@@ -162,7 +162,7 @@ def choose_candidate(
     if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one" and units is not None:
         raise ParameterError("units are given with neighbours='replace-one', which is about single records.")
     unit = "record" if units is None else "user"
-    ledger.check_promise(unit, neighbours)
+    check_choice_account(ledger, unit, neighbours)
     X, example = _typed(X, X_public)
     truth = _objects(values)[class_indices(y, values, n_rows(X))]
     for name, model in zip(names, models, strict=True):

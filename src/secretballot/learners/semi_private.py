@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._validation import check_choice, check_count
-from secretballot.door.choice import PaidChoice, choose_by_scores
+from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.range_scores import PrivateRangeScores
@@ -312,7 +312,7 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         unit = self._unit(by_unit)
         check_keeping(self.ledger, None, self.request)
         if self.ledger is not None:
-            self.ledger.check_promise(unit, self.neighbours)
+            check_choice_account(self.ledger, unit, self.neighbours)
             return self.ledger
         assert self.budget is not None
         return Ledger.in_memory(dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours)

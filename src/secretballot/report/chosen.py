@@ -35,6 +35,8 @@ def check_chosen(document: Mapping[str, Any]) -> None:
         raise CertificateError("A release without teachers is a choice among candidates, and the other way round.")
     if not is_chosen(document):
         return
+    if document["unit"] != document["composition"]["unit"] == "record":
+        raise CertificateError("A choice by user does not add to a promise about records.")
     _check_draw(document)
     candidates, outcome = (_whole(mechanism, key) for key in ("n_candidates", "outcome"))
     if not 0 <= outcome < candidates:
