@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 import secretballot as sb
 from secretballot import aggregation
 from secretballot.cli import app
+from secretballot.door import ReleaseStream
+from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy import mechanisms
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +33,21 @@ PRIVATE_THINGS = [
     sb.LabelPrivateClassifier,
     sb.SemiPrivateClassifier,
     sb.Ledger,
+    aggregation.RelabelledAggregator,
+    sb.ActivePATEClassifier,
+    sb.AgnosticLabeler,
+    sb.LabelingSession,
+    sb.StabilityLabeler,
+    sb.UniversalLabeler,
+    sb.choose_candidate,
+    sb.estimate_minority,
+    sb.estimate_stability,
+    sb.hold_out,
+    sb.label_actively,
+    sb.relabel,
+    sb.train_teachers,
+    ReleaseStream,
+    PrivateScores,
 ]
 
 

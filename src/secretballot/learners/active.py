@@ -69,7 +69,7 @@ class ActivePATEClassifier(PATEClassifier):
     -------
     Unit, relation, sensitivity : as for `PATEClassifier`.
     Price : `budget`, for the whole plan, whatever is asked and whenever it stops.
-    Source : Liu et al. 2021, Algorithm 4, with one labelling service (errata 5) over Algorithm 1 or 2.
+    Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5) over Algorithm 1 or 2.
     Rounding : upward.
     """
 

@@ -54,7 +54,7 @@ class EstimatedPlan:
     Sensitivity : 1 vote for the estimate (`StabilityQuantile`); everything read off it is post-processing.
     Price : (epsilon, 0) for the estimate and (budget.epsilon - epsilon, budget.delta) for the answers; the noise of the
         answers is chosen in the light of the estimate, and the sum holds for such a choice too.
-    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as errata 10 puts it right.
+    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as differences 10 puts it right.
     Rounding : what is left for the answers is rounded down.
     """
 

@@ -187,7 +187,7 @@ def ask_in_rounds(
     Privacy
     -------
     The strategy sees public points and released labels, so its choices are post-processing of what the plan paid for.
-    Source : Liu et al. 2021, Algorithm 4, with one labelling service (errata 5).
+    Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
     """
     order: list[int] = []
     before, rounds, drawn = stream.used, list[int](), list[int]()

@@ -112,7 +112,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     Sensitivity : one vote of each question in the first part, one mistake of each hypothesis in the second.
     Price : that of both parts, added up: the budget. `fit` reserves both, so that the second can always be paid. As
         printed, Algorithm 4 gives all of epsilon to each part, which costs 2 epsilon.
-    Source : Nandi and Bassily 2020, Algorithm 4; errata 7.
+    Source : Nandi and Bassily 2020, Algorithm 4; differences 7.
     Rounding : upward.
 
     Examples

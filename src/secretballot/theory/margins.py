@@ -29,7 +29,7 @@ __all__ = [
 def high_margin_share(expected_margins: ArrayLike, margin: float) -> float:
     """Return the least nu at which the points have (nu, margin)-approximate high margin: the share at or below margin.
 
-    Source: Liu et al. 2021, Definition 10. Corrected (errata 9): nu bounds P[Delta_n(x) <= Delta], not the printed
+    Source: Liu et al. 2021, Definition 10. Corrected (item 9): nu bounds P[Delta_n(x) <= Delta], not the printed
     P[Delta_n(x) > Delta].
 
     Parameters
@@ -83,7 +83,7 @@ def high_margin_plan(
 
     Source: Liu et al. 2021, Proposition 11. "paper": T = nu m + sqrt(2 nu m log(3 / beta)) + (2/3) log(3 / beta), K =
     max(2 log(3 m / beta) / Delta^2, 3 lambda (log(4 m / delta) + log(3 m / beta)) / Delta), without the square, which
-    is a footnote mark. Corrected ("tight", errata 9 and 2d): the stream stops at the T-th abstention, so T is one
+    is a footnote mark. Corrected ("tight", items 9 and 2d): the stream stops at the T-th abstention, so T is one
     more than the number of low margins, by the exact binomial quantile at beta / 3; the second term of K is (6 lambda
     (log(4 m / delta) + log(3 m / beta)) + 2) / Delta, since stability is half the margin less 1. Nothing is hidden.
     The noise is the printed one.

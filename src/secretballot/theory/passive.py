@@ -31,7 +31,7 @@ def printed_sigma(n_queries: int, budget: PrivacyBudget) -> float:
 
     It solves sqrt(2 l log(1 / delta)) / sigma + l / (2 sigma^2) = epsilon: (sqrt(2 l log(1 / delta)) + sqrt(2 l log(1
     / delta) + 2 epsilon l)) / (2 epsilon). Right for two classes and any epsilon, and more noise than needed by a
-    factor of about 1.5 (errata 3): `privacy.accounting` has the exact prices.
+    factor of about 1.5 (item 3): `privacy.accounting` has the exact prices.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def printed_sigma(n_queries: int, budget: PrivacyBudget) -> float:
 def printed_scale(max_unstable: int, budget: PrivacyBudget) -> float:
     """Return lambda of Liu et al. 2021, Algorithm 2, line 2, in votes.
 
-    (sqrt(2 T (epsilon + log(2 / delta))) + sqrt(2 T log(2 / delta))) / epsilon: right, and loose (errata 2a).
+    (sqrt(2 T (epsilon + log(2 / delta))) + sqrt(2 T log(2 / delta))) / epsilon: right, and loose (item 2a).
     """
     t, log = check_count("max_unstable", max_unstable), math.log(2 / check_probability("delta", budget.delta))
     return math.sqrt(2 * t) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
@@ -184,7 +184,7 @@ def passive_plan(
 def hoeffding_cutoff(mean_error: float, n_queries: int, n_teachers: int, beta: float) -> int:
     """Return T of Theorem C.3 for teachers of that expected error, rounded up.
 
-    Source: Liu et al. 2021, Theorem C.3: 3 (E[error] m + sqrt(m log(m / beta) / 2)). Corrected (errata 6): the union is
+    Source: Liu et al. 2021, Theorem C.3: 3 (E[error] m + sqrt(m log(m / beta) / 2)). Corrected (item 6): the union is
     over the K teachers, so log(K / beta). Nothing is hidden; `cutoff` has the exact quantile, which is smaller.
     """
     m, k = check_counts(n_queries=n_queries, n_teachers=n_teachers)

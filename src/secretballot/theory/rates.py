@@ -84,7 +84,7 @@ class Rate:
 def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     """Return an entry of Table 1 of Liu et al. 2021; K and the number of labelled points are chosen optimally.
 
-    Corrected (errata 9): Gaussian voting under Tsybakov noise has the exponent 2 tau / (4 - tau) that follows from
+    Corrected (item 9): Gaussian voting under Tsybakov noise has the exponent 2 tau / (4 - tau) that follows from
     Theorem C.5, not the printed (2 - tau) / 2; the agnostic bound of 2018 has d^(3/5) / (n epsilon)^(2/5) (Remark
     C.4), not d^0.6 / (n^0.3 theta^0.3). All entries hide constants and logarithms. Vacuous at tau = 0.
 

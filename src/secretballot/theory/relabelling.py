@@ -42,7 +42,7 @@ def relabelled_privacy(
     """Return (epsilon, delta) of relabelling with epsilon 1 followed by a mechanism that keeps `budget`.
 
     Source: Nandi and Bassily 2020, Lemma 3.1 (Beimel, Nissim, Stemmer 2015): (epsilon + 3, 4 e delta), "paper".
-    Corrected ("tight", errata 6): (epsilon + log c, c delta) with c = (1 + sqrt e)^2 = 7.0157 where one record is
+    Corrected ("tight", item 6): (epsilon + log c, c delta) with c = (1 + sqrt e)^2 = 7.0157 where one record is
     replaced, c = 1 + sqrt e where one comes or goes; c is attained. Relabelling alone is not private. A delta of 1 or
     more is vacuous.
 
@@ -76,7 +76,7 @@ def sampling_rate(epsilon: float, inner_epsilon: float, *, calibration: str = "t
     """Return the share of the records that may be sampled, relabelled and asked at `inner_epsilon`.
 
     Source: Nandi and Bassily 2020, Algorithm 3, line 1: epsilon / 56 ("paper", for inner_epsilon up to 1 and epsilon
-    up to 1). Corrected ("tight", errata 6): min(1, (e^epsilon - 1) / (c e^inner_epsilon - 1)), c = 7.0157, the
+    up to 1). Corrected ("tight", item 6): min(1, (e^epsilon - 1) / (c e^inner_epsilon - 1)), c = 7.0157, the
     inverse of Lemma 3.1 with its exact constant and of amplification; any epsilon.
 
     Parameters
@@ -103,7 +103,7 @@ def sampling_rate(epsilon: float, inner_epsilon: float, *, calibration: str = "t
 def bootstrap_repeats(n_records: int, delta: float, *, calibration: str = "tight") -> float:
     """Return r: a record is drawn at most r times in n draws with replacement, except with probability delta / 2.
 
-    Source: Nandi and Bassily 2020, Lemma 3.4: log(2 / delta), "by Chernoff". Corrected ("tight", errata 6): the exact
+    Source: Nandi and Bassily 2020, Lemma 3.4: log(2 / delta), "by Chernoff". Corrected ("tight", item 6): the exact
     quantile of Binomial(n, 1 / n); the printed figure is false for some delta above .0367, and half as large again as
     needed for small ones. Splitting before drawing makes r irrelevant, which is what the labelers do.
     """
@@ -228,7 +228,7 @@ def labeler_plan(
     """Return what A_AgPrivCl needs with tight calibration, for a rate of mistakes of at most gamma + alpha.
 
     Source: Nandi and Bassily 2020, Theorem 3.3, with every step of its proof at its exact or best known constant
-    (errata 6): alpha / 4 for teachers that leave the relabelling, alpha / 4 for the relabelling, alpha / 2 for the
+    (item 6): alpha / 4 for teachers that leave the relabelling, alpha / 4 for the relabelling, alpha / 2 for the
     queries; beta / 5 for each of shards, mistakes, noise, relabelling, queries. The sample is split before any
     resampling. Nothing is hidden; replace-one.
 

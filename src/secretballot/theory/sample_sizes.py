@@ -53,7 +53,7 @@ def learner_plan(
     Source: "paper": Bassily, Thakurta, Thakkar 2018, Theorem 4.2: its proof ends at an error of 15 a with chance 3 b,
     so a = alpha / 15 and b = beta / 3, and m is `agnostic_records`(a, b), since the theorem hides the constant of
     O((V + log(1 / b)) / a^2). "tight": the proof of Theorem 5 of Liu et al. 2021 for bounded noise of 0, which also
-    mends that answers of one stream are not independent (errata 9): error <= 4 T / m + 5 `capacity` / m, alpha / 2
+    mends that answers of one stream are not independent (item 9): error <= 4 T / m + 5 `capacity` / m, alpha / 2
     for each.
 
     Raises

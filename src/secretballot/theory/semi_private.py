@@ -59,7 +59,7 @@ def choice_error(
     """Return by what share of the records the exponential mechanism's choice errs more than the best candidate.
 
     Source: McSherry and Talwar 2007: (2 / (epsilon n)) (log N + log(1 / beta)) for weights exp(-epsilon errors / 2);
-    half of it under "add-remove", where errors only grow and weights are exp(-epsilon errors) (errata 8). Fails with
+    half of it under "add-remove", where errors only grow and weights are exp(-epsilon errors) (item 8). Fails with
     probability at most beta. Nothing is hidden; 1 or more is vacuous.
 
     Parameters
@@ -194,7 +194,7 @@ class BudgetSplit:
 def split_budget(epsilon: float, cost_first: float, cost_rest: float, share_first: float) -> BudgetSplit:
     """Return the split of the universal labeler's epsilon at which its mean error over all queries is least.
 
-    Source: errata 7, since Nandi and Bassily 2020, Algorithm 4, spends epsilon twice: (2 epsilon, delta) by its own
+    Source: item 7, since Nandi and Bassily 2020, Algorithm 4, spends epsilon twice: (2 epsilon, delta) by its own
     parts, where Theorem 4.1 promises (epsilon, delta). With error cost_first / (n epsilon_A) on a share f of the
     queries and cost_rest / (n epsilon_B) on the others, epsilon_B / epsilon_A = sqrt(cost_rest (1 - f) / (cost_first
     f)).
@@ -235,7 +235,7 @@ def universal_records(alpha: float, beta: float, budget: PrivacyBudget, vc_dimen
     """Return n of Nandi and Bassily 2020, Theorem 4.1, with the constants of Theorem 3.3's proof, 56 and 8000.
 
     As Theorem 3.3 at m_o, with max(1, sqrt(d) alpha sqrt(log(1 / alpha))) at the end. Epsilon up to 1. The
-    promise at this n is (2 epsilon, delta), not the printed (epsilon, delta) (errata 7).
+    promise at this n is (2 epsilon, delta), not the printed (epsilon, delta) (item 7).
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
     delta = check_probability("delta", budget.delta)
@@ -252,7 +252,7 @@ def universal_plan(
 ) -> UniversalPlan:
     """Return what the universal labeler needs with tight calibration, its total budget being what was asked.
 
-    Source: Nandi and Bassily 2020, Theorem 4.1, made right (errata 7): epsilon_A + epsilon_B = epsilon, delta for the
+    Source: Nandi and Bassily 2020, Theorem 4.1, made right (item 7): epsilon_A + epsilon_B = epsilon, delta for the
     labeler. Both parts must be accurate, so n is the larger of their needs; epsilon is split in proportion to their
     n epsilon, which makes them about equal, but the second part gets at least a hundredth: it serves all later queries.
     beta / 2 for each. The first part answers as many queries as its own accuracy needs, at least m_o. The promise for

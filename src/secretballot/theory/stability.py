@@ -69,7 +69,7 @@ def most_mistakes(n_queries: int, error: float, beta: float, *, n_teachers: int,
     """Return B: no teacher of that error makes more mistakes on the queries, except with probability beta.
 
     Source: proof of Theorem 3.2 of Bassily, Thakurta, Thakkar 2018. "paper": m p + sqrt(m p log(m / beta) / 2).
-    Corrected ("tight", errata 6): the printed deviation is too small (a quarter of the variance term), and its union is
+    Corrected ("tight", item 6): the printed deviation is too small (a quarter of the variance term), and its union is
     over m instead of the teachers; the exact binomial quantile at beta / n_teachers replaces it.
 
     Parameters
@@ -96,7 +96,7 @@ def cutoff(n_queries: int, error: float, beta: float, *, n_teachers: int, calibr
     """Return the number T of abstentions at which a stream may stop, for teachers of that error.
 
     Source: Bassily, Thakurta, Thakkar 2018, Theorem 3.2: T = 3 B, rounded up, at least 1. Corrected ("tight"): B is the
-    exact quantile of `most_mistakes`, and T = 3 B + 1, since our stream stops at the T-th abstention (errata 2d).
+    exact quantile of `most_mistakes`, and T = 3 B + 1, since our stream stops at the T-th abstention (item 2d).
     Parameters as for `most_mistakes`. T >= m is vacuous: every query may abstain.
     """
     mistakes = most_mistakes(n_queries, error, beta, n_teachers=n_teachers, calibration=calibration)
@@ -108,7 +108,7 @@ def cutoff(n_queries: int, error: float, beta: float, *, n_teachers: int, calibr
 def printed_teachers(budget: PrivacyBudget, n_queries: int, max_unstable: int, beta: float) -> int:
     """Return k of Bassily, Thakurta, Thakkar 2018, Algorithm 2: 34 sqrt(2) lambda log(4 m T / min(delta, beta / 2)).
 
-    lambda = sqrt(32 T log(2 / delta)) / epsilon. Nothing is hidden; the proof needs half of it (errata 9).
+    lambda = sqrt(32 T log(2 / delta)) / epsilon. Nothing is hidden; the proof needs half of it (item 9).
     """
     delta = _needs_delta(budget)
     scale = math.sqrt(32 * max_unstable * math.log(2 / delta)) / budget.epsilon
@@ -268,7 +268,7 @@ def voted_label_error(
     "paper". Corrected ("tight"): 3 gamma + 3 a, for any beta and m; by Markov's inequality no more than that share of
     the points has a third of the teachers wrong, and the deviation on m points, which the proof adds, is not needed.
     Nothing is hidden. Both treat the released label as one fixed classifier's, and hold unless noise hides a stable
-    vote, except with chance beta (errata 9).
+    vote, except with chance beta (item 9).
 
     Parameters
     ----------

@@ -216,7 +216,7 @@ def label_profile(
     -------
     Unit, relation : one teacher changes its votes (add/remove or replace); queries adaptive.
     Sensitivity : one vote per query.
-    Source : errata of Liu et al. 2021, Algorithm 1; proof in docs/prices.md.
+    Source : docs/differences.md 3, on Liu et al. 2021, Algorithm 1; proof in docs/prices.md.
     Rounding : upward (convex interpolation, polygon around the pairs, tails charged in full).
     """
     curve, grid = vote_curve(sigma, n_teachers), _Grid.of(sigma, queries, epsilon, resolution)

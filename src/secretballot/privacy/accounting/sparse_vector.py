@@ -2,7 +2,7 @@
 
 Two bounds hold and the smaller one counts.
 
-Fresh threshold noise after each abstention (errata of Liu et al. 2021 and Bassily et al. 2018): an epoch is
+Fresh threshold noise after each abstention (docs/differences.md 2): an epoch is
 (e0, p0)-DP with e0 = 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at distance 0 is
 answered; T epochs compose optimally.
 
