@@ -183,6 +183,8 @@ def lie(path: str, value: Any) -> Any:
         ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "price"),
         ([lie("events.0.stream", {"event": "pure", "version": 1, "epsilon": 0.1, "count": 1})], "events"),
         ([lie("events.0.stream", 3)], "events"),
+        ([lie("events", [{"event": "pure", "version": 1, "epsilon": 0.1, "count": 1}])], "mechanism"),
+        ([lie("mechanism.name", "gaussian")], "mechanism"),
     ],
 )
 def test_lies_are_caught(fitted: sb.AgnosticLabeler, lies: list, check: str) -> None:
@@ -190,6 +192,15 @@ def test_lies_are_caught(fitted: sb.AgnosticLabeler, lies: list, check: str) -> 
     for told in lies:
         told(certificate)
     assert check in {failed.name for failed in sb.verify_certificate(signed(certificate)).failures}
+
+
+def test_the_stream_alone_does_not_price_a_sample(fitted: sb.AgnosticLabeler) -> None:
+    certificate = copy.deepcopy(certificate_of(fitted))
+    certificate["events"] = [certificate["events"][0]["stream"]]
+    assert not sb.verify_certificate(signed(certificate)).ok
+    certificate["mechanism"]["name"] = "sparse-vector"
+    (failure,) = sb.verify_certificate(signed(certificate)).failures
+    assert "sampled" in failure.detail
 
 
 # -- restarts and samples --------------------------------------------------------------------------------------------

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from secretballot.exceptions import CertificateError
-from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, PureEvent, calibrate_gaussian, price
+from secretballot.privacy.accounting import (
+    GaussianEvent,
+    PrivacyBudget,
+    PureEvent,
+    RelabelledSampleEvent,
+    calibrate_gaussian,
+    calibrate_sparse_vector,
+    price,
+)
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
 from secretballot.report.page import render_page
@@ -235,3 +243,38 @@ def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make
     assert "<script>" not in page
     assert "&lt;b&gt;x" in page
     assert "0.12" in page
+
+
+DRAWN = {
+    "purpose": "which candidate is right most often",
+    "events": [PureEvent(0.1, 1).to_json()],
+    "epsilon": 0.1,
+    "delta": 0.0,
+    "outcome": {"mechanism": {"name": "exponential-choice", "epsilon": 0.1, "monotone": True}, "value": 1},
+    "reservation": 3,
+}
+
+
+def test_a_choice_is_priced_as_it_was_drawn(planned: Callable[..., dict[str, Any]]) -> None:
+    assert verify_certificate(planned(choices=[DRAWN])).ok
+    louder = DRAWN | {"outcome": {"mechanism": {"name": "exponential-choice", "epsilon": 5.0}, "value": 1}}
+    with pytest.raises(CertificateError, match="drawn at another epsilon"):
+        planned(choices=[louder])
+    replaced = planned(choices=[DRAWN]) | {"unit": "record", "neighbours": "replace-one"}
+    replaced["composition"] = replaced["composition"] | {"unit": "record", "neighbours": "replace-one"}
+    assert failed(forged(replaced)) == {"choices"}
+
+
+def test_a_rejected_sample_is_priced_under_the_relation_of_the_release(planned: Callable[..., dict[str, Any]]) -> None:
+    """It costs less where records come and go than where they are replaced, and nothing is known of users."""
+    stream = calibrate_sparse_vector(PrivacyBudget(0.5, 1e-6), 1)
+    sample = RelabelledSampleEvent(stream, 10, 1000, "add-remove")
+    choice = STUDENT | {"events": [sample.to_json()], "epsilon": 0.3, "delta": 1e-6}
+    with pytest.raises(CertificateError, match="single records"):
+        planned(choices=[choice])
+    by_record = {"unit": "record", "unit_column": None, "neighbours": "add-remove"}
+    document = planned(choices=[STUDENT]) | by_record
+    document["composition"] = document["composition"] | {"unit": "record"}
+    assert not failed(forged(document, choices=[choice]))
+    document["neighbours"] = document["composition"]["neighbours"] = "replace-one"
+    assert failed(forged(document, choices=[choice])) == {"choices"}

@@ -16,7 +16,7 @@ from secretballot.privacy.accounting import (
     event_from_json,
 )
 
-__all__ = ["SLACK", "events_delta", "paid_queries", "read_events"]
+__all__ = ["SLACK", "check_relation_of", "events_delta", "paid_queries", "read_events"]
 
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
 SLACK = 1 + 1e-9
@@ -56,6 +56,20 @@ def _is_beyond(event: Event) -> bool:
         case RelabelledSampleEvent(stream=stream):
             return _is_beyond(stream)
     return False
+
+
+def check_relation_of(event: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+    """Refuse an event, as a JSON object, that was priced under another relation than its certificate states.
+
+    Raises
+    ------
+    CertificateError
+        If it was, or is about records where the certificate promises something to users.
+    """
+    if event.get("neighbours", document["neighbours"]) != document["neighbours"]:
+        raise CertificateError("The event was priced under another relation than the release states.")
+    if "neighbours" in event and document["unit"] == "user":
+        raise CertificateError("The event speaks of single records, and the release promises something to users.")
 
 
 def events_delta(events: Sequence[Event], epsilon: float) -> float:

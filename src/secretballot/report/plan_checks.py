@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate_events import SLACK, events_delta, paid_queries, read_events
+from secretballot.report.certificate_events import SLACK, check_relation_of, events_delta, paid_queries, read_events
 from secretballot.report.wording import count_text, number_text
 
 __all__ = ["check_choices", "check_plan", "total_price"]
@@ -63,6 +63,9 @@ def check_choices(document: Mapping[str, Any]) -> str:
                 f"Choice {number} cost delta {cost:.6g} at epsilon {choice['epsilon']:.6g}; it states "
                 f"{choice['delta']:.6g}."
             )
+        for event in choice["events"]:
+            check_relation_of(event, document)
+        _check_drawn(number, choice, document["neighbours"])
         reservations.append(choice["reservation"])
     if len(set(reservations)) < len(reservations):
         raise CertificateError("Two of the choices, or a choice and the release, name the same reservation.")
@@ -73,3 +76,15 @@ def check_choices(document: Mapping[str, Any]) -> str:
         f"{count_text(len(choices), 'choice')} priced again; release and choices together cost epsilon "
         f"{number_text(epsilon)} and delta {number_text(delta)} (sums)."
     )
+
+
+def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> None:
+    """Refuse a choice whose mechanism, where it is stated, is not what its price is about."""
+    outcome = choice["outcome"]
+    mechanism = outcome.get("mechanism") if isinstance(outcome, Mapping) else None
+    if not isinstance(mechanism, Mapping):
+        return
+    if mechanism.get("epsilon") != choice["epsilon"]:
+        raise CertificateError(f"Choice {number} was drawn at another epsilon than it states.")
+    if mechanism.get("monotone", False) is not False and neighbours != "add-remove":
+        raise CertificateError(f"Choice {number} counts on scores that move one way, as they do under add-remove only.")

@@ -5,7 +5,7 @@ is smaller than they cost. What it cannot know is whether the events are what re
 is not a signature, so take certificates from those you trust, over a channel you trust.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from secretballot._validation import check_relation
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
-from secretballot.report.certificate_events import SLACK, paid_queries, read_events
+from secretballot.report.certificate_events import SLACK, check_relation_of, paid_queries, read_events
 from secretballot.report.certificate_fields import check_fields, check_format, read_certificate
-from secretballot.report.chosen import check_chosen
+from secretballot.report.chosen import CHOICE, check_chosen
 from secretballot.report.labels_file import summarise_labels_file
 from secretballot.report.plan_checks import check_choices, check_plan, total_price
 from secretballot.report.wording import count_text
@@ -28,6 +28,14 @@ _SHARED = (
     *("sigma", "threshold_scale", "query_scale", "threshold", "max_unstable", "refresh", "scale"),
     *("sampled", "out_of", "neighbours", "relabel_epsilon"),
 )
+
+# What each mechanism draws. A choice is drawn at its own scale, which `check_chosen` compares with its event.
+_DRAWN = {
+    "gaussian": ("gaussian", "label-gaussian"),
+    "sparse-vector": ("sparse-vector",),
+    "relabelled-sample": ("relabelled-sample",),
+    CHOICE: ("pure",),
+}
 
 
 @dataclass(frozen=True)
@@ -158,16 +166,14 @@ def _check_price(document: Mapping[str, Any]) -> str:
 def _check_mechanism(document: Mapping[str, Any]) -> str:
     mechanism, released = document["mechanism"], document["released"]
     streams = [event["stream"] for event in document["events"] if "stream" in event]
+    _check_kinds(mechanism, document["events"], streams)
     for event in (*document["events"], *streams):
         for key in _SHARED:
             if key in event and (key not in mechanism or mechanism[key] != event[key]):
                 raise CertificateError(f"The mechanism and its event {event.get('event')!r} differ in {key}.")
         if event.get("n_teachers") not in (None, released["n_teachers"]):
             raise CertificateError("The event was priced for another number of teachers than voted.")
-        if event.get("neighbours", document["neighbours"]) != document["neighbours"]:
-            raise CertificateError("The event was priced under another relation than the release states.")
-        if "neighbours" in event and document["unit"] == "user":
-            raise CertificateError("The event speaks of single records, and the release promises something to users.")
+        check_relation_of(event, document)
     stated = {
         "n_classes": len(released["classes"]),
         "n_teachers": released["n_teachers"],
@@ -179,6 +185,22 @@ def _check_mechanism(document: Mapping[str, Any]) -> str:
     check_chosen(document)
     _check_assumed(document)
     return "The parameters of the mechanism are those of its events."
+
+
+def _check_kinds(
+    mechanism: Mapping[str, Any], events: Sequence[Mapping[str, Any]], streams: Sequence[Mapping[str, Any]]
+) -> None:
+    """Refuse events that the mechanism does not draw, and parameters of the mechanism that no event has a price for."""
+    kinds = _DRAWN.get(mechanism["name"])
+    if kinds is None:
+        raise CertificateError(f"The mechanism {mechanism['name']!r} is unknown to this program; update secretballot.")
+    for event in events:
+        if event.get("event") not in kinds:
+            raise CertificateError(f"The mechanism {mechanism['name']!r} draws no event {event.get('event')!r}.")
+    stated = {key for key in _SHARED if key in mechanism} - ({"scale"} if mechanism["name"] == CHOICE else set())
+    unpaid = stated.difference(*events, *streams)
+    if unpaid:
+        raise CertificateError(f"No event has a price for the mechanism's {', '.join(sorted(unpaid))}.")
 
 
 def _check_assumed(document: Mapping[str, Any]) -> None:
