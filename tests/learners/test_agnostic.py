@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.hypotheses import Halfspaces, Intervals, Thresholds
+from secretballot.hypotheses import FiniteClass, Halfspaces, Intervals, Thresholds
 from secretballot.learners import agnostic
 from secretballot.learners.agnostic_plan import PrintedConstants, agnostic_plan
 from secretballot.learners.stable_plan import (
@@ -396,6 +396,24 @@ def test_questions_of_another_dimension_are_refused_and_not_counted(fitted: sb.A
         with pytest.raises(DataError):
             fitted.ask(x)
     assert fitted.used == used
+
+
+class _ByCompany:
+    """One record more may change what it says of all others."""
+
+    def predict(self, X: Any) -> Any:
+        return (X[:, 0] > X[:, 0].mean()).astype(int)
+
+
+def test_estimators_that_answer_by_company_are_no_hypotheses() -> None:
+    cut = Thresholds().erm(X, Y == "yes")
+    family = FiniteClass([cut, _ByCompany()])
+    with pytest.raises(ParameterError, match="Estimator 1 labels a point otherwise alone"):
+        labeler(hypotheses=family).fit(X, Y, classes=CLASSES)
+    universal = sb.UniversalLabeler(family, budget=BUDGET)
+    with pytest.raises(ParameterError, match="Estimator 1 labels a point otherwise alone"):
+        universal.fit(X, Y, classes=CLASSES, public_points_known=[[0.3], [0.7]])
+    assert labeler(hypotheses=FiniteClass([cut])).fit(X, Y, classes=CLASSES).left == 40
 
 
 def test_a_ledger_of_another_relation_is_refused() -> None:

@@ -18,7 +18,7 @@ from secretballot.hypotheses.points import (
     rounding_allowance,
 )
 
-__all__ = ["FiniteClass", "FiniteDichotomies", "FiniteSpace", "Member"]
+__all__ = ["FiniteClass", "FiniteDichotomies", "FiniteSpace", "Member", "check_row_by_row"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -132,6 +132,33 @@ class FiniteClass(HypothesisClass):
     def version_space(self) -> "FiniteSpace":
         """Return the whole list as a version space."""
         return FiniteSpace(self.members, np.ones(len(self.members), dtype=bool), 0)
+
+
+def check_row_by_row(hypotheses: HypothesisClass, points: FloatArray) -> None:
+    """Refuse a list with an estimator that labels a point otherwise alone than among others; other classes do not.
+
+    What is private rests on it: one record more may then change one label only.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+    points : ndarray of shape (m, n_features)
+        Public or made up.
+
+    Raises
+    ------
+    ParameterError
+        If there is one.
+    """
+    if not isinstance(hypotheses, FiniteClass):
+        return
+    for member in hypotheses.members:
+        alone = np.concatenate([member.labels(point) for point in points[:, None]])
+        if not np.array_equal(member.labels(points), alone):
+            raise ParameterError(
+                f"Estimator {member.place} labels a point otherwise alone than among others; one private record could "
+                "change its answers to all, so give estimators that predict row by row."
+            )
 
 
 def _mistakes(members: Sequence[Member], points: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:

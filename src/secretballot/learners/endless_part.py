@@ -11,6 +11,7 @@ from secretballot.door.choice import PaidChoice
 from secretballot.door.reserved_choice import ReservedChoice
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Hypothesis, HypothesisClass
+from secretballot.hypotheses.finite import check_row_by_row
 from secretballot.learners.chosen_release import chosen_release
 from secretballot.learners.private_records import PrivateRecords
 from secretballot.learners.semi_private import private_scores
@@ -126,11 +127,12 @@ def check_class_size(hypotheses: HypothesisClass, n_public: int, n_features: int
     Raises
     ------
     ParameterError
-        If they cannot be listed.
+        If they cannot be listed, or an estimator of a finite class does not predict row by row.
     DataError
         If the class does not take so many columns.
     """
     rng = np.random.default_rng(0)
+    check_row_by_row(hypotheses, rng.standard_normal((_MADE_UP_ROWS, n_features)))
     try:
         dichotomies = hypotheses.dichotomies(rng.standard_normal((n_public, n_features)))
         made_up = rng.standard_normal((_MADE_UP_ROWS, n_features))
