@@ -416,6 +416,26 @@ def test_estimators_that_answer_by_company_are_no_hypotheses() -> None:
     assert labeler(hypotheses=FiniteClass([cut])).fit(X, Y, classes=CLASSES).left == 40
 
 
+class _OddBeyond:
+    """Answers with a third class far out."""
+
+    def predict(self, X: Any) -> Any:
+        return np.where(X[:, 0] > 50, 2, X[:, 0] > 0.4).astype(int)
+
+
+@pytest.mark.parametrize("learner", [sb.AgnosticLabeler, sb.UniversalLabeler])
+def test_a_record_that_an_estimator_fails_on_is_found_before_anything_is_bought(learner: Any) -> None:
+    """Found later, it would stop the service at the switch, for one record's sake and all to see."""
+    far = np.concatenate([X[:-1], [[99.0]]])
+    ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
+    with pytest.raises(DataError, match="to every record") as caught:
+        learner(FiniteClass([_OddBeyond()]), budget=BUDGET, max_unstable=1, n_teachers=60, ledger=ledger).fit(
+            far, Y, classes=CLASSES
+        )
+    assert "99" not in str(caught.value)
+    assert ledger.spent().epsilon == 0
+
+
 def test_a_ledger_of_another_relation_is_refused() -> None:
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, unit="record", neighbours="add-remove")
     with pytest.raises(LedgerError):

@@ -18,7 +18,7 @@ from secretballot.hypotheses.points import (
     rounding_allowance,
 )
 
-__all__ = ["FiniteClass", "FiniteDichotomies", "FiniteSpace", "Member", "check_row_by_row"]
+__all__ = ["FiniteClass", "FiniteDichotomies", "FiniteSpace", "Member", "check_answers", "check_row_by_row"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -159,6 +159,28 @@ def check_row_by_row(hypotheses: HypothesisClass, points: FloatArray) -> None:
                 f"Estimator {member.place} labels a point otherwise alone than among others; one private record could "
                 "change its answers to all, so give estimators that predict row by row."
             )
+
+
+def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
+    """Refuse points that an estimator of a list has no answer to; other classes answer to all.
+
+    To be called before anything is bought: a failure afterwards, when records choose among the estimators, would be
+    seen by all who ask and depend on one of them.
+
+    Raises
+    ------
+    DataError
+        If there is one; the message names no point.
+    """
+    members = hypotheses.members if isinstance(hypotheses, FiniteClass) else ()
+    for member in members:
+        try:
+            member.labels(points)
+        except Exception:  # the estimator's own code, which may raise anything
+            raise DataError(
+                f"Estimator {member.place} does not answer with one of two classes to every record; leave it out, or "
+                "name the class that stands for 1 as `positive`. Nothing was spent."
+            ) from None
 
 
 def _mistakes(members: Sequence[Member], points: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from secretballot.aggregation import RelabelledAggregator
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import BudgetError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
-from secretballot.hypotheses.finite import check_row_by_row
+from secretballot.hypotheses.finite import check_answers, check_row_by_row
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.agnostic_plan import agnostic_plan
 from secretballot.learners.inputs import class_indices, declared_classes
@@ -201,6 +201,7 @@ class AgnosticLabeler(Labeler):
         made_up = np.random.default_rng(0).standard_normal((_MADE_UP_ROWS, points.shape[1]))
         self.hypotheses.erm(made_up, np.arange(_MADE_UP_ROWS) % 2)
         check_row_by_row(self.hypotheses, made_up)
+        check_answers(self.hypotheses, points)
         learner = HypothesisStudent(self.hypotheses) if self.teacher is None else self.teacher
         return check_teacher(learner, points, made_up, 2)
 

@@ -18,6 +18,7 @@ from secretballot.aggregation import RelabelledAggregator
 from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import BudgetError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
+from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
 from secretballot.learners.agnostic_plan import agnostic_plan
 from secretballot.learners.endless_part import check_class_size, cover_rows
@@ -200,6 +201,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         split = self._split(hypotheses, len(points)) if known is None else BudgetSplit.all_to_endless(self._budget())
         n_public = split.n_first if known is None else len(known)
         check_class_size(hypotheses, min(n_public, self.n_public or n_public), points.shape[1], self.neighbours)
+        check_answers(hypotheses, points)
         account = self._account()
         folder = self._folder() if self.vault is not None and account.durable else None
         about = self._about(hypotheses, names, points.shape[1], split, account)
