@@ -120,7 +120,7 @@ def estimate_stability(
     Unit, relation : as declared.
     Sensitivity : 1 vote, however many points (`StabilityQuantile`).
     Price : (epsilon, 0).
-    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as errata 10 puts it right.
+    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as differences 10 puts it right.
     Rounding : upward.
     """
     purchase.check_counts(counts)
@@ -148,8 +148,15 @@ def estimate_minority(
 ) -> PaidChoice:
     """Release how many votes on a public pool are in the minority of their point.
 
-    Parameters, errors and privacy are those of `estimate_stability`; the outcome is a number of votes, with discrete
-    Laplace noise of scale n_points / epsilon, because one teacher may change its vote on every point.
+    Parameters and errors are those of `estimate_stability`; the outcome is a number of votes.
+
+    Privacy
+    -------
+    Unit, relation : as declared.
+    Sensitivity : n_points votes, because one teacher may change its vote on every point (`MinoritySum`).
+    Price : (epsilon, 0), by discrete Laplace noise of scale n_points / epsilon.
+    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as differences 10 puts it right.
+    Rounding : upward.
     """
     purchase.check_counts(counts)
     mechanism = MinoritySum(_drawn_at(epsilon), counts.n_queries)

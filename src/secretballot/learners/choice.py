@@ -152,7 +152,7 @@ def choose_candidate(
         fails on, or answers with anything but classes, counts as wrong for it.
     Price : (epsilon, 0), composed in `ledger` with everything else. That teachers and choice see different records is
         not made use of: the ledger adds up.
-    Source : McSherry and Talwar 2007, Theorem 6; errata 8 and 10.
+    Source : McSherry and Talwar 2007, Theorem 6; differences 8 and 10.
     Rounding : upward.
     """
     names, models = _named(candidates)

@@ -102,7 +102,7 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     Sensitivity : 1 mistake for each candidate. Of the records of an id, a class of hypotheses counts one
         (`one_record_each`); for `candidates` the id counts once, by the majority of its records.
     Price : (epsilon, 0), composed in `ledger` with everything else released from the same data.
-    Source : Nandi and Bassily 2020, Algorithm 7 (Alon, Bassily, Moran 2019); errata 8: mistakes are counted, never
+    Source : Nandi and Bassily 2020, Algorithm 7 (Alon, Bassily, Moran 2019); differences 8: mistakes are counted, never
         divided by a private number of records, and representatives never looked up with private data.
     Rounding : upward; the draw is exact, in whole numbers.
     """
