@@ -250,6 +250,8 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     ):
         with pytest.raises(ParameterError, match="drawn for one plan"):
             sb.LabelingSession(kept, aggregator, ledger, name="another")
+    with pytest.raises(ParameterError, match="drawn for one plan"):
+        kept.vote(kept.points([[0.1]]))
     memory = sb.Ledger.in_memory(dataset="D", budget=roomy, neighbours="replace-one")
     with pytest.raises(ParameterError, match="in memory"):
         sb.LabelingSession(kept, own, memory, name=found.name)

@@ -125,7 +125,7 @@ class World:
         while self.relabelling.outcome < len(self.relabelling.law) or not self.relabelling.outcome:
             session = self.fitted(filled).run_.session
             assert session is not None
-            ones = session._teachers.vote(QUERIES).open_at_the_door()[:, 1]
+            ones = session._teachers.vote(QUERIES, plan=session.name).open_at_the_door()[:, 1]
             total += self.relabelling.law[self.relabelling.outcome] * self.answers(tuple(ones.tolist()))
             self.relabelling.outcome += 1
         return total

@@ -244,7 +244,9 @@ class LabelingSession:
         if not answers.given.all() and self.left:
             # The teachers vote outside of the ledger's lock, on what is new alone.
             new = np.flatnonzero(~answers.given)
-            self._stream.answer(self._teachers.vote(take_rows(points, new)), [questions[row] for row in new])
+            self._stream.answer(
+                self._teachers.vote(take_rows(points, new), plan=self.name), [questions[row] for row in new]
+            )
             answers = self._stream.find(questions)
         if not answers.given.any():
             raise BudgetError(

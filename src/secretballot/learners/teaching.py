@@ -14,7 +14,7 @@ from secretballot._validation import check_choice, check_count
 from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
-from secretballot.exceptions import DataError
+from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.inputs import (
     as_matrix,
     check_same_columns,
@@ -121,8 +121,26 @@ class TrainedTeachers:
         refuse_unfit("X", points, takes_holes=self.takes_holes)
         return points
 
-    def vote(self, points: Any) -> VoteCounts:
-        """Let every teacher vote on public points, as `points` returned them; the counts are secret."""
+    def vote(self, points: Any, *, plan: str | None = None) -> VoteCounts:
+        """Let every teacher vote on public points, as `points` returned them; the counts are secret.
+
+        Parameters
+        ----------
+        points : array, sparse matrix or frame
+        plan : str, optional
+            Name of the plan that asks; teachers of a secret sample answer to the one that it was drawn for.
+
+        Raises
+        ------
+        ParameterError
+            If they learned from a sample that was drawn for another plan.
+        """
+        sample = self.declaration.get("sample")
+        if isinstance(sample, Mapping) and sample.get("plan") != plan:
+            raise ParameterError(
+                "These teachers learned from a secret sample that was drawn for one plan; ask them through its labeler "
+                "or its session, where what it costs is paid."
+            )
         return self.ensemble.vote_counts(points, classes=list(self.classes))
 
     def __repr__(self) -> str:
