@@ -92,8 +92,10 @@ def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_
         (LINE, [0, 1, 0, 1], Thresholds(), 1.0, DataError, "label"),
         (LINE, [0, 1, 0, 1, 2], Intervals(), 1.0, DataError, "0 and 1"),
         (np.empty((0, 1)), [], Thresholds(), 1.0, DataError, "at least one point"),
-        (LINE, [0, 1, 0, 1, 0], Thresholds(), 0.0, ParameterError, "epsilon"),
-        (LINE, [0, 1, 0, 1, 0], Thresholds(), float("nan"), ParameterError, "epsilon"),
+        (LINE, [0, 1, 0, 1, 0], Thresholds(), 0.0, ParameterError, "et is 0"),
+        (LINE, [0, 1, 0, 1, 0], Thresholds(), float("nan"), ParameterError, "et is nan"),
+        (LINE, [0, 1, 0, 1, 0], Thresholds, 1.0, ParameterError, "the type Thresholds; give an instance"),
+        (LINE, [0, 1, 0, 1, 0], "thresholds", 1.0, ParameterError, "is a str"),
     ],
 )
 def test_what_does_not_fit_is_refused(X, y, hypotheses, et, error, word) -> None:

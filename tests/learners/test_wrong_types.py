@@ -7,6 +7,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
 from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.learners.inputs import class_indices
 from secretballot.queries import MarginSampling
 from secretballot.vault import make_vault
 
@@ -161,3 +162,17 @@ def test_an_aggregator_is_a_name_or_a_plan():
         sb.ParameterError, match=r"^aggregator is a ndarray of shape \(30,\); give an instance of str or"
     ):
         sb.PATEClassifier(GaussianNB(), budget=BUDGET, aggregator=Y).fit(P, Y, X_public=P, classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        (np.full(30, np.nan), "30 labels in y are missing"),
+        (np.where(Y == 1, np.inf, 0.0), "labels in y are missing or not among the declared classes"),
+        (np.array([None, "yes"], dtype=object)[Y], "30 labels in y are missing"),
+        (np.column_stack([Y, Y]), "y has 2 dimensions; give the private labels as one column"),
+    ],
+)
+def test_labels_that_are_missing_or_in_two_columns_are_refused_in_one_sentence(labels, sentence) -> None:
+    with pytest.raises(sb.DataError, match=sentence):
+        class_indices(labels, [0, 1], 30)

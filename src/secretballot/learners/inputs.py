@@ -262,14 +262,18 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> NDA
     Raises
     ------
     DataError
-        If the length does not fit, or a label is not one of the classes: the message says how many and where.
+        If there is more than one column, the length does not fit, or a label is not one of the classes: the message
+        says how many and where.
     """
     if y is None:
         raise DataError("The learner requires y to be passed, but the target y is None; give the private labels.")
-    labels = column_or_1d(y, warn=True)
+    try:
+        labels = column_or_1d(y, warn=True)
+    except ValueError:
+        raise DataError(f"y has {np.ndim(y)} dimensions; give the private labels as one column.") from None
     if labels.shape != (rows,):
         raise DataError(f"y has {len(labels)} labels; it must have one label for each of the {rows} rows of X.")
-    if type_of_target(labels) == "continuous":
+    if labels.dtype.kind == "f" and np.isfinite(labels).all() and type_of_target(labels) == "continuous":
         raise DataError(
             "Unknown label type: continuous. The learner needs classes; turn the numbers in y into classes."
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._validation import check_positive
 from secretballot.door.purchase import choice_noise
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Halfspaces, HypothesisClass, Rectangles
@@ -49,7 +50,8 @@ def relabel(X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: floa
     DataError
         If points or labels do not fit the class.
     ParameterError
-        If `et` is out of its range, or the class has too many labellings of so many points to list them.
+        If `hypotheses` is no class of hypotheses, `et` is out of its range, or the class has too many labellings of
+        so many points to list them.
 
     Privacy
     -------
@@ -68,7 +70,9 @@ def relabel(X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: floa
     ...     [0, 0, 0, 1], [0, 1, 1, 1])
     True
     """
-    labellings, choice = hypotheses.dichotomies(X), ExponentialChoice(et, monotone=False)
+    _check_class(hypotheses)
+    choice = ExponentialChoice(check_positive("et", et), monotone=False)
+    labellings = hypotheses.dichotomies(X)
     if isinstance(labellings, IntervalDichotomies):
         _, gained = labellings.prefix_mistakes(y)
         ends = choice.release_range(gained[:-1], gained[1:], choice_noise())
@@ -92,10 +96,7 @@ def check_sample_size(hypotheses: Any, sampled: int | None) -> None:
     ParameterError
         If it is no class of hypotheses, or the sample may be too large for it.
     """
-    if not isinstance(hypotheses, HypothesisClass):
-        raise ParameterError(
-            f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, such as Thresholds()."
-        )
+    _check_class(hypotheses)
     most = next((limit for kind, limit in _MOST_POINTS.items() if isinstance(hypotheses, kind)), None)
     if most is None or (sampled is not None and sampled <= most):
         return
@@ -104,3 +105,14 @@ def check_sample_size(hypotheses: Any, sampled: int | None) -> None:
         f"The sample has {found}, and {hypotheses.name} can be relabelled for at most {most}; use thresholds, stumps, "
         "intervals or a finite class, or replace-one and fewer records."
     )
+
+
+def _check_class(hypotheses: Any) -> None:
+    """Refuse what is no class of hypotheses, and one that was named without being made."""
+    if isinstance(hypotheses, HypothesisClass):
+        return
+    if isinstance(hypotheses, type):
+        raise ParameterError(
+            f"hypotheses is the type {hypotheses.__name__}; give an instance of it, such as Thresholds()."
+        )
+    raise ParameterError(f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, such as Thresholds().")

@@ -89,8 +89,8 @@ def largest_sample(
     if low:
         return event(low)
     raise ParameterError(
-        f"epsilon {budget.epsilon:g} and delta {budget.delta:g} do not allow one of {out_of} records to be sampled; "
-        "use a larger epsilon or more records."
+        f"epsilon {budget.epsilon:g} and delta {budget.delta:g} do not allow one of {out_of} records to be sampled and "
+        f"relabelled at {relabel_epsilon:g}; use a larger epsilon, a smaller relabel_epsilon, or more records."
     )
 
 
