@@ -98,6 +98,14 @@ def test_printed_teachers_at_the_numbers_of_the_errata() -> None:
     assert theory.printed_teachers(BUDGET, m, t, beta) == math.ceil(272 * logs)
 
 
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, float("nan"), None])
+def test_printed_teachers_want_whole_numbers_of_questions_and_abstentions(wrong) -> None:
+    with pytest.raises(ParameterError, match="n_queries is"):
+        theory.printed_teachers(BUDGET, wrong, max_unstable=2, beta=0.1)
+    with pytest.raises(ParameterError, match="max_unstable is"):
+        theory.printed_teachers(BUDGET, 10, max_unstable=wrong, beta=0.1)
+
+
 def test_tight_teachers_are_fewer_than_printed() -> None:
     tight, paper = (theory.stream_plan(1000, 0.01, 0.05, BUDGET, 1, calibration=c) for c in ("tight", "paper"))
     assert tight.n_records < paper.n_records / 3

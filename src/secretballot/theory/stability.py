@@ -111,8 +111,9 @@ def printed_teachers(budget: PrivacyBudget, n_queries: int, max_unstable: int, b
     lambda = sqrt(32 T log(2 / delta)) / epsilon. Nothing is hidden; the proof needs half of it (item 9).
     """
     delta = _needs_delta(budget)
-    scale = math.sqrt(32 * max_unstable * math.log(2 / delta)) / budget.epsilon
-    return math.ceil(34 * math.sqrt(2) * scale * math.log(4 * n_queries * max_unstable / min(delta, _beta(beta) / 2)))
+    queries, cut = check_count("n_queries", n_queries), check_count("max_unstable", max_unstable)
+    scale = math.sqrt(32 * cut * math.log(2 / delta)) / budget.epsilon
+    return math.ceil(34 * math.sqrt(2) * scale * math.log(4 * queries * cut / min(delta, _beta(beta) / 2)))
 
 
 def teachers_needed(event: SparseVectorEvent, n_queries: int, beta: float) -> int:
