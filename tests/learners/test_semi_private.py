@@ -22,6 +22,7 @@ from secretballot.learners import semi_private
 from secretballot.learners.semi_private import one_record_each, private_scores
 from secretballot.learners.semi_private_sizes import private_records_needed, public_points_needed
 from secretballot.report.folder import write_release
+from secretballot.report.plan_checks import total_price
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
 RECORDS = [(x, label) for x in (0.5, 1.5, 9.0) for label in (0, 1)]
@@ -511,3 +512,28 @@ NO_VALUES = "an error must not quote private values, so scikit-learn's own sente
 def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any, monkeypatch) -> None:
     monkeypatch.setattr(purchase, "choice_noise", _BestChoice)
     check(estimator)
+
+
+def test_candidates_of_another_account_are_refused_since_their_price_would_be_lost() -> None:
+    rng = np.random.default_rng(0)
+    X, pool = rng.normal(size=(2000, 2)), rng.normal(size=(200, 2))
+    y = (X[:, 0] > 0).astype(int)
+    ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(3.0, 1e-5))
+    alone, own = (
+        sb.PATEClassifier(
+            n_teachers=50, budget=sb.PrivacyBudget(1.0, 1e-6), n_queries=20, release="labels", ledger=account
+        )
+        for account in (None, ledger)
+    )
+    for model in (alone, own):
+        model.fit(X, y, X_public=pool, classes=[0, 1])
+
+    def choose(*candidates: object) -> sb.SemiPrivateClassifier:
+        learner = sb.SemiPrivateClassifier(candidates=candidates, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger)
+        return learner.fit(X, y, X_public=pool, classes=[0, 1])
+
+    with pytest.raises(sb.ParameterError, match=r"account 'this fit alone'.*its own price would be lost"):
+        choose(alone, own)
+    assert len(ledger.history()) == 1
+    chosen = choose(alone.student_, own)
+    assert total_price(chosen.certificate_)[0] == pytest.approx(1.5)

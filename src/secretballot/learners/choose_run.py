@@ -1,6 +1,7 @@
 """One run of a choice, from files to a release: what `secretballot choose` does, callable from Python too."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from secretballot.learners.semi_private import SemiPrivateClassifier
 from secretballot.learners.teaching import NEIGHBOURS
 from secretballot.learners.watch import Watch
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.report.certificate_fields import read_certificate
 from secretballot.report.export import load_student
 from secretballot.report.folder import write_release
 
@@ -144,6 +147,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     """
     watch = watch or Watch()
     _check(run)
+    run = replace(run, tables=replace(run.tables, schema=run.tables.schema or _schema_beside(run.candidates)))
     check_files(run.tables)
     description = run.description()
     if description["private file"] == description["public file"]:
@@ -163,6 +167,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
         )
         settle_request(folder, ledger, watch, goes_on=False)
         refuse_beyond(ledger, run.budget, folder.request, goes_on=False)
+        _note_other_accounts(run.candidates, ledger, watch)
         watch.step("Choosing")
         model = SemiPrivateClassifier(
             hypotheses,
@@ -187,7 +192,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     mechanism = model.certificate_["mechanism"]
     return ChooseOutcome(
         certificate=model.certificate_,
-        chosen=mechanism["chosen"] if candidates else json.dumps(mechanism["hypothesis"]),
+        chosen=mechanism["chosen"] if candidates else _in_words(mechanism["hypothesis"], inputs),
         n_candidates=model.n_candidates_,
         accuracy=_accuracy(model, inputs),
         release=folder.release,
@@ -218,6 +223,49 @@ def _candidates(run: ChooseRun) -> list[tuple[str, Any]]:
         raise ParameterError("Two of the candidates are the same file; name each once.")
     pairs = zip(run.candidates, digests, strict=True)
     return [(f"{path.stem} {digest[:_DIGITS]}", load_student(path)) for path, digest in pairs]
+
+
+def _schema_beside(candidates: Sequence[Path]) -> Path | None:
+    """Return the schema that the saved students were released with: they read columns as it makes them.
+
+    Raises
+    ------
+    DataError
+        If they were released with different ones.
+    """
+    beside = [path.parent / "schema.json" for path in candidates]
+    found = [path for path in beside if path.is_file()]
+    if found and (len(found) < len(beside) or len({file_digest(path) for path in found}) > 1):
+        raise DataError(
+            "The candidates were released with different columns, or some without a schema.json beside them; choose "
+            "among students of one schema, or name it with --schema."
+        )
+    return found[0] if found else None
+
+
+def _note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watch) -> None:
+    """Say so where a student was released under another account: what it cost is then not part of this promise."""
+    own = (ledger.dataset, ledger.unit, ledger.neighbours, ledger.budget.to_json())
+    for path in candidates:
+        certificate = path.parent / "certificate.json"
+        if not certificate.is_file():
+            continue
+        paid = read_certificate(certificate).get("composition", {})
+        if tuple(paid.get(term) for term in ("dataset", "unit", "neighbours", "budget")) != own:
+            watch.note(
+                f"{path} was released under another account; if it is about the same people, its price adds to this "
+                "one and the certificate does not say so. Give both the same --ledger and --dataset.",
+                private=False,
+            )
+
+
+def _in_words(hypothesis: Mapping[str, Any], inputs: RunInputs) -> str:
+    """Return a cut of one column in words, anything else as JSON; numbers are those of the encoded column."""
+    if "direction" not in hypothesis:
+        return json.dumps(hypothesis)
+    column = inputs.schema.feature_names[hypothesis.get("feature", 0)]
+    sign = ">=" if hypothesis["direction"] == "up" else "<"
+    return f"{inputs.classes[1]} where {column} {sign} {hypothesis['threshold']} (encoded), else {inputs.classes[0]}"
 
 
 def _class_by_name(name: str, n_features: int) -> HypothesisClass:

@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 
 from secretballot.door import purchase
 from secretballot.door.choice import PaidChoice
+from secretballot.exceptions import ParameterError
 from secretballot.learners.choice import certified
 from secretballot.privacy.accounting import PrivacyBudget, price
+from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialChoice
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import build_certificate, describe_released
 
-__all__ = ["chosen_release", "with_candidates"]
+__all__ = ["chosen_release", "refuse_other_accounts", "with_candidates"]
 
 IntArray = NDArray[np.int64]
 
@@ -64,6 +66,32 @@ def chosen_release(
         purpose=purpose or choice.purpose,
     )
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
+
+
+def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
+    """Refuse candidates that say they were learnt from releases of another account than the one that would choose.
+
+    Raises
+    ------
+    ParameterError
+        Naming the account; nothing was spent.
+    """
+    own = {
+        "kind": ledger.composition,
+        "dataset": ledger.dataset,
+        "unit": ledger.unit,
+        "neighbours": ledger.neighbours,
+        "budget": ledger.budget.to_json(),
+    }
+    for model in candidates:
+        released = getattr(model, "released_labels_", None)
+        paid = released.certificate["composition"] if isinstance(released, ReleasedLabels) else own
+        if not _same_account(paid, own):
+            raise ParameterError(
+                f"A candidate was learnt from a release of the account {paid['dataset']!r}, and the choice would be "
+                f"paid by {ledger.dataset!r}, so its own price would be lost; learn it with the same ledger, or "
+                "give its student_ alone if it is about other people. Nothing was spent."
+            )
 
 
 def with_candidates(

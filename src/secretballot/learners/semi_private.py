@@ -21,7 +21,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.learners.choice import choose_candidate
-from secretballot.learners.chosen_release import chosen_release, with_candidates
+from secretballot.learners.chosen_release import chosen_release, refuse_other_accounts, with_candidates
 from secretballot.learners.inputs import (
     as_matrix,
     check_same_columns,
@@ -253,6 +253,8 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         assert self.budget is not None
         assert self.candidates is not None
         candidates = list(self.candidates)
+        models = [one[1] if isinstance(one, tuple) else one for one in candidates]
+        refuse_other_accounts(models, account)
         found = choose_candidate(
             candidates,
             X,
@@ -278,7 +280,6 @@ class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             unit_column=unit_name if units is not None else None,
             purpose=self.purpose,
         )
-        models = [one[1] if isinstance(one, tuple) else one for one in candidates]
         self.student_ = getattr(found.candidate, "student_", found.candidate)
         self.choice_, self.n_candidates_ = found.choice, len(candidates)
         self.released_labels_ = with_candidates(own, found.choice, models, found.index)
