@@ -59,7 +59,7 @@ def release_readme(
         parts.append(_loading(untrusted, "schema.json" in files))
     if "student.onnx" in files:
         parts.append("Load the student in another language: student.onnx, input float32, first output the label.")
-    parts += [_labels_words(formula_like), _verifying()]
+    parts += [_labels_words(formula_like, bool(certificate["released"]["count_columns"])), _verifying()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -93,11 +93,11 @@ def _loading(untrusted: Sequence[str], has_schema: bool) -> str:
     return "\n".join(lines)
 
 
-def _labels_words(formula_like: Sequence[str]) -> str:
+def _labels_words(formula_like: Sequence[str], has_counts: bool) -> str:
+    counts = "; `noisy_count[...]` are the released noisy counts, in votes" if has_counts else ""
     text = (
         "labels.csv: `query` is the row (from 0) of the public file or of the vote file, `label` the released class, "
-        "empty where `abstained` is true; `noisy_count[...]` are the released noisy counts, in votes. Values are "
-        "written as they are."
+        f"empty where `abstained` is true{counts}. Values are written as they are."
     )
     if formula_like:
         names = ", ".join(shown(name) for name in formula_like)
