@@ -158,7 +158,10 @@ def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
     assert "is an SQLite file but no ledger" in refusal(tmp_path / "other.sqlite")
 
 
-@pytest.mark.parametrize(("version", "mend"), [(SCHEMA_VERSION + 1, "update secretballot"), (0, "restore it")])
+@pytest.mark.parametrize(
+    ("version", "mend"),
+    [(SCHEMA_VERSION + 1, "update secretballot"), (1, "go on with the earlier version"), (0, "restore it")],
+)
 def test_other_version_is_refused_naming_both(path: Path, version: int, mend: str) -> None:
     living = Ledger(path, dataset="registry")
     run_sql(path, f"PRAGMA user_version = {version}")

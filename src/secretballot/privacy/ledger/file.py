@@ -154,6 +154,8 @@ def check_header(connection: sqlite3.Connection, where: str) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
         mend = "update secretballot" if version > SCHEMA_VERSION else "restore it from a copy"
+        if 1 <= version < SCHEMA_VERSION:
+            mend = "go on with the earlier version of secretballot that made it"
         raise LedgerError(
             f"{where} has format version {version} and this program reads version {SCHEMA_VERSION}; {mend}."
         )
