@@ -15,18 +15,17 @@ of 4,000 points, released as labels alone with exact noise, the plan priced whol
 counts of the whole pool, in which a mistake counts by how clear the vote is. All settings are the same for all tasks.
 """
 
+import json
 import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 # one BLAS thread, as in every benchmark here
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
-
-import json  # noqa: E402
-import sys  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 

@@ -12,13 +12,12 @@ many answers under much noise.
 """
 
 import os
+import sys
+from collections.abc import Iterator
 
 # one BLAS thread, as in every benchmark here
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
-
-import sys  # noqa: E402
-from collections.abc import Iterator  # noqa: E402
 
 import numpy as np  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402

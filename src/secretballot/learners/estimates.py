@@ -194,7 +194,7 @@ class EstimatedPlan:
         )
 
     def smallest(self) -> Aggregator:
-        """Return the smallest plan that may come of an estimate: one query, or one abstention."""
+        """Return the smallest plan that an estimate may lead to: one query, or one abstention."""
         return self._sized(1)
 
     def aggregator_by(self, estimate: PaidChoice) -> Aggregator:
