@@ -1,0 +1,312 @@
+"""A plan as data: the task, what is recommended for it, what to expect, and what else was weighed."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from secretballot._validation import check_choice, check_count, check_finite, shown
+from secretballot.exceptions import DataError, ParameterError, SecretBallotError
+from secretballot.privacy.accounting import PrivacyBudget
+
+__all__ = ["Candidate", "Estimate", "Expected", "FrontierPoint", "Improvement", "Plan", "Setting", "Task"]
+
+FORMAT = "secretballot/plan"
+VERSION = 1
+AGGREGATORS = ("gaussian", "sparse-vector")
+RELEASES = ("labels", "counts")
+SOURCES = ("stand-in", "curve", "guess")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learnt, in public numbers.
+
+    Attributes
+    ----------
+    n_records : int
+        Publicly stated number n of private records.
+    n_public : int
+        Number m of public points.
+    n_classes : int
+    epsilon, delta : float
+        Budget of the release.
+    teacher, student : str
+        Names as `secretballot learn` knows them.
+    """
+
+    n_records: int
+    n_public: int
+    n_classes: int
+    epsilon: float
+    delta: float
+    teacher: str = "logistic"
+    student: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_count("n_records", self.n_records)
+        check_count("n_public", self.n_public)
+        check_count("n_classes", self.n_classes, minimum=2)
+        for name in ("teacher", "student"):
+            if not isinstance(getattr(self, name), str):
+                raise ParameterError(f"{name} is {shown(getattr(self, name))}; give the name of a learner.")
+        PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The budget of the release."""
+        return PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What can be chosen before the private data are touched.
+
+    Attributes
+    ----------
+    n_teachers : int
+        K.
+    aggregator : str
+        "gaussian" or "sparse-vector".
+    release : str
+        "labels" or "counts".
+    n_queries : int
+        l, the public points that are asked; for a sparse vector the longest stream.
+    max_unstable : int or None
+        T of a sparse vector, None for Gaussian voting.
+    strategy : str
+        "passive", or the name of a query strategy that asks in rounds.
+    """
+
+    n_teachers: int
+    aggregator: str
+    release: str
+    n_queries: int
+    max_unstable: int | None = None
+    strategy: str = "passive"
+
+    def __post_init__(self) -> None:
+        check_count("n_teachers", self.n_teachers)
+        check_choice("aggregator", self.aggregator, AGGREGATORS)
+        check_choice("release", self.release, RELEASES)
+        check_count("n_queries", self.n_queries)
+        if (self.max_unstable is None) != (self.aggregator == "gaussian"):
+            raise ParameterError(
+                f"max_unstable is {shown(self.max_unstable)} for {self.aggregator} voting; a sparse vector needs one "
+                "and Gaussian voting takes none."
+            )
+        if self.max_unstable is not None:
+            check_count("max_unstable", self.max_unstable)
+        if self.aggregator == "sparse-vector" and self.release == "counts":
+            raise ParameterError("release is 'counts', and a sparse vector releases labels only; use 'labels'.")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number that is expected, and the range in which nine runs of ten should fall.
+
+    Attributes
+    ----------
+    value, low, high : float
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("value", "low", "high"):
+            check_finite(name, getattr(self, name))
+        if not self.low <= self.value <= self.high:
+            raise ParameterError(f"an estimate of {self.value} lies outside of its range {self.low} to {self.high}.")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a setting should lead to.
+
+    Attributes
+    ----------
+    answered : Estimate
+        Queries that get an answer.
+    vote_accuracy : Estimate
+        Share of public points whose exact plurality is the true class; nobody will see it.
+    label_accuracy : Estimate
+        Share of released labels that are the true class; of noisy counts, of the labels read off them.
+    student_accuracy : Estimate
+        Share of new points that the student gets right.
+    """
+
+    answered: Estimate
+    vote_accuracy: Estimate
+    label_accuracy: Estimate
+    student_accuracy: Estimate
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting that was weighed, its noise, and what to expect of it.
+
+    Attributes
+    ----------
+    setting : Setting
+    noise : float
+        In votes: sigma of Gaussian voting; of a sparse vector, the margin that is answered nine times in ten.
+    expected : Expected
+    """
+
+    setting: Setting
+    noise: float
+    expected: Expected
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """The best candidate at another epsilon, all else as in the task.
+
+    Attributes
+    ----------
+    epsilon : float
+    candidate : Candidate or None
+        None where nothing useful can be had.
+    """
+
+    epsilon: float
+    candidate: Candidate | None
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """What one change of the task would bring.
+
+    Attributes
+    ----------
+    change : str
+        In words, such as "twice the private records".
+    student_accuracy : Estimate
+        Under the best setting for the changed task.
+    """
+
+    change: str
+    student_accuracy: Estimate
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recommendation with its reasons; made of public numbers and stand-in data, so it may be shown to anyone.
+
+    Attributes
+    ----------
+    task : Task
+    source : str
+        What the forecast rests on: "stand-in", "curve" or "guess".
+    assumptions : tuple of str
+        What was taken to be so, in sentences.
+    recommended : Candidate
+    weighed : tuple of Candidate
+        All that were weighed, best first; the recommended one among them.
+    constant_accuracy : float
+        Accuracy of a student that always says the most frequent class: what has to be beaten.
+    frontier : tuple of FrontierPoint
+        By rising epsilon.
+    improvements : tuple of Improvement
+        Most helpful first.
+    seed : int
+        Of the simulation.
+    """
+
+    task: Task
+    source: str
+    assumptions: tuple[str, ...]
+    recommended: Candidate
+    weighed: tuple[Candidate, ...]
+    constant_accuracy: float
+    frontier: tuple[FrontierPoint, ...]
+    improvements: tuple[Improvement, ...]
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_choice("source", self.source, SOURCES)
+        check_count("seed", self.seed, minimum=0)
+        if self.recommended not in self.weighed:
+            raise ParameterError("the recommended candidate is not among those that were weighed.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values, from which `from_json` rebuilds it."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
+        return {"format": FORMAT, "version": VERSION, **plain}
+
+    @classmethod
+    def from_json(cls, values: object) -> "Plan":
+        """Rebuild a plan.
+
+        Raises
+        ------
+        DataError
+            If the values are no plan of this version, or one of them is missing, unknown or out of its range.
+        """
+        if not isinstance(values, Mapping) or values.get("format") != FORMAT:
+            raise DataError("this is no plan; give the JSON that `secretballot plan --json` prints.")
+        if values.get("version") != VERSION:
+            raise DataError(f"the plan has version {shown(values.get('version'))}, not {VERSION}; plan again.")
+        try:
+            return _plan_of({name: value for name, value in values.items() if name not in ("format", "version")})
+        except SecretBallotError as problem:
+            raise DataError(f"the plan cannot be used: {problem}") from None
+
+
+def _plan_of(values: Mapping[str, Any]) -> Plan:
+    plain = _fields(Plan, values)
+    assumptions = _list("assumptions", plain["assumptions"])
+    if not all(isinstance(text, str) for text in assumptions):
+        raise DataError("assumptions must be sentences.")
+    return Plan(
+        task=Task(**_fields(Task, plain["task"])),
+        source=plain["source"],
+        assumptions=tuple(assumptions),
+        recommended=_candidate(plain["recommended"]),
+        weighed=tuple(_candidate(each) for each in _list("weighed", plain["weighed"])),
+        constant_accuracy=check_finite("constant_accuracy", plain["constant_accuracy"]),
+        frontier=tuple(_frontier_point(each) for each in _list("frontier", plain["frontier"])),
+        improvements=tuple(_improvement(each) for each in _list("improvements", plain["improvements"])),
+        seed=plain["seed"],
+    )
+
+
+def _candidate(values: object) -> Candidate:
+    plain = _fields(Candidate, values)
+    expected = {name: _estimate(each) for name, each in _fields(Expected, plain["expected"]).items()}
+    return Candidate(
+        Setting(**_fields(Setting, plain["setting"])), check_finite("noise", plain["noise"]), Expected(**expected)
+    )
+
+
+def _estimate(values: object) -> Estimate:
+    return Estimate(**_fields(Estimate, values))
+
+
+def _frontier_point(values: object) -> FrontierPoint:
+    plain = _fields(FrontierPoint, values)
+    best = plain["candidate"]
+    return FrontierPoint(check_finite("epsilon", plain["epsilon"]), None if best is None else _candidate(best))
+
+
+def _improvement(values: object) -> Improvement:
+    plain = _fields(Improvement, values)
+    if not isinstance(plain["change"], str):
+        raise DataError("a change must be said in words.")
+    return Improvement(plain["change"], _estimate(plain["student_accuracy"]))
+
+
+def _fields(kind: type, values: object) -> dict[str, Any]:
+    """Return the values if they are exactly the fields of a dataclass."""
+    names = [field.name for field in fields(kind)]
+    if not isinstance(values, Mapping) or sorted(map(str, values)) != sorted(names):
+        raise DataError(f"{kind.__name__.lower()} must have exactly the fields {', '.join(names)}.")
+    return dict(values)
+
+
+def _list(name: str, values: object) -> list[Any]:
+    if not isinstance(values, list | tuple):
+        raise DataError(f"{name} must be a list.")
+    return list(values)
