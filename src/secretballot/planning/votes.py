@@ -36,7 +36,7 @@ class VoteSample:
     def __post_init__(self) -> None:
         if self.counts.ndim != 2 or self.truth.shape != self.counts.shape[:1]:
             raise ParameterError(
-                f"counts has shape {self.counts.shape} and truth {self.truth.shape}; give one row and one class a point."
+                f"counts has shape {self.counts.shape} and truth {self.truth.shape}; each point needs one of both."
             )
         if not (self.counts.min() >= 0 and (self.counts.sum(axis=1) == self.n_teachers).all()):
             raise ParameterError(f"every row of counts must sum to the {self.n_teachers} teachers.")
@@ -45,8 +45,8 @@ class VoteSample:
 class VoteModel(ABC):
     """What is known of a task without private data: how teachers vote, and how students learn.
 
-    A model repeats what it does in folds, as like each other as two runs of the real thing, so that the spread over folds
-    says how sure a forecast is. It is deterministic given its seed.
+    A model repeats what it does in folds, as like each other as two runs of the real thing, so that the spread over
+    folds says how sure a forecast is. It is deterministic given its seed.
 
     Attributes
     ----------
