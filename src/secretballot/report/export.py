@@ -8,6 +8,7 @@ preprocessing need no list at all; trees, boosting and neighbours need the types
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,7 @@ def load_student(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
 
 
 def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())[:200].rstrip(".")
+    text = shorten(str(error), 200, placeholder=" ...").rstrip(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
