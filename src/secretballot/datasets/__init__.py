@@ -2,6 +2,7 @@
 
 from secretballot.datasets.reference import Split, a9a, adult_votes, data_folder, mnist, mnist_votes
 from secretballot.datasets.synthetic import TwoClassSample, synthetic_massart, synthetic_two_class
+from secretballot.datasets.tsybakov import TsybakovSample, TsybakovThresholds, synthetic_tsybakov
 from secretballot.datasets.uci_adult import ADULT_CLASSES, ADULT_SCHEMA, ADULT_TARGET, Adult, adult
 
 __all__ = [
@@ -10,6 +11,8 @@ __all__ = [
     "ADULT_TARGET",
     "Adult",
     "Split",
+    "TsybakovSample",
+    "TsybakovThresholds",
     "TwoClassSample",
     "a9a",
     "adult",
@@ -18,5 +21,6 @@ __all__ = [
     "mnist",
     "mnist_votes",
     "synthetic_massart",
+    "synthetic_tsybakov",
     "synthetic_two_class",
 ]

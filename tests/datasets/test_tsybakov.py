@@ -1,0 +1,101 @@
+"""Labels with a known Tsybakov exponent: the exponent is exact, and the excess error of every threshold is known."""
+
+import numpy as np
+import pytest
+
+from secretballot.datasets import TsybakovThresholds, synthetic_tsybakov
+from secretballot.exceptions import DataError, ParameterError
+
+LAWS = [
+    TsybakovThresholds(tau, threshold, scale, noise, left)
+    for tau in (0.25, 0.5, 0.8, 1.0)
+    for threshold, scale, noise, left in ((0.5, 0.5, 0.0, 1.0), (0.3, 0.2, 0.1, 0.5), (0.6, 2.0, 0.2, 0.25))
+]
+# middles of a million cells: sums over them are integrals to about six digits
+GRID = (np.arange(1_000_000) + 0.5) / 1_000_000
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_best_classifier_is_the_threshold_and_its_error_is_stated(law: TsybakovThresholds) -> None:
+    probability = law.probability(GRID)
+    told = np.abs(GRID - law.threshold) > 1e-4  # nearer, one half and a cube of a small number are one float
+    assert ((probability >= 0.5) == (law.threshold <= GRID))[told].all()
+    assert law.bayes_error == pytest.approx(np.minimum(probability, 1 - probability).mean(), abs=1e-6)
+    assert law.excess(law.threshold) == 0
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_excess_error_is_the_integral_of_the_margin(law: TsybakovThresholds) -> None:
+    probability = law.probability(GRID)
+    for threshold in (-np.inf, 0.0, 0.1, 0.29, 0.31, 0.55, 0.9, 1.0, 7.0):
+        says_one = threshold <= GRID
+        error = np.where(says_one, 1 - probability, probability).mean()
+        assert law.excess(threshold) == pytest.approx(error - law.bayes_error, abs=2e-6)
+        assert law.disagreement(threshold) == pytest.approx(np.mean(says_one != (law.threshold <= GRID)), abs=2e-6)
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS if law.tau < 1])
+def test_small_margins_are_as_rare_as_the_exponent_says(law: TsybakovThresholds) -> None:
+    """Definition 3: P(|r - 1/2| <= s) against s has the slope tau / (1 - tau), read off far inside of `scale`."""
+    gaps = np.sort(np.abs(law.probability(GRID) - 0.5))
+    near = gaps[[20_000, 60_000]]
+    slope = np.log(3) / np.log(near[1] / near[0])
+    assert slope == pytest.approx(law.tau / (1 - law.tau), rel=0.01)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_condition_holds_with_its_exponent_and_factor_and_with_no_larger_ones(law: TsybakovThresholds) -> None:
+    thresholds = np.append(np.linspace(0, 1, 2001), law.threshold + np.geomspace(1e-9, 1e-3, 100) * [[-1], [1]])
+    excess, apart = law.excess(thresholds), law.disagreement(thresholds)
+    assert (apart <= law.eta * excess**law.tau * (1 + 1e-6)).all()
+    ends = np.array([0.0, 1.0])
+    if law.eta > 1:
+        assert (law.disagreement(ends) > law.eta * (1 - 1e-6) * law.excess(ends) ** law.tau).any()
+    close = np.array([1e-4, 1e-8])
+    ratio = law.disagreement(law.threshold - close) / law.excess(law.threshold - close) ** (law.tau + 0.01)
+    assert ratio[1] > 1.09 * ratio[0]  # without bound: a larger exponent needs an infinite factor
+
+
+def test_a_sample_follows_its_law() -> None:
+    sample = synthetic_tsybakov(200_000, tau=0.5, threshold=0.4, noise=0.1, left_margin=0.5, seed=0)
+    law = sample.law
+    assert sample.X.shape == (200_000, 1)
+    assert sample.bayes_error == law.bayes_error
+    assert np.array_equal(sample.probability, law.probability(sample.X[:, 0]))
+    for threshold in (0.2, 0.4, 0.7):  # four standard errors
+        error = np.mean(sample.y != (sample.X[:, 0] >= threshold))
+        assert error - law.bayes_error == pytest.approx(float(law.excess(threshold)), abs=0.0045)
+
+
+def test_massart_noise_is_the_case_of_exponent_one() -> None:
+    sample = synthetic_tsybakov(1000, tau=1.0, noise=0.2, seed=3)
+    assert set(sample.probability.round(12)) == {0.2, 0.8}
+    assert sample.bayes_error == pytest.approx(0.2)
+    assert sample.law.excess([0.4, 0.6]) == pytest.approx([0.06, 0.06])
+
+
+def test_a_seed_fixes_the_sample() -> None:
+    one, two, other = (synthetic_tsybakov(100, tau=0.5, seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.y, two.y)
+    assert np.array_equal(one.X, two.X)
+    assert not np.array_equal(one.X, other.X)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("tau", value) for value in (0.0, -1.0, 1.1, float("nan"))),
+        *(("threshold", value) for value in (0.0, 1.0, float("nan"))),
+        *(("scale", value) for value in (0.0, float("inf"), float("nan"))),
+        *(("noise", value) for value in (-0.1, 0.5, float("nan"))),
+        *(("left_margin", value) for value in (0.0, 1.5, float("nan"))),
+    ],
+)
+def test_impossible_numbers_are_refused(name: str, value: float) -> None:
+    with pytest.raises(ParameterError, match=name):
+        synthetic_tsybakov(10, **{"tau": 0.5, "seed": 0, name: value})
+
+
+def test_nan_is_no_threshold() -> None:
+    with pytest.raises(DataError, match="nan"):
+        TsybakovThresholds(0.5).excess([0.1, float("nan")])
