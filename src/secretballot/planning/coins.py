@@ -1,0 +1,76 @@
+"""Coins for made-up votes: the laws of the real noise, from a seed."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count
+from secretballot.privacy.noise import check_scale
+
+__all__ = ["RehearsalNoise"]
+
+IntArray = NDArray[np.int64]
+
+
+class RehearsalNoise:
+    """Draw noise for simulated runs from a seed; it follows the laws of `privacy.noise` and protects nothing.
+
+    It has the face of a `NoiseSource`, so that a rehearsal runs the very recipes of aggregation. Whoever knows the seed
+    can subtract every draw: it may be added to made-up votes, which are public, and to nothing else. Planning cannot
+    import the door, so what is drawn here never reaches a release; `exact` is False, and `description` says so.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Public coins.
+
+    Notes
+    -----
+    A discrete Laplace draw is the difference of two geometric ones. A discrete Gaussian draw is a discrete Laplace draw
+    y of scale t = floor(sigma) + 1, kept with probability exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2)) (Canonne, Kamath,
+    Steinke 2020, Algorithm 3), in floating point.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    @property
+    def exact(self) -> bool:
+        """False: the arithmetic is floating point, and the generator can be rewound."""
+        return False
+
+    @property
+    def description(self) -> str:
+        """One line that no certificate should carry."""
+        return "seeded noise of a rehearsal on made-up votes; it protects nothing"
+
+    def discrete_laplace(self, scale: float, size: int) -> IntArray:
+        """Draw `size` integers with P(x) proportional to exp(-|x| / scale).
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        """
+        stop = -np.expm1(-1.0 / check_scale("scale", scale))
+        shape = check_count("size", size, minimum=0)
+        return np.asarray(self._rng.geometric(stop, shape) - self._rng.geometric(stop, shape), dtype=np.int64)
+
+    def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
+        """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2)).
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        """
+        check_scale("sigma", sigma)
+        drawn = np.empty(check_count("size", size, minimum=0), dtype=np.int64)
+        waiting = np.arange(size)
+        scale = np.floor(sigma) + 1.0
+        while len(waiting):
+            offered = self.discrete_laplace(scale, len(waiting))
+            distance = np.abs(offered) - sigma**2 / scale
+            kept = self._rng.random(len(waiting)) < np.exp(-(distance**2) / (2 * sigma**2))
+            drawn[waiting[kept]] = offered[kept]
+            waiting = waiting[~kept]
+        return drawn

@@ -1,0 +1,230 @@
+"""A task known from a labelled stand-in: another year's data, another town's, or made-up records."""
+
+import math
+import zlib
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model._base import LinearClassifierMixin
+
+from secretballot._validation import check_count
+from secretballot.aggregation import Aggregator
+from secretballot.ensemble.rows import as_table, n_rows, take_rows
+from secretballot.ensemble.training import Recipe
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.planning.more_teachers import votes_of
+from secretballot.planning.plan import Setting
+from secretballot.planning.shard_votes import Stock, out_of_shard_votes
+from secretballot.planning.trials import Trial, distinct_rows
+from secretballot.planning.votes import VoteModel, VoteSample
+
+__all__ = ["StandInModel"]
+
+IntArray = NDArray[np.int64]
+
+LEAST_ROWS = 40
+TEST_PART = 4  # one row in so many is kept for scoring
+MOST_POINTS = 4000  # that teachers vote on
+MOST_TEST_ROWS = 10_000
+LEAST_SHARD = 5  # mean rows of the smallest shards
+SIZE_STEP = 1.04  # shard sizes are rounded to a grid with this ratio
+LEAST_TEACHERS = 40
+CACHE_BYTES = 2**26
+# No trial remembers fewer runs than this.
+LEAST_KEPT = 16
+
+
+class StandInModel(VoteModel):
+    """Votes and students, measured on labelled rows that may be shown to anyone.
+
+    In every fold a quarter of the rows is kept for scoring. From the rest, shards of n / K rows are drawn, teachers
+    learn from them with the learner of the real run, and at each row the votes of those teachers are counted that did
+    not learn from it. These rows with their votes stand for the public points.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        In the form in which the private records will be given.
+    y : array of int, shape (n_rows,)
+        Class indices from 0 to n_classes - 1.
+    n_classes : int
+    teacher : classifier
+    student : classifier or None
+        None takes what is measured best for the release.
+    n_public : int
+        Public points of the real run.
+    seed : int
+    n_folds : int
+        The first four folds score on disjoint parts.
+    most_teachers : int or None
+        Teachers that are trained for one forecast; more are extrapolated. None: 250 where the learner is linear, else
+        60.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, or the teacher is no classifier.
+    DataError
+        If X and y do not fit together, there are too few rows, or there is one class only.
+    """
+
+    source = "stand-in"
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        n_classes: int,
+        teacher: Any,
+        student: Any = None,
+        n_public: int,
+        seed: int = 0,
+        n_folds: int = 4,
+        most_teachers: int | None = None,
+    ) -> None:
+        self.n_classes = check_count("n_classes", n_classes, minimum=2)
+        self.n_folds = check_count("n_folds", n_folds)
+        self._n_public = check_count("n_public", n_public)
+        self._seed = check_count("seed", seed, minimum=0)
+        self._X = as_table(X)
+        self._y = _class_indices(y, n_rows(self._X), self.n_classes)
+        self._teacher, self._student = teacher, student
+        Recipe.of(teacher, 0)
+        trained = (250 if _is_quick(teacher) else 60) if most_teachers is None else most_teachers
+        self._most_teachers = check_count("most_teachers", trained)
+        self.constant_accuracy = float(np.bincount(self._y).max() / len(self._y))
+        self._n_stock = len(self._y) - len(self._y) // TEST_PART
+        # Shards of more than half of the rows are nearly one and the same, and leave few rows to vote on.
+        self._largest_mean, self._largest = self._n_stock // 2, 3 * self._n_stock // 4
+        self.assumptions = (
+            f"The {len(self._y)} stand-in rows are like the private records and like the public points.",
+            "The stand-in's labels are public or made up.",
+        )
+        n_points = min(self._n_stock, MOST_POINTS)
+        kept = max(LEAST_KEPT, CACHE_BYTES // (8 * n_points * self.n_classes))
+        self._fold: Callable[[int], tuple[IntArray, IntArray]] = lru_cache(self.n_folds)(self._divide)
+        self._counted: Callable[[int, int, int], IntArray] = lru_cache(kept)(self._count)
+
+    def teacher_range(self, n_records: int) -> tuple[int, int]:
+        """Return the numbers of teachers whose shards hold at most half of a fold's rows, and at least five."""
+        n = check_count("n_records", n_records)
+        least = math.ceil(n / self._largest_mean)
+        return least, max(least, n // LEAST_SHARD)
+
+    def votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
+        """Return votes of K teachers on shards of n / K records each.
+
+        Raises
+        ------
+        ParameterError
+            If K is out of `teacher_range`, or there is no such fold.
+        """
+        K = self._check(n_teachers, n_records, fold)
+        stock, _ = self._fold(fold)
+        size = _on_grid(n_records / K)
+        # as many as will leave K votes at most points, since a point has none from the shards it is in
+        wanted = math.ceil(1.05 * K / (1.0 - min(size, self._largest) / len(stock))) + 2
+        trained = min(max(wanted, LEAST_TEACHERS), self._most_teachers)
+        counts = self._counted(size, trained, fold)
+        truth = self._y[stock[: len(counts)]]
+        rng = np.random.default_rng([self._seed, fold, 2, K, n_records])
+        return VoteSample(K, votes_of(K, counts, truth, rng), truth)
+
+    def can_walk(self, setting: Setting) -> bool:
+        """Return whether `student_accuracy` can simulate a setting: an active one needs a distinct point per query."""
+        if setting.strategy == "passive":
+            return True
+        points = min(self._n_public, *(self._n_distinct(fold) for fold in range(self.n_folds)))
+        return setting.n_queries <= points
+
+    def student_accuracy(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> float:
+        """Return the accuracy on the fold's held-out rows of one student, of one simulated run.
+
+        Passive settings with more queries than there are stand-in points ask points several times.
+
+        Raises
+        ------
+        ParameterError
+            If K is out of `teacher_range`, there is no such fold, or not `can_walk`.
+        DataError
+            If the student cannot learn from what would be released.
+        """
+        sample = self.votes(setting.n_teachers, n_records, fold)
+        stock, test = self._fold(fold)
+        trial = Trial(
+            take_rows(self._X, stock[: len(sample.truth)]),
+            sample,
+            take_rows(self._X, test),
+            self._y[test],
+            self._n_public,
+            self._student,
+        )
+        return trial.accuracy(setting, aggregator, self._trial_seed(setting, n_records, fold))
+
+    def _check(self, n_teachers: int, n_records: int, fold: int) -> int:
+        K = check_count("n_teachers", n_teachers)
+        least, most = self.teacher_range(n_records)
+        if not least <= K <= most:
+            raise ParameterError(
+                f"n_teachers is {K}; with {n_records} records a stand-in of {len(self._y)} rows speaks of "
+                f"{least} to {most} teachers."
+            )
+        if not check_count("fold", fold, minimum=0) < self.n_folds:
+            raise ParameterError(f"fold is {fold}; the folds of this model are 0 to {self.n_folds - 1}.")
+        return K
+
+    def _divide(self, fold: int) -> tuple[IntArray, IntArray]:
+        """Return the rows of a fold that shards and public points are drawn from, and those that are scored."""
+        turn, part = divmod(fold, TEST_PART)
+        order = np.random.default_rng([self._seed, 0, turn]).permutation(len(self._y))
+        n_test = len(order) // TEST_PART
+        test = order[part * n_test : (part + 1) * n_test]
+        stock = np.setdiff1d(order, test)
+        return np.random.default_rng([self._seed, 1, fold]).permutation(stock), test[:MOST_TEST_ROWS]
+
+    def _count(self, size: int, n_teachers: int, fold: int) -> IntArray:
+        rows, _ = self._fold(fold)
+        stock = Stock(take_rows(self._X, rows), self._y[rows], self.n_classes, min(len(rows), MOST_POINTS))
+        seed = int(np.random.SeedSequence([self._seed, fold]).generate_state(1)[0])
+        counts = out_of_shard_votes(self._teacher, stock, size, n_teachers, self._largest, seed)
+        counts.setflags(write=False)
+        return counts
+
+    def _n_distinct(self, fold: int) -> int:
+        stock, _ = self._fold(fold)
+        return len(distinct_rows(take_rows(self._X, stock[:MOST_POINTS])))
+
+    def _trial_seed(self, setting: Setting, n_records: int, fold: int) -> int:
+        """Return a seed of the setting's values; Python's own `hash` of texts differs from run to run."""
+        names = zlib.crc32("/".join((setting.aggregator, setting.release, setting.strategy)).encode())
+        numbers = (setting.n_teachers, setting.n_queries, setting.max_unstable or 0, n_records)
+        return int(np.random.SeedSequence([self._seed, fold, 3, names, *numbers]).generate_state(1)[0])
+
+
+def _class_indices(y: Any, n: int, n_classes: int) -> IntArray:
+    labels = np.asarray(y)
+    if labels.shape != (n,) or labels.dtype.kind not in "iu":
+        raise DataError(
+            f"y has dtype {labels.dtype} and shape {labels.shape}; give the index of a class for each of {n} rows."
+        )
+    if not n >= LEAST_ROWS:
+        raise DataError(f"the stand-in has {n} rows; give at least {LEAST_ROWS}.")
+    if not (labels.min() >= 0 and labels.max() < n_classes):
+        raise DataError(f"y holds numbers outside of 0 to {n_classes - 1}; give indices of the {n_classes} classes.")
+    if (labels == labels[0]).all():
+        raise DataError("y holds one class only; give a stand-in in which at least two occur.")
+    return labels.astype(np.int64)
+
+
+def _is_quick(teacher: Any) -> bool:
+    steps = getattr(teacher, "steps", None)
+    return isinstance(steps[-1][1] if steps else teacher, LinearClassifierMixin)
+
+
+def _on_grid(size: float) -> int:
+    """Return a shard size within about 2 % of `size`, so that neighbouring numbers of teachers share their teachers."""
+    return max(1, round(SIZE_STEP ** round(math.log(size, SIZE_STEP))))
