@@ -74,6 +74,10 @@ class VoteModel(ABC):
     def votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
         """Return votes of K teachers on shards of n / K records each."""
 
+    def can_walk(self, setting: Setting) -> bool:
+        """Return whether `student_accuracy` can simulate a setting; by default only where points are asked at random."""
+        return setting.strategy == "passive"
+
     @abstractmethod
     def student_accuracy(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> float:
         """Return the accuracy on new points of one student, of one simulated run of `setting` with this noise."""
