@@ -1,10 +1,15 @@
 """Diagnostics of votes against their definitions, and that nothing slips out of what they return."""
 
+import copy
 import itertools
+import json
 import math
+import pickle
 
 import numpy as np
 import pytest
+from scipy.stats import binom
+from sklearn.base import BaseEstimator
 
 from secretballot.ensemble.diagnostics import (
     agreement,
@@ -15,6 +20,16 @@ from secretballot.ensemble.diagnostics import (
     unstable_shares,
     vote_margins,
 )
+from secretballot.ensemble.diagnostics_noise import estimated_regression, tsybakov_constant, tsybakov_fit
+from secretballot.ensemble.diagnostics_retraining import RESAMPLINGS, _resample, retrained_votes
+from secretballot.ensemble.diagnostics_seal import Diagnosis
+from secretballot.ensemble.diagnostics_votes import (
+    diagnose_agreement,
+    diagnose_expected_margins,
+    diagnose_margins,
+    diagnose_stability,
+)
+from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.theory import high_margin_share
 
@@ -143,3 +158,231 @@ def test_what_does_not_fit_is_refused_without_a_value(call) -> None:
     with pytest.raises((DataError, ParameterError)) as caught:
         call()
     assert "777" not in str(caught.value)
+
+
+def sealed() -> Diagnosis:
+    return diagnose_margins(VoteCounts.from_counts(np.array([[7771, 2], [3, 7770]]), ["no", "yes"]))
+
+
+def test_a_diagnosis_shows_kind_and_sizes_alone() -> None:
+    found = sealed()
+    for text in (repr(found), str(found), f"{found}", found._repr_html_(), "%s" % found, str([found])):  # noqa: UP031
+        assert "NOT RELEASABLE" in text
+        assert "776" not in text
+        assert "777" not in text.replace("teachers=7773", "")
+    assert repr(found).startswith("NOT RELEASABLE")
+    assert found.values()["margins"].tolist() == [7769, 7767]
+    text = found.to_private_json()
+    assert text["releasable"] is False
+    assert text["notice"].startswith("NOT RELEASABLE")
+    assert json.loads(json.dumps(text))["values"]["margins"] == [7769, 7767]
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        np.asarray,
+        list,
+        len,
+        float,
+        pickle.dumps,
+        copy.copy,
+        copy.deepcopy,
+        lambda found: found["margins"],
+        lambda found: 7769 in found,
+        lambda found: vars(found),
+        lambda found: json.dumps(found),
+        lambda found: np.array([found], dtype=float),
+    ],
+)
+def test_a_diagnosis_slips_out_by_no_ordinary_way(way) -> None:
+    with pytest.raises(TypeError) as caught:
+        way(sealed())
+    assert "776" not in str(caught.value)
+
+
+def test_what_a_diagnosis_gives_out_is_a_copy() -> None:
+    found = sealed()
+    found.values()["margins"][:] = 0
+    found.sizes.clear()
+    assert found.values()["margins"].tolist() == [7769, 7767]
+    assert found.sizes["queries"] == 2
+
+
+def test_sealed_diagnoses_hold_what_the_plain_functions_return() -> None:
+    rng = np.random.default_rng(3)
+    tables = [rng.multinomial(20, (0.6, 0.3, 0.1), size=30) for _ in range(3)]
+    votes = [VoteCounts.from_counts(table) for table in tables]
+    labels = rng.integers(0, 3, size=30)
+    expected = diagnose_expected_margins(votes, confidence=0.9)
+    margins, standard, resampling = expected_margins(np.stack(tables))
+    assert expected.values()["margins"].tolist() == margins.tolist()
+    assert expected.values()["standard_errors"].tolist() == standard.tolist()
+    assert resampling is not None
+    assert expected.values()["resampling_errors"].tolist() == resampling.tolist()
+    shares, low, _ = high_margin_shares(margins, expected.values()["levels"], 0.9)
+    assert expected.values()["shares"].tolist() == shares.tolist()
+    assert expected.values()["low"].tolist() == low.tolist()
+    assert expected.sizes == {"ensembles": 3, "queries": 30, "classes": 3, "teachers": 20}
+    found = diagnose_agreement(votes[0], labels).values()
+    assert (found["vote"], found["ties"], found["teacher"]) == agreement(tables[0], labels)
+    stability = diagnose_stability(votes[0], {1: 3.0, 5: 7.5, 9: math.inf}).values()
+    assert (
+        stability["unstable"].tolist() == unstable_shares(instability_distances(tables[0]), [3, 7.5, np.inf]).tolist()
+    )
+    assert stability["max_unstable"].tolist() == [1, 5, 9]
+
+
+def test_votes_of_other_shapes_are_no_ensembles() -> None:
+    votes = [VoteCounts.from_counts([[3, 4]]), VoteCounts.from_counts([[3, 5]])]
+    for given in (votes, []):
+        with pytest.raises(DataError):
+            diagnose_expected_margins(given)
+    with pytest.raises(ParameterError, match="VoteCounts"):
+        diagnose_margins(np.array([[3, 4]]))  # type: ignore[arg-type]
+
+
+class Majority(BaseEstimator):
+    """Say the commoner class of the shard everywhere: a teacher whose law is known."""
+
+    def fit(self, X, y):
+        self.says_ = int(2 * np.sum(y) > len(y))
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.says_)
+
+
+@pytest.mark.parametrize("resampling", RESAMPLINGS)
+@pytest.mark.parametrize("even", [False, True])
+def test_retrained_teachers_estimate_what_a_teacher_says_on_average(resampling: str, even: bool) -> None:
+    """Shards of coins: the chance of a majority is a binomial tail, which the expected margin must find."""
+    rng = np.random.default_rng(4)
+    y = (rng.random(9 * 80) < 0.6).astype(int)
+    X = np.zeros((len(y), 1))
+    votes = retrained_votes(
+        Majority(),
+        X,
+        y,
+        np.zeros((3, 1)),
+        n_teachers=80,
+        n_classes=2,
+        n_ensembles=12,
+        resampling=resampling,
+        even=even,
+        random_state=5,
+    )
+    found = diagnose_expected_margins(votes).values()
+    rate = y.mean()  # resamples know the records, not where they came from
+    sizes = {9: 1.0} if even else {s: binom.pmf(s, len(y), 1 / 80) for s in range(60)}
+    chance = 0.0
+    for size, weight in sizes.items():
+        one_class = rate**size if size else 0.0, (1 - rate) ** size  # then every other teacher says 1
+        chance += weight * (binom.sf(size // 2, size, rate) - one_class[0] + sum(one_class) / 2)
+    assert found["margins"] == pytest.approx(np.full(3, chance - 0.5), abs=0.04)
+    assert found["resampling_errors"].max() < 0.03
+    assert len({tuple(v.open_at_the_door()[0]) for v in votes}) > 3  # every ensemble saw other shards
+
+
+def test_resamples_keep_units_together_and_splits_take_every_record_once() -> None:
+    members = np.array([0, 1, 0, 2, 3, 1, 2, 0])
+    rng = np.random.default_rng(6)
+    for resampling in RESAMPLINGS:
+        for _ in range(20):
+            rows, shards = _resample(members, 3, resampling, False, rng)
+            by_unit = {(unit, int(shard)) for unit, shard in zip(members[rows], shards, strict=True)}
+            if resampling == "splits":
+                assert sorted(rows.tolist()) == list(range(8))
+                assert len(by_unit) == 4
+            counts = np.bincount(rows, minlength=8)
+            for unit in range(4):
+                assert len(set(counts[members == unit].tolist())) == 1
+    rows, shards = _resample(np.arange(10), 3, "splits", True, rng)
+    assert sorted(np.bincount(shards).tolist()) == [3, 3, 4]
+
+
+def test_bootstraps_draw_with_replacement_uniformly() -> None:
+    rng = np.random.default_rng(7)
+    seen = np.concatenate([_resample(np.arange(5), 2, "bootstrap", False, rng)[0] for _ in range(4000)])
+    assert np.bincount(seen) / 4000 == pytest.approx(np.ones(5), abs=0.06)
+
+
+def test_a_private_record_is_never_named_when_retraining_is_refused() -> None:
+    X, y = np.full((4, 1), 7771.0), np.array([0, 1, 0, 1])
+    for more in ({"units": np.arange(3)}, {"even": True, "units": np.arange(4)}, {"resampling": "jackknife"}):
+        with pytest.raises((DataError, ParameterError)) as caught:
+            retrained_votes(Majority(), X, y, X, n_teachers=2, n_classes=2, **more)
+        assert "7771" not in str(caught.value)
+    with pytest.raises(DataError):
+        retrained_votes(Majority(), X[:0], y[:0], X, n_teachers=2, n_classes=2)
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.5, 0.75])
+def test_the_exponent_of_a_known_tail_is_found(tau: float) -> None:
+    """P(|2 r - 1| <= t) = t^a with a = tau / (1 - tau)."""
+    rng = np.random.default_rng(8)
+    inside, widths = 0, []
+    for seed in range(60):
+        margins = rng.random(3000) ** ((1 - tau) / tau) / 2
+        side = rng.choice([-1, 1], size=3000)
+        fit = tsybakov_fit(0.5 + side * margins, replicates=150, random_state=seed)
+        inside += fit.low <= tau <= fit.high
+        widths.append(fit.tau)
+        assert fit.n_tail == 300
+    assert np.mean(widths) == pytest.approx(tau, abs=0.01)
+    assert inside >= 51  # 57 expected of 60
+
+
+def test_bounded_noise_has_tau_one() -> None:
+    fit = tsybakov_fit(np.repeat([0.4, 0.6], 200))
+    assert (fit.tau, fit.low, fit.high, fit.massart) == (1.0, 1.0, 1.0, pytest.approx(0.1))
+    assert fit.eta == pytest.approx(5.0)  # one over twice the margin
+    assert tsybakov_fit(np.full(400, 0.5)).tau == 0.0
+
+
+def test_the_constant_is_the_least_that_holds_for_every_labelling() -> None:
+    rng = np.random.default_rng(9)
+    r = rng.random(9)
+    best = r > 0.5
+    for tau in (0.0, 0.3, 0.5, 1.0):
+        needed = 1.0
+        for labelling in itertools.product([False, True], repeat=9):
+            differs = np.array(labelling) != best
+            if differs.any():
+                excess = np.mean(np.abs(2 * r - 1) * differs)
+                needed = max(needed, np.mean(differs) / excess**tau)
+        assert tsybakov_constant(r, tau) == pytest.approx(needed)
+    assert tsybakov_constant([0.5, 0.9], 0.5) == math.inf
+    assert tsybakov_constant([0.5, 0.9], 0.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tsybakov_fit(np.linspace(0, 1, 199)),
+        lambda: tsybakov_fit(np.full(300, 1.7771)),
+        lambda: tsybakov_fit(np.full(300, np.nan)),
+        lambda: tsybakov_fit(np.linspace(0, 1, 300), tail=1.0),
+        lambda: tsybakov_fit(np.linspace(0, 1, 300), confidence=0.0),
+        lambda: tsybakov_constant([0.1], 1.1),
+        lambda: tsybakov_constant([0.1], math.nan),
+        lambda: tsybakov_constant([], 0.5),
+        lambda: estimated_regression(np.zeros((40, 1)), np.arange(40) % 3),
+        lambda: estimated_regression(np.zeros((40, 1)), np.arange(40) // 35),
+    ],
+)
+def test_a_regression_function_that_does_not_fit_is_refused(call) -> None:
+    with pytest.raises((DataError, ParameterError)) as caught:
+        call()
+    assert "7771" not in str(caught.value)
+
+
+def test_a_regression_function_is_estimated_where_it_was_not_seen() -> None:
+    rng = np.random.default_rng(10)
+    X = rng.standard_normal((1500, 2))
+    truth = 1 / (1 + np.exp(-2 * X[:, 0]))
+    y = (rng.random(1500) < truth).astype(int)
+    estimated = estimated_regression(X, y)
+    assert np.mean(np.abs(estimated - truth)) < 0.03
+    noise = estimated_regression(rng.standard_normal((400, 40)), rng.integers(0, 2, size=400))
+    assert np.abs(noise - 0.5).mean() < 0.15  # points that were seen would look certain

@@ -1,6 +1,7 @@
 """Classes of hypotheses that can be searched exactly: learner, dichotomies, version spaces. Knows no private data."""
 
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
+from secretballot.hypotheses.coefficient import DisagreementCoefficient, disagreement_coefficient
 from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.halfspaces import Halfspaces
 from secretballot.hypotheses.intervals import Intervals
@@ -11,6 +12,7 @@ from secretballot.hypotheses.thresholds import Thresholds
 __all__ = [
     "DecisionStumps",
     "Dichotomies",
+    "DisagreementCoefficient",
     "FiniteClass",
     "Halfspaces",
     "Hypothesis",
@@ -19,4 +21,5 @@ __all__ = [
     "Rectangles",
     "Thresholds",
     "VersionSpace",
+    "disagreement_coefficient",
 ]

@@ -1,0 +1,199 @@
+"""How noisy labels are near the boundary: the (tau, eta) of the Tsybakov condition.
+
+About public things only as far as what it is given is public: a regression function that is known, or estimated on
+public labelled points.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from secretballot._validation import check_count, check_finite, check_probability
+from secretballot.exceptions import DataError, ParameterError
+
+__all__ = ["TsybakovFit", "estimated_regression", "tsybakov_constant", "tsybakov_fit"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Points of the tail below which no exponent is given: its relative error is about one over the root of them.
+LEAST_TAIL = 20
+
+
+@dataclass(frozen=True)
+class TsybakovFit:
+    """What the tail of |r(x) - 1/2| near 0 says of the Tsybakov condition.
+
+    Attributes
+    ----------
+    tau : float
+        From 0, no condition, to 1, bounded (Massart) noise.
+    low, high : float
+        Bootstrap interval of tau.
+    eta : float
+        Least constant of Lemma 4 at `tau` on these points: no labelling h of them has more than
+        eta (error of h - error of the best)^tau disagreement with the best. At least 1; infinite where points have
+        r = 1/2 and tau is above 0.
+    massart : float
+        The least |r(x) - 1/2|: under bounded noise that far from 1/2, tau is 1 with eta = max(1, 1 / (2 massart)).
+    level : float
+        t up to which the tail was fitted.
+    n_points, n_tail : int
+        Points, and those of them in the tail.
+    """
+
+    tau: float
+    low: float
+    high: float
+    eta: float
+    massart: float
+    level: float
+    n_points: int
+    n_tail: int
+
+
+def tsybakov_fit(
+    regression: npt.ArrayLike,
+    *,
+    tail: float = 0.1,
+    confidence: float = 0.95,
+    replicates: int = 400,
+    random_state: int = 0,
+) -> TsybakovFit:
+    """Estimate (tau, eta) of the Tsybakov condition P(|r(x) - 1/2| <= t) <= C t^(tau / (1 - tau)).
+
+    Source: Liu et al. 2021, Definition 3 and Lemma 4, r(x) = E[y | x]. The exponent a = tau / (1 - tau) is the slope of
+    log P(|r - 1/2| <= t) against log t for small t, fitted by maximum likelihood on the tail (Hill 1975):
+    1 / a is the mean of log(level / |r(x) - 1/2|) over the tail. Points with r = 1/2 in it give tau = 0, even if only
+    by rounding, which floats do from 1e-16 on; a tail at one level gives tau = 1. Bounded noise whose levels differ gives less than 1, and closer to 1 the smaller the tail: a
+    finite sample cannot tell a steep tail from a gap, so look at `massart` as well.
+
+    Parameters
+    ----------
+    regression : array of shape (m,)
+        r at independent points, from 0 to 1.
+    tail : float
+        Share of the points with the least |r - 1/2| to fit, in (0, 1).
+    confidence : float
+        Of the bootstrap interval, by percentiles.
+    replicates : int
+        Of the bootstrap.
+    random_state : int
+
+    Raises
+    ------
+    DataError
+        If a value is no probability, or the tail has fewer than 20 points.
+    """
+    margins = _margins(regression)
+    share, level = check_probability("tail", tail), check_probability("confidence", confidence)
+    size = math.floor(share * len(margins))
+    if not LEAST_TAIL <= size < len(margins):
+        least = math.ceil(LEAST_TAIL / share)
+        raise DataError(
+            f"There are {len(margins)} points, whose tail is too short to fit: give at least {least}, or a larger tail."
+        )
+    rng = np.random.default_rng(check_count("random_state", random_state, minimum=0))
+    again = [
+        _exponent(rng.choice(margins, len(margins)), size)[0] for _ in range(check_count("replicates", replicates))
+    ]
+    exponent, edge = _exponent(margins, size)
+    low, high = np.quantile([_tau(a) for a in again], [(1 - level) / 2, (1 + level) / 2])
+    tau, least_margin = _tau(exponent), float(margins.min())
+    return TsybakovFit(tau, float(low), float(high), _constant(margins, tau), least_margin, edge, len(margins), size)
+
+
+def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
+    """Return the least eta of Lemma 4 at a given tau, on these points; infinite where there is none.
+
+    The labellings that disagree most for their excess error flip the points with the least |r - 1/2|, so that eta is
+    the greatest of (k / m) / (sum of the k least |2 r - 1| / m)^tau, and at least 1.
+
+    Parameters
+    ----------
+    regression : array of shape (m,)
+    tau : float
+        From 0 to 1.
+    """
+    exponent = check_finite("tau", tau)
+    if not 0 <= exponent <= 1:
+        raise ParameterError(f"tau is {tau!r}; it must lie between 0 and 1.")
+    return _constant(_margins(regression), exponent)
+
+
+def _margins(regression: npt.ArrayLike) -> FloatArray:
+    values = np.asarray(regression, dtype=np.float64)
+    if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
+        raise DataError("regression must be one probability, from 0 to 1, for each of at least one point.")
+    return np.abs(values - 0.5)
+
+
+def _exponent(margins: FloatArray, size: int) -> tuple[float, float]:
+    """Return the exponent of the tail of so many points, and the level at which it ends."""
+    least = np.partition(margins, size)[: size + 1]
+    edge = float(least[size])
+    if not least.min() > 0:
+        return 0.0, edge
+    total = float(np.log(edge / least[:size]).sum())
+    return (size / total if total > 0 else math.inf), edge
+
+
+def _tau(exponent: float) -> float:
+    return 1.0 if math.isinf(exponent) else exponent / (1 + exponent)
+
+
+def _constant(margins: FloatArray, tau: float) -> float:
+    m = len(margins)
+    excess = np.cumsum(np.sort(2 * margins)) / m
+    if tau > 0 and not excess[0] > 0:
+        return math.inf
+    return max(1.0, float(np.max(np.arange(1, m + 1) / m / excess**tau)))
+
+
+def estimated_regression(
+    X: Any, y_index: npt.ArrayLike, classifier: Any = None, *, folds: int = 5, random_state: int = 0
+) -> FloatArray:
+    """Estimate r(x) = P(y = 1 | x) at labelled points, each by a calibrated classifier that did not see it.
+
+    A smooth classifier crosses 1/2 without a jump, so noise that is bounded away from 1/2 looks like tau of about 1/2
+    in one dimension: what follows about tau is a lower bound rather than an estimate where r has jumps.
+
+    Parameters
+    ----------
+    X : table of shape (m, n_features)
+        Public points, as rows of an array or frame of numbers.
+    y_index : array of shape (m,), int
+        0 or 1.
+    classifier : classifier, optional
+        With `predict_proba` or `decision_function`; by default a logistic regression. Calibrated by Platt's sigmoid.
+    folds : int
+        At least 2.
+    random_state : int
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    Raises
+    ------
+    DataError
+        If labels are not 0 and 1, or a class has too few points for the folds.
+    """
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    n_folds, labels = check_count("folds", folds, minimum=2), np.asarray(y_index)
+    if labels.ndim != 1 or labels.dtype.kind not in "iub" or not np.isin(labels, (0, 1)).all():
+        raise DataError("y_index must hold the labels 0 and 1; the Tsybakov condition is about two classes.")
+    if np.bincount(labels.astype(np.int64), minlength=2).min() < 2 * n_folds:
+        raise DataError(
+            f"A class has fewer than {2 * n_folds} labelled points, too few to estimate probabilities from."
+        )
+    learner = LogisticRegression(max_iter=1000) if classifier is None else classifier
+    parts = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
+    calibrated = CalibratedClassifierCV(learner, cv=n_folds)
+    chances = cross_val_predict(calibrated, X, labels.astype(np.int64), cv=parts, method="predict_proba")
+    return np.asarray(chances[:, 1], dtype=np.float64)
