@@ -65,10 +65,11 @@ def tsybakov_fit(
     """Estimate (tau, eta) of the Tsybakov condition P(|r(x) - 1/2| <= t) <= C t^(tau / (1 - tau)).
 
     Source: Liu et al. 2021, Definition 3 and Lemma 4, r(x) = E[y | x]. The exponent a = tau / (1 - tau) is the slope of
-    log P(|r - 1/2| <= t) against log t for small t, fitted by maximum likelihood on the tail (Hill 1975):
-    1 / a is the mean of log(level / |r(x) - 1/2|) over the tail. Points with r = 1/2 in it give tau = 0, even if only
-    by rounding, which floats do from 1e-16 on; a tail at one level gives tau = 1. Bounded noise whose levels differ gives less than 1, and closer to 1 the smaller the tail: a
-    finite sample cannot tell a steep tail from a gap, so look at `massart` as well.
+    log P(|r - 1/2| <= t) against log t for small t, fitted by maximum likelihood on the tail (Hill 1975): 1 / a is the
+    mean of log(level / |r(x) - 1/2|) over the tail. Points with r = 1/2 in it give tau = 0, even if only by rounding,
+    which floats do from 1e-16 on; a tail at one level gives tau = 1. Bounded noise whose levels differ gives less than
+    1, and closer to 1 the smaller the tail: a finite sample cannot tell a steep tail from a gap, so look at `massart`
+    as well.
 
     Parameters
     ----------
