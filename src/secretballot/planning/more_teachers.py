@@ -1,31 +1,34 @@
-"""From the votes of some teachers to the votes of more, or of fewer, of the same kind."""
+"""From the counted votes of some teachers to votes of any number of teachers of the same kind."""
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
 
 from secretballot._validation import check_count
+from secretballot.planning.shard_votes import ShardVotes
 
-__all__ = ["votes_of"]
+__all__ = ["drawn_votes"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# The share of the variance of votes that lies between points; the ends stand for points that are all alike, and for
+# The part of the variance of shares that lies between points; the ends stand for points that are all alike, and for
 # points on which all teachers agree.
-_LEAST_SHARE, _MOST_SHARE = 1e-3, 1 - 1e-3
+_LEAST_PART, _MOST_PART = 1e-3, 1 - 1e-3
+_LARGEST_SCORE = 6.0  # of a normal law; a share nearer to 0 or 1 than its tail is taken for the tail
+_STEEPEST = 8.0  # how much more, or less, shares may be drawn apart than they were counted
+_FEWEST_POINTS = 10  # of a class whose shares are drawn together or apart
 
 
-def votes_of(n_teachers: int, counts: IntArray, truth: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return votes of K teachers, drawn given the votes of other teachers that were counted.
+def drawn_votes(n_teachers: int, counted: ShardVotes, rng: np.random.Generator) -> IntArray:
+    """Draw votes of K teachers on disjoint shards.
 
     Parameters
     ----------
     n_teachers : int
         K.
-    counts : ndarray of int64, shape (n_points, n_classes)
-        Votes that were counted; rows may differ in their sum, which may be 0.
-    truth : ndarray of int64, shape (n_points,)
-        True class of each point.
+    counted : ShardVotes
     rng : numpy.random.Generator
 
     Returns
@@ -40,29 +43,23 @@ def votes_of(n_teachers: int, counts: IntArray, truth: IntArray, rng: np.random.
 
     Notes
     -----
-    Where more than K were counted, K of them are drawn. Where fewer were, the missing ones vote by shares drawn from
-    the posterior of the point's own: multinomial votes, and for the points of each class a Dirichlet prior whose mean
-    and spread are read off the counts. Votes drawn by the counted shares themselves would spread too widely: the shares
-    of R teachers already stray by the coin of R votes, and K votes would stray by that much more.
+    Teachers on disjoint shards vote independently at a point, each by the point's own shares. The shares are drawn
+    from their posterior: multinomial votes, and for the points of each true class a Dirichlet prior whose mean and
+    spread are read off the counts. (The counted shares themselves spread too widely: those of R teachers already stray
+    by the coin of R votes, and votes drawn by them stray once more.) Then the share p of right votes becomes
+    Phi(a + b Phi^-1(p)), the others in proportion, with a and b for each class such that the mean of p and of p^2 are
+    the rates at which one teacher, and two teachers with disjoint shards, were right: that takes out what teachers with
+    common rows agree too much.
     """
     K = check_count("n_teachers", n_teachers)
-    counted = counts.sum(axis=1)
-    kept = _drawn_from(counts, np.minimum(counted, K), rng)
-    if (counted >= K).all():
-        return kept
-    weights = rng.standard_gamma(_prior_votes(counts, truth) + counts)
-    return np.asarray(kept + rng.multinomial(K - np.minimum(counted, K), _normalised(weights)), dtype=np.int64)
-
-
-def _drawn_from(counts: IntArray, sizes: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return votes of `sizes` of the counted teachers at each point, drawn without replacement."""
-    drawn = np.zeros_like(counts)
-    left, open_ = counts.sum(axis=1), sizes.copy()
-    for place in range(counts.shape[1]):
-        left = left - counts[:, place]
-        drawn[:, place] = rng.hypergeometric(counts[:, place], left, open_)
-        open_ = open_ - drawn[:, place]
-    return drawn
+    weights = rng.standard_gamma(_prior_votes(counted.counts, counted.truth) + counted.counts)
+    shares = _normalised(weights)
+    for label in np.unique(counted.truth):
+        here = np.flatnonzero(counted.truth == label)
+        if len(here) >= _FEWEST_POINTS:
+            moments = float(counted.right[label]), float(counted.both_right[label])
+            shares[here] = _with_right_share(shares[here], label, _fitted(shares[here, label], *moments))
+    return np.asarray(rng.multinomial(K, shares), dtype=np.int64)
 
 
 def _normalised(weights: FloatArray) -> FloatArray:
@@ -97,5 +94,41 @@ def _moment_fit(counts: IntArray) -> FloatArray:
     if not spread > 0 or not by_coin < 1:
         return np.asarray(mean)
     between = (float(shares.var(axis=0).sum()) / spread - by_coin) / (1.0 - by_coin)
-    between = min(max(between, _LEAST_SHARE), _MOST_SHARE)
+    between = min(max(between, _LEAST_PART), _MOST_PART)
     return np.asarray(mean * (1.0 / between - 1.0))
+
+
+def _fitted(shares: FloatArray, first: float, second: float) -> FloatArray:
+    """Return Phi(a + b Phi^-1(shares)) whose mean is `first` and whose mean square is `second`.
+
+    Shares stay as they are where no such law exists: the moments are unknown, or all points are alike.
+    """
+    if not first**2 < second < first < 1 or not np.ptp(shares) > 0:
+        return shares
+    scores = np.clip(ndtri(shares), -_LARGEST_SCORE, _LARGEST_SCORE)
+
+    def moved(steepness: float) -> FloatArray:
+        spread = steepness * scores
+        reach = float(np.abs(spread).max()) + _LARGEST_SCORE
+        shift = brentq(lambda a: float(ndtr(a + spread).mean()) - first, -reach, reach, xtol=1e-6)
+        return np.asarray(ndtr(shift + spread))
+
+    def excess(log_steepness: float) -> float:
+        return float(np.square(moved(np.exp(log_steepness))).mean()) - second
+
+    ends = -np.log(_STEEPEST), np.log(_STEEPEST)
+    if excess(ends[0]) > 0:
+        return moved(np.exp(ends[0]))
+    if excess(ends[1]) < 0:
+        return moved(np.exp(ends[1]))
+    return moved(np.exp(brentq(excess, *ends, xtol=1e-4)))
+
+
+def _with_right_share(shares: FloatArray, label: int, right: FloatArray) -> FloatArray:
+    """Return shares with another one for a class, the others in proportion."""
+    rest = 1.0 - shares[:, label]
+    scale = np.where(rest > 0, (1.0 - right) / np.where(rest > 0, rest, 1.0), 0.0)
+    moved = shares * scale[:, None]
+    moved[:, label] = 0.0
+    moved[:, label] = 1.0 - moved.sum(axis=1)
+    return np.asarray(np.clip(moved, 0.0, 1.0))

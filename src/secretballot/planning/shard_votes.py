@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from scipy.stats import poisson
 
 from secretballot.ensemble.ballots import count_ballots
 from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.training import Recipe, train_shard
 
-__all__ = ["Stock", "out_of_shard_votes"]
+__all__ = ["ShardVotes", "Stock", "out_of_shard_votes"]
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
@@ -39,9 +39,30 @@ class Stock:
     n_points: int
 
 
+@dataclass(frozen=True, eq=False)
+class ShardVotes:
+    """Votes of teachers on the points that they did not learn from.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (n_points, n_classes)
+        Rows differ in their sum: about n_teachers (1 - shard size / rows of the stock) votes each.
+    truth : ndarray of int64, shape (n_points,)
+    right : ndarray of float64, shape (n_classes,)
+        Share of right votes, over the points of each true class; nan where no vote was counted.
+    both_right : ndarray of float64, shape (n_classes,)
+        Share of pairs of teachers with disjoint shards that are both right, likewise.
+    """
+
+    counts: IntArray
+    truth: IntArray
+    right: FloatArray
+    both_right: FloatArray
+
+
 def out_of_shard_votes(
     teacher: Any, stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
-) -> IntArray:
+) -> ShardVotes:
     """Train teachers on made-up shards, and count at every point the votes of those that did not learn from it.
 
     Parameters
@@ -54,33 +75,78 @@ def out_of_shard_votes(
         but for a factor 1 - 1 / K in their variance.
     n_teachers : int
     largest : int
-        Rows of the largest shard; drawn sizes above are cut.
+        Rows of the largest shard, less than half of the stock; drawn sizes above are cut.
     seed : int
-        The shards of one seed and of two sizes share their rows as far as they go, so that neighbouring sizes are
-        compared like with like.
 
-    Returns
-    -------
-    ndarray of int64, shape (n_points, n_classes)
-        Rows differ in their sum: about n_teachers (1 - shard_size / n_rows) votes each.
+    Notes
+    -----
+    The stock is shuffled and cut into disjoint shards, and again, until there are enough. Shards of one shuffling are
+    to each other what real ones are. Shards of two shufflings share rows, so that on all of them together teachers
+    agree too well, by a share of about shard size / stock size of their variance. (Drawing rows with replacement gives
+    teachers the right spread, but around a model of the stock rather than of the law behind it: each of them is then
+    less accurate than a real one.) Both shares that are returned by class are free of that: single teachers learn from
+    what real ones would, and `both_right` counts pairs of one shuffling alone.
     """
     recipe = Recipe.of(teacher, seed)
     points = take_rows(stock.X, np.arange(stock.n_points))
-    counts = np.zeros((stock.n_points, stock.n_classes), dtype=np.int64)
     ask = (stock.n_classes, stock.n_points, seed, sklearn.get_config())
+    tally = _Tally(stock)
     with one_thread():
-        for number, rows in enumerate(_made_up_shards(len(stock.y), shard_size, n_teachers, largest, seed)):
+        for number, (shuffling, rows) in enumerate(_made_up_shards(stock, shard_size, n_teachers, largest, seed)):
             model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
             ballots = count_ballots({number: model}, points, *ask)
             ballots[rows[rows < stock.n_points]] = 0
-            counts += ballots
-    return counts
+            tally.add(shuffling, ballots)
+    return tally.result()
 
 
-def _made_up_shards(n: int, shard_size: float, n_teachers: int, largest: int, seed: int) -> Iterator[IntArray]:
-    """Yield rows for each teacher, distinct within a shard."""
-    for number in range(n_teachers):
-        rng = np.random.default_rng([seed, number])
-        # one uniform number per teacher, so that all sizes grow together with their mean
-        size = int(poisson.ppf(rng.random(), shard_size))
-        yield rng.permutation(n)[: min(size, largest)]
+class _Tally:
+    """Votes so far, and those of the current shuffling by themselves."""
+
+    def __init__(self, stock: Stock) -> None:
+        self._truth, self._n_classes = stock.y[: stock.n_points], stock.n_classes
+        self._counts = np.zeros((stock.n_points, stock.n_classes), dtype=np.int64)
+        self._now = np.zeros_like(self._counts)
+        self._shuffling = 0
+        self._pairs = np.zeros((2, stock.n_classes))  # all, and those that are both right
+
+    def add(self, shuffling: int, ballots: NDArray[Any]) -> None:
+        """Add the votes of one teacher."""
+        if shuffling != self._shuffling:
+            self._close()
+            self._shuffling = shuffling
+        self._now += ballots
+
+    def _close(self) -> None:
+        for place, votes in enumerate((self._now.sum(axis=1), self._right(self._now))):
+            self._pairs[place] += self._by_class(votes * (votes - 1))
+        self._counts += self._now
+        self._now[:] = 0
+
+    def _right(self, counts: IntArray) -> IntArray:
+        return np.asarray(counts[np.arange(len(counts)), self._truth])
+
+    def _by_class(self, values: IntArray) -> FloatArray:
+        return np.asarray(np.bincount(self._truth, values, self._n_classes), dtype=np.float64)
+
+    def result(self) -> ShardVotes:
+        """Return what was counted."""
+        self._close()
+        with np.errstate(invalid="ignore"):
+            right = self._by_class(self._right(self._counts)) / self._by_class(self._counts.sum(axis=1))
+            both = self._pairs[1] / self._pairs[0]
+        return ShardVotes(self._counts, self._truth, right, both)
+
+
+def _made_up_shards(
+    stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
+) -> Iterator[tuple[int, IntArray]]:
+    """Yield the number of the shuffling and the rows of a shard for each teacher."""
+    sizes = np.minimum(np.random.default_rng([seed, 0]).poisson(shard_size, n_teachers), largest)
+    shuffling, start, order = 0, 0, np.random.default_rng([seed, 1]).permutation(len(stock.y))
+    for size in sizes:
+        if start + size > len(order):
+            shuffling, start = shuffling + 1, 0
+            order = np.random.default_rng([seed, 1 + shuffling]).permutation(len(stock.y))
+        yield shuffling, order[start : start + size]
+        start += int(size)

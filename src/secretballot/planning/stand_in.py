@@ -15,9 +15,9 @@ from secretballot.aggregation import Aggregator
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
 from secretballot.ensemble.training import Recipe
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.planning.more_teachers import votes_of
+from secretballot.planning.more_teachers import drawn_votes
 from secretballot.planning.plan import Setting
-from secretballot.planning.shard_votes import Stock, out_of_shard_votes
+from secretballot.planning.shard_votes import ShardVotes, Stock, out_of_shard_votes
 from secretballot.planning.trials import Trial, distinct_rows
 from secretballot.planning.votes import VoteModel, VoteSample
 
@@ -29,6 +29,7 @@ LEAST_ROWS = 40
 TEST_PART = 4  # one row in so many is kept for scoring
 MOST_POINTS = 4000  # that teachers vote on
 MOST_TEST_ROWS = 10_000
+LARGEST_PART = 0.4  # of the stock, the mean rows of the largest shards
 LEAST_SHARD = 5  # mean rows of the smallest shards
 SIZE_STEP = 1.04  # shard sizes are rounded to a grid with this ratio
 LEAST_TEACHERS = 40
@@ -98,8 +99,11 @@ class StandInModel(VoteModel):
         self._most_teachers = check_count("most_teachers", trained)
         self.constant_accuracy = float(np.bincount(self._y).max() / len(self._y))
         self._n_stock = len(self._y) - len(self._y) // TEST_PART
-        # Shards of more than half of the rows are nearly one and the same, and leave few rows to vote on.
-        self._largest_mean, self._largest = self._n_stock // 2, 3 * self._n_stock // 4
+        # two disjoint shards must leave rows to vote on
+        self._largest_mean, self._largest = (
+            int(LARGEST_PART * self._n_stock),
+            int((1 + LARGEST_PART) / 3 * self._n_stock),
+        )
         self.assumptions = (
             f"The {len(self._y)} stand-in rows are like the private records and like the public points.",
             "The stand-in's labels are public or made up.",
@@ -107,10 +111,10 @@ class StandInModel(VoteModel):
         n_points = min(self._n_stock, MOST_POINTS)
         kept = max(LEAST_KEPT, CACHE_BYTES // (8 * n_points * self.n_classes))
         self._fold: Callable[[int], tuple[IntArray, IntArray]] = lru_cache(self.n_folds)(self._divide)
-        self._counted: Callable[[int, int, int], IntArray] = lru_cache(kept)(self._count)
+        self._counted: Callable[[int, int, int], ShardVotes] = lru_cache(kept)(self._count)
 
     def teacher_range(self, n_records: int) -> tuple[int, int]:
-        """Return the numbers of teachers whose shards hold at most half of a fold's rows, and at least five."""
+        """Return the numbers of teachers whose shards hold at most 30 % of the stand-in's rows, and at least five."""
         n = check_count("n_records", n_records)
         least = math.ceil(n / self._largest_mean)
         return least, max(least, n // LEAST_SHARD)
@@ -129,10 +133,9 @@ class StandInModel(VoteModel):
         # as many as will leave K votes at most points, since a point has none from the shards it is in
         wanted = math.ceil(1.05 * K / (1.0 - min(size, self._largest) / len(stock))) + 2
         trained = min(max(wanted, LEAST_TEACHERS), self._most_teachers)
-        counts = self._counted(size, trained, fold)
-        truth = self._y[stock[: len(counts)]]
+        counted = self._counted(size, trained, fold)
         rng = np.random.default_rng([self._seed, fold, 2, K, n_records])
-        return VoteSample(K, votes_of(K, counts, truth, rng), truth)
+        return VoteSample(K, drawn_votes(K, counted, rng), counted.truth)
 
     def can_walk(self, setting: Setting) -> bool:
         """Return whether `student_accuracy` can simulate a setting: an active one needs a distinct point per query."""
@@ -186,13 +189,11 @@ class StandInModel(VoteModel):
         stock = np.setdiff1d(order, test)
         return np.random.default_rng([self._seed, 1, fold]).permutation(stock), test[:MOST_TEST_ROWS]
 
-    def _count(self, size: int, n_teachers: int, fold: int) -> IntArray:
+    def _count(self, size: int, n_teachers: int, fold: int) -> ShardVotes:
         rows, _ = self._fold(fold)
         stock = Stock(take_rows(self._X, rows), self._y[rows], self.n_classes, min(len(rows), MOST_POINTS))
         seed = int(np.random.SeedSequence([self._seed, fold]).generate_state(1)[0])
-        counts = out_of_shard_votes(self._teacher, stock, size, n_teachers, self._largest, seed)
-        counts.setflags(write=False)
-        return counts
+        return out_of_shard_votes(self._teacher, stock, size, n_teachers, self._largest, seed)
 
     def _n_distinct(self, fold: int) -> int:
         stock, _ = self._fold(fold)
