@@ -4,6 +4,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DATA   ?= $(or $(SECRETBALLOT_DATA),../shared/data)
 OUT    ?= demo-out/$(shell date +%Y%m%d-%H%M%S)
+# For `make figures`: where pictures go, how many seeds, and the first of them.
+FIGURES    ?= figures
+SEEDS      ?= 10
+FIRST_SEED ?= 0
 
 # One BLAS thread: teachers are small, and threads inside them only get in each other's way.
 export OMP_NUM_THREADS := 1
@@ -11,7 +15,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export SECRETBALLOT_DATA := $(abspath $(DATA))
 
-.PHONY: demo test check test-slow bench smoke clean
+.PHONY: demo test check test-slow bench figures smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -30,6 +34,10 @@ check: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/run_all.py
+
+# Figures 2 and 3 of Liu et al. 2021 on Adult, and a table beside reference figures: docs/figures.md says what they show.
+figures: $(VENV)/.ready
+	$(BIN)/python benchmarks/appendix_f.py $(SEEDS) $(FIGURES) $(FIRST_SEED)
 
 # A wheel built and installed as a stranger would, without development tools, and the main job run with it.
 smoke:

@@ -7,7 +7,8 @@ from pathlib import Path
 if __name__ == "__main__":
     failed = []
     for script in sorted(Path(__file__).parent.glob("*.py")):
-        if script.name == Path(__file__).name:
+        # what has no main is a part of another script
+        if script.name == Path(__file__).name or "__main__" not in script.read_text():
             continue
         print(f"\n== {script.name}", flush=True)
         if subprocess.run([sys.executable, str(script), *sys.argv[1:]], check=False).returncode:
