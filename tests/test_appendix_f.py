@@ -1,4 +1,4 @@
-"""The study of Appendix F on made-up people with Adult's columns: its numbers by their definitions, and its pictures."""
+"""The study of Appendix F on people made up with Adult's columns: numbers by their definitions, and pictures."""
 
 import importlib
 import math
