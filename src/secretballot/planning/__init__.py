@@ -4,6 +4,7 @@ Nothing here sees private data. What is measured is measured on data that may be
 made-up data, or a guess.
 """
 
+from secretballot.planning.curve import CurveModel, LearningCurve
 from secretballot.planning.plan import (
     Candidate,
     Estimate,
@@ -14,14 +15,18 @@ from secretballot.planning.plan import (
     Setting,
     Task,
 )
+from secretballot.planning.search import make_plan
 
 __all__ = [
     "Candidate",
+    "CurveModel",
     "Estimate",
     "Expected",
     "FrontierPoint",
     "Improvement",
+    "LearningCurve",
     "Plan",
     "Setting",
     "Task",
+    "make_plan",
 ]

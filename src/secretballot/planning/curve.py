@@ -21,8 +21,8 @@ __all__ = ["CurveModel", "LearningCurve"]
 
 FloatArray = NDArray[np.float64]
 
-# What is assumed where nothing is known. Studied on made-up tasks of 2 to 10 classes and on scikit-learn's small tables,
-# with logistic and tree teachers on 20 to 600 records.
+# What is assumed where nothing is known. Studied on made-up tasks of 2 to 10 classes and on scikit-learn's small
+# tables, with logistic and tree teachers on 20 to 600 records.
 USUAL_SLOPE = 0.5
 SLOPE_SPREAD = 0.5  # deviation of log slope
 POINT_SPREAD = 0.01  # deviation of a measured accuracy
@@ -69,7 +69,7 @@ class LearningCurve:
 
     def towards(self, limit: float, n_records: float) -> float:
         """Return the accuracy on the way to another limit."""
-        return limit - (limit - 1 / self.n_classes) * max(1.0, n_records) ** -self.slope
+        return float(limit - (limit - 1 / self.n_classes) * max(1.0, n_records) ** -self.slope)
 
     @classmethod
     def fit(cls, accuracies: Mapping[int, float], n_classes: int) -> "LearningCurve":
@@ -198,6 +198,10 @@ class CurveModel(VoteModel):
         vote = single + recovered * max(0.0, limit - single)
         return vote, math.sqrt(max((vote / single) ** 2 - 1, 1e-4))
 
+    def with_public(self, n_public: int) -> "CurveModel":
+        """Return the model itself: that public points are many is told by the number of queries alone."""
+        return self
+
     def student_accuracy(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> float:
         """Return the curve's accuracy at the information of the release, on the way to the vote's own accuracy."""
         sample = self.votes(setting.n_teachers, n_records, fold)
@@ -209,9 +213,9 @@ def _assumptions(curve: LearningCurve, source: str, balanced: bool) -> tuple[str
     origin = "This is a guess, not a measurement" if source == "guess" else "The curve goes on as a power law"
     return (
         f"{origin}: one learner is right on {curve.accuracy(30):.1%} of points after 30 records, "
-        f"{curve.accuracy(100):.1%} after 100, {curve.accuracy(1000):.1%} after 1,000 and {curve.limit:.1%} in the end.",
+        f"{curve.accuracy(100):.1%} after 100, {curve.accuracy(1000):.1%} after 1,000, {curve.limit:.1%} in the end.",
         f"A vote of many teachers goes about {RECOVERED:.0%} of the way from one teacher to the end of the curve.",
-        "Points differ in how hard they are as if classes had normal scores, and teachers err independently at a point.",
+        "Points differ as if classes had normal scores, and at a point teachers err independently of each other.",
         "The student learns like a teacher would from as many right labels as the release is worth, and in the end "
         "agrees with the vote.",
     ) + (("All classes are equally frequent.",) if balanced else ())
@@ -237,7 +241,7 @@ def _right(lead: float, n_classes: int) -> float:
 
 def _arg_max_chances(scores: FloatArray) -> FloatArray:
     """Return the chance of every class to be the highest when standard normal noise is added; shape as given."""
-    n, classes = scores.shape
+    classes = scores.shape[1]
     if classes == 2:
         one = ndtr((scores[:, 1] - scores[:, 0]) / math.sqrt(2))
         return np.column_stack([1 - one, one])
@@ -246,4 +250,4 @@ def _arg_max_chances(scores: FloatArray) -> FloatArray:
     for c in range(classes):
         leads = scores[:, c : c + 1] - np.delete(scores, c, axis=1)
         chances[:, c] = np.prod(ndtr(leads[:, :, None] + nodes), axis=1) @ weights
-    return chances / chances.sum(axis=1, keepdims=True)
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))

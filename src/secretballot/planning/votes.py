@@ -75,8 +75,12 @@ class VoteModel(ABC):
         """Return votes of K teachers on shards of n / K records each."""
 
     def can_walk(self, setting: Setting) -> bool:
-        """Return whether `student_accuracy` can simulate a setting; by default only where points are asked at random."""
+        """Return whether `student_accuracy` can simulate a setting; by default those that ask at random."""
         return setting.strategy == "passive"
+
+    def with_public(self, n_public: int) -> "VoteModel | None":
+        """Return the model for another number of public points, None where it cannot tell what more would bring."""
+        return None
 
     @abstractmethod
     def student_accuracy(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> float:

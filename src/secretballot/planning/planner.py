@@ -1,0 +1,168 @@
+"""The planner's front door: public numbers and what is known of the task in, a plan out."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from secretballot._validation import check_count, check_instance, shown
+from secretballot.ensemble.rows import n_rows
+from secretballot.ensemble.teacher_names import TEACHER_NAMES, teacher_by_name
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.planning.curve import CurveModel, LearningCurve
+from secretballot.planning.plan import Plan, Task
+from secretballot.planning.search import make_plan
+from secretballot.planning.stand_in import StandInModel
+from secretballot.planning.votes import VoteModel
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.students import VotingStudent
+
+__all__ = ["plan"]
+
+IntArray = NDArray[np.int64]
+LEAST_ROWS = 100
+
+
+def plan(
+    n_records: int,
+    n_public: int,
+    *,
+    budget: PrivacyBudget,
+    n_classes: int | None = None,
+    like: tuple[Any, Any] | None = None,
+    curve: LearningCurve | Mapping[int, float] | None = None,
+    n_teachers: int | None = None,
+    teacher: str = "logistic",
+    student: str = "auto",
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Plan:
+    """Say before anything private is touched what to choose, and what to expect of it.
+
+    Parameters
+    ----------
+    n_records : int
+        Publicly stated number n of private records.
+    n_public : int
+        Number m of public points.
+    budget : PrivacyBudget
+        Of the release; delta above 0.
+    n_classes : int, optional
+        By default as many as occur in `like`, else two.
+    like : (X, y), optional
+        Labelled rows that may be shown to anyone, encoded as the private ones will be: another year's data, or made-up
+        ones. Teachers and students are tried on them.
+    curve : LearningCurve or mapping of int to float, optional
+        Instead: accuracy of one learner after so many records, measured elsewhere or believed; one figure is enough.
+        With neither, a guess is made and stated.
+    n_teachers : int, optional
+        K, where votes or silos exist already.
+    teacher, student : str
+        Names as for `secretballot learn`.
+    seed : int
+        Of the simulation; it never touches noise that protects anything.
+    progress : callable, optional
+        Takes steps done and steps in all.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, both `like` and `curve` are given, a name is unknown, or the task is
+        impossible; then the message says about which epsilon or number of records would do.
+    DataError
+        If the stand-in is not a table with one class for each of at least 100 rows.
+
+    Privacy
+    -------
+    Takes no private data and spends nothing. Give no private rows as `like`: the plan would tell of them.
+    """
+    check_instance("budget", budget, PrivacyBudget)
+    if like is not None and curve is not None:
+        raise ParameterError("both like and curve are given; give a stand-in or a learning curve, not both.")
+    check_count("n_public", n_public)
+    model: VoteModel
+    if like is None:
+        classes = _classes(n_classes, curve)
+        _teacher(teacher, classes), _student(student)
+        model = CurveModel(curve, n_classes=classes, seed=seed)
+    else:
+        X, y = _stand_in(like)
+        y, classes = _indices(y, n_classes)
+        model = StandInModel(
+            X,
+            y,
+            n_classes=classes,
+            teacher=_teacher(teacher, classes),
+            student=_student(student),
+            n_public=n_public,
+            seed=seed,
+        )
+    task = Task(n_records, n_public, classes, budget.epsilon, budget.delta, teacher, student)
+    return make_plan(task, model, n_teachers=n_teachers, seed=seed, progress=progress)
+
+
+def _classes(n_classes: int | None, curve: object) -> int:
+    if n_classes is not None:
+        return check_count("n_classes", n_classes, minimum=2)
+    return curve.n_classes if isinstance(curve, LearningCurve) else 2
+
+
+def _stand_in(like: object) -> tuple[Any, Any]:
+    if not isinstance(like, tuple | list) or len(like) != 2:
+        raise ParameterError(f"like is {shown(like)}; give a pair (X, y) of labelled rows that are not private.")
+    X, y = like
+    labels = np.asarray(y)
+    if labels.ndim != 1 or n_rows(X) != len(labels):
+        raise DataError(f"like has {n_rows(X)} rows and y the shape {labels.shape}; give one class for each row.")
+    if not len(labels) >= LEAST_ROWS:
+        raise DataError(f"like has {len(labels)} rows; give at least {LEAST_ROWS}, or a learning curve instead.")
+    return X, labels
+
+
+def _indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntArray, int]:
+    """Return labels as class indices, and the number of classes; whole numbers below it are indices already."""
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise DataError("y of like has missing or infinite values; give a class for each row.")
+    try:
+        values, places = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise DataError("y of like holds values of several kinds; give classes of one kind.") from None
+    given = None if n_classes is None else check_count("n_classes", n_classes, minimum=2)
+    if len(values) < 2:
+        raise DataError("y of like holds one class only; give a stand-in in which at least two occur.")
+    if given is None or given == len(values):
+        return places.astype(np.int64), len(values)
+    if len(values) > given:
+        raise ParameterError(f"like has {len(values)} classes and n_classes is {given}; give the same number.")
+    if labels.dtype.kind not in "iu" or values.min() < 0 or values.max() >= given:
+        raise ParameterError(
+            f"like has {len(values)} of {given} classes; then give y as indices from 0 to {given - 1}, so that it is "
+            "clear which."
+        )
+    return labels.astype(np.int64), given
+
+
+def _teacher(name: str, n_classes: int) -> Any:
+    return teacher_by_name(name, n_classes)
+
+
+def _student(name: str) -> Any:
+    """Return a new student, None for "auto"."""
+    if name == "auto":
+        return None
+    if name == "logistic":
+        return LogisticRegression(max_iter=1000)
+    if name == "boosted":
+        return VotingStudent(random_state=0)
+    if not isinstance(name, str) or (name not in TEACHER_NAMES and ":" not in name):
+        raise ParameterError(
+            f"student is {shown(name)}; it must be one of auto, boosted, {', '.join(TEACHER_NAMES)}, "
+            "or package.module:Class."
+        )
+    return teacher_by_name(name)

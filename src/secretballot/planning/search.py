@@ -1,0 +1,234 @@
+"""From a task and what is known of it to a plan. Made-up votes and stand-in data are all that is read."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from secretballot._validation import check_count, check_instance
+from secretballot.exceptions import ParameterError
+from secretballot.planning.plan import Candidate, Estimate, FrontierPoint, Improvement, Plan, Setting, Task
+from secretballot.planning.settings import FEWER_STOPS, STOPS
+from secretballot.planning.votes import VoteModel
+from secretballot.planning.weighing import Weighing, best_of, naive_settings, rehearsed
+
+__all__ = ["make_plan"]
+
+Progress = Callable[[int, int], None]
+
+FRONTIER = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
+FIRST_FOLDS = 2
+FINALISTS = 8
+WINNERS = 3
+MOST_DOUBLINGS = 14  # of epsilon or n, in search of a possible task
+BEYOND_NOISE = 0.005  # by which a student must beat the constant
+
+
+def make_plan(
+    task: Task, model: VoteModel, *, n_teachers: int | None = None, seed: int = 0, progress: Progress | None = None
+) -> Plan:
+    """Return what to choose for a task, what to expect of it, and what would be better.
+
+    Settings are forecast from the law of their noise; the best of each kind are tried with students, on half of the
+    model's folds, and the best of these on all of them. Among those as good as the best, the plainest is recommended.
+
+    Parameters
+    ----------
+    task : Task
+    model : VoteModel
+        What is known of the task.
+    n_teachers : int, optional
+        K, where it is given already.
+    seed : int
+        Recorded in the plan; the model has its own copy.
+    progress : callable, optional
+        Takes steps done and steps in all.
+
+    Raises
+    ------
+    ParameterError
+        If nothing can be recommended: no setting leads to a student that beats a constant one; the message says what
+        would do. Also if the numbers do not fit the model.
+
+    Privacy
+    -------
+    Reads no private data: the plan is a function of public numbers and of the model, which was made of data that may be
+    shown to anyone. It costs nothing.
+    """
+    check_instance("task", task, Task)
+    check_instance("model", model, VoteModel)
+    check_count("seed", seed, minimum=0)
+    _check(task, model, n_teachers)
+    step = _Steps(progress, 3 + len(FRONTIER) + 4)
+    weighing = Weighing(task, model, n_teachers)
+    weighed = _weigh(weighing, step)
+    recommended = weighed[0]
+    if not _useful(recommended, model.constant_accuracy):
+        raise ParameterError(_impossible(weighing))
+    frontier = _frontier(weighing, recommended, step)
+    improvements = _improvements(weighing, recommended, frontier, step)
+    return Plan(
+        task=task,
+        source=model.source,
+        assumptions=tuple(model.assumptions),
+        recommended=recommended,
+        weighed=tuple(sorted(weighed, key=lambda one: -one.expected.student_accuracy.value)),
+        constant_accuracy=float(model.constant_accuracy),
+        frontier=frontier,
+        improvements=improvements,
+        seed=seed,
+    )
+
+
+class _Steps:
+    """Tell how far the work is."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._done, self._total = progress, 0, total
+
+    def __call__(self) -> None:
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+def _check(task: Task, model: VoteModel, n_teachers: int | None) -> None:
+    if task.n_classes != model.n_classes:
+        raise ParameterError(
+            f"the task has {task.n_classes} classes and what is known is about {model.n_classes}; give the same number."
+        )
+    if not task.delta > 0:
+        raise ParameterError("delta is 0, and no voting that is weighed here keeps that; give one, such as 1e-6.")
+    if n_teachers is None:
+        return
+    if check_count("n_teachers", n_teachers) > task.n_records:
+        raise ParameterError(
+            f"{n_teachers} teachers are more than the {task.n_records} records; each needs one, so use fewer."
+        )
+    least, most = model.teacher_range(task.n_records)
+    if not least <= n_teachers <= most:
+        raise ParameterError(
+            f"{n_teachers} teachers of {task.n_records} records cannot be forecast from what is known; "
+            f"{least} to {most} can."
+        )
+
+
+def _half(model: VoteModel) -> int:
+    return max(min(2, model.n_folds), (model.n_folds + 1) // 2)
+
+
+def _weigh(weighing: Weighing, step: _Steps) -> list[Candidate]:
+    """Return all candidates that were tried on enough folds, the recommended one first."""
+    model = weighing.model
+    settings = weighing.shortlist(STOPS, 3)
+    step()
+    first = weighing.tried(settings, min(FIRST_FOLDS, model.n_folds))
+    naive = naive_settings(weighing)
+    kept = dict.fromkeys([one.setting for one in first[:FINALISTS]] + weighing.active(first, 2) + naive)
+    middle = weighing.tried(kept, _half(model))
+    step()
+    winners = weighing.tried([one.setting for one in middle[:WINNERS]], model.n_folds)
+    spread = rehearsed(middle)
+    best = best_of(winners)
+    rest = winners + [one for one in middle if one.setting not in {winner.setting for winner in winners}]
+    candidates = [weighing.candidate(one, spread=spread) for one in rest if one is not best]
+    step()
+    return [weighing.candidate(best, exact=True, spread=spread), *candidates]
+
+
+def _quick(weighing: Weighing, warm: Sequence[Setting]) -> Candidate:
+    """Return the best candidate of a shorter search that begins with settings known to be good."""
+    settings = dict.fromkeys([*_fitting(warm, weighing), *weighing.shortlist(FEWER_STOPS, 1)])
+    first = weighing.tried(settings, 1)
+    tried = weighing.tried([one.setting for one in first[:WINNERS]], _half(weighing.model))
+    return weighing.candidate(best_of(tried), spread=rehearsed(tried))
+
+
+def _fitting(settings: Sequence[Setting], weighing: Weighing) -> list[Setting]:
+    """Return those settings that the task can have."""
+    least, most = weighing.model.teacher_range(weighing.task.n_records)
+    return [
+        setting
+        for setting in settings
+        if least <= setting.n_teachers <= most
+        and setting.n_queries <= weighing.task.n_public
+        and (setting.max_unstable is None or weighing.noise.event(setting.max_unstable) is not None)
+    ]
+
+
+def _useful(candidate: Candidate, constant: float) -> bool:
+    """Return whether a student beats the constant beyond noise."""
+    return candidate.expected.student_accuracy.value > constant + BEYOND_NOISE
+
+
+def _frontier(weighing: Weighing, recommended: Candidate, step: _Steps) -> tuple[FrontierPoint, ...]:
+    """Return the best candidates at other epsilons, each search beginning with the setting of the next smaller one."""
+    points: list[FrontierPoint] = []
+    warm = [recommended.setting]
+    for factor in FRONTIER:
+        epsilon = weighing.task.epsilon * factor
+        other = weighing.changed(replace(weighing.task, epsilon=epsilon))
+        best = recommended if factor == 1 else _quick(other, warm)
+        useful = _useful(best, weighing.model.constant_accuracy)
+        points.append(FrontierPoint(epsilon, best if useful else None))
+        warm = [recommended.setting, best.setting]
+        step()
+    return tuple(points)
+
+
+def _improvements(
+    weighing: Weighing, recommended: Candidate, frontier: Sequence[FrontierPoint], step: _Steps
+) -> tuple[Improvement, ...]:
+    """Return what larger numbers would bring, the most helpful first."""
+    task, best = weighing.task, recommended.setting
+    found = [
+        Improvement(f"{words} the private records", _more_records(weighing, best, factor))
+        for words, factor in (("twice", 2), ("four times", 4))
+    ]
+    step()
+    step()
+    wider = weighing.model.with_public(2 * task.n_public)
+    if wider is not None:
+        more = weighing.changed(replace(task, n_public=2 * task.n_public), wider)
+        found.append(Improvement("twice the public points", _quick(more, [best]).expected.student_accuracy))
+    step()
+    doubled = next(point.candidate for point in frontier if math.isclose(point.epsilon, 2 * task.epsilon))
+    if doubled is not None:
+        found.append(Improvement("twice the epsilon", doubled.expected.student_accuracy))
+    step()
+    return tuple(sorted(found, key=lambda one: -one.student_accuracy.value))
+
+
+def _more_records(weighing: Weighing, best: Setting, factor: int) -> Estimate:
+    task = replace(weighing.task, n_records=factor * weighing.task.n_records)
+    warm = [best, replace(best, n_teachers=factor * best.n_teachers)]
+    return _quick(weighing.changed(task), warm).expected.student_accuracy
+
+
+def _impossible(weighing: Weighing) -> str:
+    """Return the sentence for a task that nothing can be done for, with the numbers that would do."""
+    task, constant = weighing.task, weighing.model.constant_accuracy
+    epsilon = _least_factor(weighing, lambda factor: replace(task, epsilon=factor * task.epsilon))
+    records = _least_factor(weighing, lambda factor: replace(task, n_records=math.ceil(factor * task.n_records)))
+    ways = [] if epsilon is None else [f"an epsilon of about {epsilon * task.epsilon:.2g}"]
+    ways += [] if records is None else [f"about {float(f'{records * task.n_records:.2g}'):,.0f} records"]
+    mend = f"{' or '.join(ways)} would do" if ways else "no larger epsilon or number of records alone would do"
+    return (
+        f"epsilon {task.epsilon:g} with {task.n_records} records and {task.n_public} public points leads to no student "
+        f"that beats the most frequent class, which is right on {constant:.1%}; {mend}."
+    )
+
+
+def _least_factor(weighing: Weighing, changed: Callable[[float], Task]) -> float | None:
+    """Return about the least factor at which a changed task is possible, None if none up to 2^`MOST_DOUBLINGS` is."""
+
+    def possible(factor: float) -> bool:
+        return _useful(_quick(weighing.changed(changed(factor)), []), weighing.model.constant_accuracy)
+
+    for doubling in range(1, MOST_DOUBLINGS + 1, 2):
+        if possible(2.0**doubling):
+            low, high = doubling - 2.0, float(doubling)
+            while high - low > 0.5:
+                middle = (low + high) / 2
+                low, high = (low, middle) if possible(2.0**middle) else (middle, high)
+            return float(2.0**high)
+    return None
