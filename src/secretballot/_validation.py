@@ -103,7 +103,10 @@ def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None
 def _as_float(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ParameterError(f"{name} is {shown(value)}; it must be a number.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ParameterError(f"{name} is {shown(value)}; it must be a number below 1e308.") from None
 
 
 def check_positive(name: str, value: object) -> float:

@@ -4,11 +4,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from secretballot._validation import check_count, check_positive, check_probability
+from secretballot._validation import check_positive, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.passive import gaussian_teachers, printed_sigma
-from secretballot.theory.ranges import check_counts, check_epsilon_below, check_error, check_tau
+from secretballot.theory.ranges import (
+    check_budget,
+    check_count,
+    check_counts,
+    check_epsilon_below,
+    check_error,
+    check_tau,
+)
 from secretballot.theory.results import RiskBound
 
 __all__ = ["ActivePlan", "active_labels", "active_plan", "active_stream_excess"]
@@ -152,8 +159,8 @@ def active_plan(
     ParameterError
         If a number is out of its range, or m is less than l: then all points may be labelled.
     """
-    delta = check_probability("delta", budget.delta)
-    check_epsilon_below(budget.epsilon, math.log(1 / delta), "Theorem 15 at this delta")
+    epsilon, delta = check_budget(budget)
+    check_epsilon_below(epsilon, math.log(1 / delta), "Theorem 15 at this delta")
     n, m, d = check_counts(n_records=n_records, n_public=n_public, vc_dimension=vc_dimension)
     chance, exponent = check_probability("beta", beta), check_tau(tau)
     c1 = check_positive("risk_constant", risk_constant)

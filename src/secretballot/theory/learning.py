@@ -10,9 +10,9 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from secretballot._validation import check_choice, check_count, check_positive, check_probability
+from secretballot._validation import check_choice, check_positive, check_probability
 from secretballot.exceptions import ParameterError
-from secretballot.theory.ranges import check_share, check_tau
+from secretballot.theory.ranges import check_count, check_share, check_tau
 from secretballot.theory.results import RiskBound
 from secretballot.theory.search import first_whole
 

@@ -7,12 +7,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
-from secretballot._validation import check_choice, check_count, check_finite, check_positive, check_probability
+from secretballot._validation import check_choice, check_finite, check_positive, check_probability, shown
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import uniform_deviation
 from secretballot.theory.passive import printed_scale, student_excess
-from secretballot.theory.ranges import check_counts, check_epsilon_below, check_share, check_tau
+from secretballot.theory.ranges import (
+    check_budget,
+    check_count,
+    check_counts,
+    check_epsilon_below,
+    check_share,
+    check_tau,
+)
 from secretballot.theory.results import RiskBound
 from secretballot.theory.stability import CALIBRATIONS
 
@@ -44,7 +51,11 @@ def high_margin_share(expected_margins: ArrayLike, margin: float) -> float:
     DataError
         If there is no point, or a margin is outside of [0, 1/2].
     """
-    values, level = np.asarray(expected_margins, dtype=np.float64), _margin(margin, least=0.0)
+    level = _margin(margin, least=0.0)
+    try:
+        values = np.asarray(expected_margins, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError("expected_margins must be numbers from 0 to 0.5, one for each point.") from None
     if values.ndim != 1 or values.size == 0 or not ((values >= 0) & (values <= 0.5)).all():
         raise DataError("expected_margins must be one number from 0 to 0.5 for each of at least one point.")
     return float(np.mean(values <= level))
@@ -53,7 +64,7 @@ def high_margin_share(expected_margins: ArrayLike, margin: float) -> float:
 def _margin(margin: float, least: float = 1e-12) -> float:
     level = check_finite("margin", margin)
     if not least <= level < 0.5:
-        raise ParameterError(f"margin is {margin!r}; an expected margin lies above 0 and below 0.5.")
+        raise ParameterError(f"margin is {shown(margin)}; an expected margin lies above 0 and below 0.5.")
     return level
 
 
@@ -103,7 +114,7 @@ def high_margin_plan(
     calibration : {"tight", "paper"}
     """
     m, share, level = check_count("n_queries", n_queries), check_share("nu", nu), _margin(margin)
-    third, delta = check_probability("beta", beta) / 3, check_probability("delta", budget.delta)
+    third, delta = check_probability("beta", beta) / 3, check_budget(budget)[1]
     logs = math.log(4 * m / delta) + math.log(m / third)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         log = math.log(1 / third)
@@ -159,8 +170,9 @@ def high_margin_voting_excess(
 
 
 def _theorem_12(budget: PrivacyBudget) -> None:
-    limit = math.log(2 / check_probability("delta", budget.delta))
-    check_epsilon_below(budget.epsilon, limit, "Theorem 12 or 13 at this delta")
+    epsilon, delta = check_budget(budget)
+    limit = math.log(2 / delta)
+    check_epsilon_below(epsilon, limit, "Theorem 12 or 13 at this delta")
 
 
 def tsybakov_low_margin(

@@ -3,11 +3,19 @@
 import math
 from dataclasses import dataclass
 
-from secretballot._validation import check_count, check_positive, check_probability
+from secretballot._validation import check_positive, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import capacity
-from secretballot.theory.ranges import check_at_least, check_counts, check_error, check_share, check_tau
+from secretballot.theory.ranges import (
+    check_at_least,
+    check_budget,
+    check_count,
+    check_counts,
+    check_error,
+    check_share,
+    check_tau,
+)
 from secretballot.theory.results import RiskBound
 
 __all__ = [
@@ -40,9 +48,9 @@ def printed_sigma(n_queries: int, budget: PrivacyBudget) -> float:
     budget : PrivacyBudget
         With delta above 0.
     """
-    length, delta = check_count("n_queries", n_queries), check_probability("delta", budget.delta)
+    length, (epsilon, delta) = check_count("n_queries", n_queries), check_budget(budget)
     spread = 2 * length * math.log(1 / delta)
-    return (math.sqrt(spread) + math.sqrt(spread + 2 * budget.epsilon * length)) / (2 * budget.epsilon)
+    return (math.sqrt(spread) + math.sqrt(spread + 2 * epsilon * length)) / (2 * epsilon)
 
 
 def printed_scale(max_unstable: int, budget: PrivacyBudget) -> float:
@@ -50,8 +58,9 @@ def printed_scale(max_unstable: int, budget: PrivacyBudget) -> float:
 
     (sqrt(2 T (epsilon + log(2 / delta))) + sqrt(2 T log(2 / delta))) / epsilon: right, and loose (item 2a).
     """
-    t, log = check_count("max_unstable", max_unstable), math.log(2 / check_probability("delta", budget.delta))
-    return math.sqrt(2 * t) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
+    t, (epsilon, delta) = check_count("max_unstable", max_unstable), check_budget(budget)
+    log = math.log(2 / delta)
+    return math.sqrt(2 * t) * (math.sqrt(epsilon + log) + math.sqrt(log)) / epsilon
 
 
 def teacher_disagreement(
@@ -170,13 +179,13 @@ def passive_plan(
     constant : float
     """
     n, m, d = check_counts(n_records=n_records, n_public=n_public, vc_dimension=vc_dimension)
-    chance, delta = check_probability("beta", beta), check_probability("delta", budget.delta)
+    chance, (epsilon, delta) = check_probability("beta", beta), check_budget(budget)
     t, scale = check_tau(tau), check_positive("constant", constant)
-    ratio = d / (n * budget.epsilon)
+    ratio = d / (n * epsilon)
     root = 1 / (4 - 3 * t)
     unstable = max(1, math.ceil(scale * math.pow(m, (4 - 2 * t) * root) * math.pow(ratio, 2 * t * root)))
     logs = math.log(4 * m * unstable / min(delta, chance / 2)) * math.sqrt(unstable * math.log(2 / delta))
-    teachers = math.ceil(136 * logs / budget.epsilon)
+    teachers = math.ceil(136 * logs / epsilon)
     excess = RiskBound(scale * (d / m + math.pow(m * ratio * ratio, t * root)))
     return PassivePlan(unstable, teachers, excess, unstable < m and teachers * d <= n)
 
@@ -218,11 +227,10 @@ def sparse_vector_student_error(
     """
     n, m, d = check_counts(n_records=n_records, n_public=n_public, vc_dimension=vc_dimension)
     gamma, scale = check_error("best_error", best_error), check_positive("constant", constant)
-    ratio = d / (n * budget.epsilon)
-    if gamma > 0:
-        private = math.pow(m, 1 / 3) * math.pow(ratio, 2 / 3)
-    else:
-        private = m * ratio * ratio * math.log(1 / check_probability("delta", budget.delta))
+    realizable = gamma == 0
+    epsilon, delta = check_budget(budget, needs_delta=realizable)
+    ratio = d / (n * epsilon)
+    private = m * ratio**2 * math.log(1 / delta) if realizable else math.pow(m, 1 / 3) * math.pow(ratio, 2 / 3)
     return RiskBound(13 * gamma + scale * (private + math.sqrt(d / m)), trivial=0.5)
 
 

@@ -2,10 +2,37 @@
 
 import math
 
-from secretballot._validation import check_count, check_finite, check_positive
+from secretballot._validation import check_count as check_any_count
+from secretballot._validation import check_finite, check_instance, check_positive, check_probability
 from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import PrivacyBudget
 
-__all__ = ["check_at_least", "check_counts", "check_epsilon_below", "check_error", "check_share", "check_tau"]
+__all__ = [
+    "check_at_least",
+    "check_budget",
+    "check_count",
+    "check_counts",
+    "check_epsilon_below",
+    "check_error",
+    "check_share",
+    "check_tau",
+]
+
+_LARGEST = 10**18  # beyond any data set, and every formula here still has floats for it
+
+
+def check_count(name: str, value: int, *, minimum: int = 1) -> int:
+    """Return `value` as an int if it is a whole number from `minimum` to 1e18, else raise `ParameterError`."""
+    number = check_any_count(name, value, minimum=minimum)
+    if not number <= _LARGEST:
+        raise ParameterError(f"{name} is larger than 1e18, for which nothing here is meant; give a smaller number.")
+    return number
+
+
+def check_budget(budget: PrivacyBudget, *, needs_delta: bool = True) -> tuple[float, float]:
+    """Return epsilon and delta of a budget, of one with delta above 0 where a theorem needs it."""
+    check_instance("budget", budget, PrivacyBudget, hint="give a PrivacyBudget(epsilon, delta)")
+    return budget.epsilon, check_probability("delta", budget.delta) if needs_delta else budget.delta
 
 
 def check_tau(tau: float) -> float:

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from secretballot._validation import check_choice, check_count, check_positive, check_probability
+from secretballot._validation import check_choice, check_instance, check_positive, check_probability
 from secretballot.exceptions import ParameterError
-from secretballot.theory.ranges import check_error, check_tau
+from secretballot.theory.ranges import check_count, check_error, check_tau
 from secretballot.theory.results import RiskBound
 from secretballot.theory.tables import markdown_table
 
@@ -223,8 +223,9 @@ def render_rates(taus: tuple[float, ...] = (0.25, 0.5, 1.0)) -> str:
     taus : tuple of float
         Exponents for which the Tsybakov setting gets a line.
     """
+    check_instance("taus", taus, (tuple, list), hint="give exponents in [0, 1], such as (0.5, 1.0)")
     settings: list[tuple[str, float | None]] = [("realizable", None)]
-    settings += [("tsybakov", tau) for tau in taus] + [("agnostic", None), ("agnostic-voting", None)]
+    settings += [("tsybakov", check_tau(tau)) for tau in taus] + [("agnostic", None), ("agnostic-voting", None)]
     lines = []
     for setting, tau in settings:
         name = setting if tau is None else f"{setting}, tau = {tau:g}"

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from scipy.stats import binom
 
-from secretballot._validation import check_choice, check_count, check_positive, check_probability
+from secretballot._validation import check_choice, check_delta, check_positive, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.relabelled import relabelling_loss
 from secretballot.privacy.accounting.sample_calibration import stream_budget
 from secretballot.theory.learning import log_growth, pair_cover_records, uniform_deviation
-from secretballot.theory.ranges import check_at_least, check_epsilon_below, check_error
+from secretballot.theory.ranges import check_at_least, check_budget, check_count, check_epsilon_below, check_error
 from secretballot.theory.search import first_whole
 from secretballot.theory.stability import CALIBRATIONS, cutoff, largest_error, teachers_needed, tight_stream
 
@@ -54,10 +54,11 @@ def relabelled_privacy(
         "paper" is stated for "replace-one", and holds for both.
     calibration : {"tight", "paper"}
     """
+    epsilon, delta = check_budget(budget, needs_delta=False)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
-        return budget.epsilon + 3, 4 * math.e * budget.delta
+        return epsilon + 3, 4 * math.e * delta
     loss = relabelling_loss(check_choice("neighbours", neighbours, ("replace-one", "add-remove")), 1.0)
-    return budget.epsilon + loss, math.exp(loss) * budget.delta
+    return epsilon + loss, math.exp(loss) * delta
 
 
 def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
@@ -69,7 +70,7 @@ def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
     q = check_positive("rate", rate)
     if not q <= 1:
         raise ParameterError(f"rate is {rate!r}; a sampling rate lies above 0 and up to 1.")
-    return math.log1p(q * math.expm1(check_positive("epsilon", epsilon))), q * delta
+    return math.log1p(q * math.expm1(check_positive("epsilon", epsilon))), q * check_delta("delta", delta)
 
 
 def sampling_rate(epsilon: float, inner_epsilon: float, *, calibration: str = "tight") -> float:
@@ -256,9 +257,10 @@ def labeler_plan(
     wrong = largest_error(lambda a: unstable(a) <= error / 4 * m)
     if not wrong > 0:
         raise ParameterError(f"n_queries is {m}, so that one abstention breaks alpha / 4; use more, or a larger alpha.")
+    epsilon, delta = check_budget(budget)
     inside = stream_budget(budget, "replace-one", 1.0).epsilon
-    rate = sampling_rate(budget.epsilon, inside)
-    inner = PrivacyBudget(inside, min(0.5, budget.delta / rate / math.exp(relabelling_loss("replace-one", 1.0))))
+    rate = sampling_rate(epsilon, inside)
+    inner = PrivacyBudget(inside, min(0.5, delta / rate / math.exp(relabelling_loss("replace-one", 1.0))))
     t = unstable(wrong)
     k = teachers_needed(tight_stream(inner.epsilon, inner.delta, t), m, fifth)
     shard = pair_cover_records(wrong, fifth / k, vc_dimension)
@@ -278,10 +280,10 @@ def printed_labeler_records(n_queries: int, alpha: float, beta: float, budget: P
         Outside this range.
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
-    delta = check_probability("delta", budget.delta)
-    epsilon = check_epsilon_below(budget.epsilon, 1.0, "Theorem 3.3")
+    whole, delta = check_budget(budget)
+    epsilon, d = check_epsilon_below(whole, 1.0, "Theorem 3.3"), check_count("vc_dimension", vc_dimension)
     m = check_at_least("n_queries", n_queries, queries_needed(error, chance, calibration="paper"), "Theorem 3.3")
-    size = vc_dimension * math.log(1 / error) + math.log(m / chance)
+    size = d * math.log(1 / error) + math.log(m / chance)
     logs = math.pow(math.log(2 / delta), 1.5) * math.log(m * error / min(delta, chance / 2))
     last = max(1.0, math.sqrt(m) * math.pow(error, 1.5))
     return math.ceil(PRINTED_DIVISOR * PRINTED_FACTOR / epsilon * size * logs * last / error**2)

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from secretballot._validation import check_count, check_probability
+from secretballot._validation import check_choice, check_instance, check_positive, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import agnostic_records, capacity, consistent_records
-from secretballot.theory.ranges import check_error
+from secretballot.theory.ranges import check_budget, check_count, check_error
 from secretballot.theory.relabelling import labeler_plan, printed_labeler_records
 from secretballot.theory.search import first_whole
 from secretballot.theory.semi_private import semi_private_plan, universal_plan, universal_records
-from secretballot.theory.stability import StreamPlan, rate_plan, stream_plan
+from secretballot.theory.stability import CALIBRATIONS, StreamPlan, rate_plan, stream_plan
 from secretballot.theory.tables import as_figure, markdown_table
 
 __all__ = ["SampleSize", "agnostic_learner_plan", "learner_plan", "render_sample_sizes", "sample_sizes"]
@@ -62,7 +62,7 @@ def learner_plan(
         If a number is out of its range; "paper" also if beta / 3 exceeds alpha / 15.
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
-    if calibration == "paper":
+    if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         a, b = error / 15, chance / 3
         if not b <= a:
             raise ParameterError(f"beta is {chance:g}; Theorem 4.2 holds for beta up to alpha / 5, here {error / 5:g}.")
@@ -96,7 +96,7 @@ def agnostic_learner_plan(
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
     gamma = check_error("best_error", best_error)
-    if calibration == "paper":
+    if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         a, b = error / 15, chance / 3
         if not b <= a:
             raise ParameterError(f"beta is {chance:g}; Theorem 4.3 holds for beta up to alpha / 5, here {error / 5:g}.")
@@ -146,13 +146,14 @@ def sample_sizes(
         check_count("n_queries", n_queries),
         check_error("best_error", best_error),
     )
-    check_probability("delta", budget.delta)
+    check_budget(budget)
+    scale = check_positive("constant", constant)
     if not task.gamma > 0:
         raise ParameterError("best_error is 0; the agnostic rows need a gamma above 0, the others have it at 0.")
     rows = _Rows()
     _without_privacy(rows, task)
     _by_voting(rows, task)
-    _by_choice(rows, task, constant)
+    _by_choice(rows, task, scale)
     return rows.rows
 
 
@@ -268,6 +269,9 @@ class _Rows:
 
 def render_sample_sizes(rows: Sequence[SampleSize]) -> str:
     """Return the rows of `sample_sizes` as a Markdown table."""
+    check_instance("rows", rows, Sequence)
+    for row in rows:
+        check_instance("a row", row, SampleSize, hint="give rows of sample_sizes")
     header = ("construction", "theorem", "promise", "n by the theorem", "n by tight calibration", "remark")
     return markdown_table(
         header,

@@ -6,11 +6,11 @@ Public points tell finitely many members of a class apart; the exponential mecha
 import math
 from dataclasses import dataclass
 
-from secretballot._validation import check_choice, check_count, check_positive, check_probability
+from secretballot._validation import check_choice, check_finite, check_positive, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import log_growth, pair_cover_failure, pair_cover_records
-from secretballot.theory.ranges import check_epsilon_below, check_share
+from secretballot.theory.ranges import check_budget, check_count, check_epsilon_below, check_share
 from secretballot.theory.relabelling import PRINTED_DIVISOR, PRINTED_FACTOR, labeler_plan, labeler_queries
 from secretballot.theory.search import first_whole
 from secretballot.theory.stability import CALIBRATIONS
@@ -72,8 +72,9 @@ def choice_error(
     neighbours : {"replace-one", "add-remove"}
     """
     n, chance = check_count("n_records", n_records), check_probability("beta", beta)
+    log_n = _log_candidates(log_candidates)
     factor = 2 if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one" else 1
-    return factor * (log_candidates + math.log(1 / chance)) / (check_positive("epsilon", epsilon) * n)
+    return factor * (log_n + math.log(1 / chance)) / (check_positive("epsilon", epsilon) * n)
 
 
 def choice_records(
@@ -86,12 +87,20 @@ def choice_records(
     as for `choice_error`.
     """
     error, third = check_probability("alpha", alpha), check_probability("beta", beta) / 3
+    log_n = _log_candidates(log_candidates)
 
     def enough(n: int) -> bool:
-        spread = math.sqrt((log_candidates + math.log(1 / third)) / (2 * n)) + math.sqrt(math.log(1 / third) / (2 * n))
-        return choice_error(n, epsilon, log_candidates, third, neighbours=neighbours) + spread <= error
+        spread = math.sqrt((log_n + math.log(1 / third)) / (2 * n)) + math.sqrt(math.log(1 / third) / (2 * n))
+        return choice_error(n, epsilon, log_n, third, neighbours=neighbours) + spread <= error
 
     return first_whole(enough)
+
+
+def _log_candidates(value: float) -> float:
+    number = check_finite("log_candidates", value)
+    if not number >= 0:
+        raise ParameterError(f"log_candidates is {number:g}; the logarithm of a number of candidates is at least 0.")
+    return number
 
 
 @dataclass(frozen=True)
@@ -144,14 +153,11 @@ def semi_private_plan(
         For "paper".
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
+    scale = check_positive("constant", constant)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         m = public_points(error, chance, vc_dimension) if n_public is None else check_count("n_public", n_public)
         size = vc_dimension * math.log(1 / error) + math.log(1 / chance)
-        n = (
-            check_positive("constant", constant)
-            * size
-            * max(1 / (check_positive("epsilon", epsilon) * error), 1 / error**2)
-        )
+        n = scale * size * max(1 / (check_positive("epsilon", epsilon) * error), 1 / error**2)
         return SemiPrivatePlan(m, log_growth(vc_dimension, m), math.ceil(n))
     cover = error / 4 if n_public is None else _cover(check_count("n_public", n_public), error, chance, vc_dimension)
     m = pair_cover_records(cover, chance / 4, vc_dimension) if n_public is None else n_public
@@ -238,12 +244,12 @@ def universal_records(alpha: float, beta: float, budget: PrivacyBudget, vc_dimen
     promise at this n is (2 epsilon, delta), not the printed (epsilon, delta) (item 7).
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
-    delta = check_probability("delta", budget.delta)
-    epsilon = check_epsilon_below(budget.epsilon, 1.0, "Theorem 4.1")
-    m = public_points(error, chance, vc_dimension)
-    size = vc_dimension * math.log(1 / error) + math.log(m / chance)
+    whole, delta = check_budget(budget)
+    epsilon, d = check_epsilon_below(whole, 1.0, "Theorem 4.1"), check_count("vc_dimension", vc_dimension)
+    m = public_points(error, chance, d)
+    size = d * math.log(1 / error) + math.log(m / chance)
     logs = math.pow(math.log(2 / delta), 1.5) * math.log(m * error / min(delta, chance / 2))
-    last = max(1.0, math.sqrt(vc_dimension * math.log(1 / error)) * error)
+    last = max(1.0, math.sqrt(d * math.log(1 / error)) * error)
     return math.ceil(PRINTED_DIVISOR * PRINTED_FACTOR / epsilon * size * logs * last / error**2)
 
 
@@ -258,14 +264,14 @@ def universal_plan(
     beta / 2 for each. The first part answers as many queries as its own accuracy needs, at least m_o. The promise for
     later queries is an error of at most gamma + alpha of the hypothesis that answers them.
     """
-    half, whole, share = check_probability("beta", beta) / 2, budget.epsilon, 0.9
-    cover = public_points(alpha / 4, half / 4, vc_dimension, calibration="tight")
+    half, (whole, delta), share = check_probability("beta", beta) / 2, check_budget(budget), 0.9
+    cover = public_points(check_probability("alpha", alpha) / 4, half / 4, vc_dimension, calibration="tight")
     first = max(cover, labeler_queries(alpha, half, best_error))
     plans = []
     for _ in range(2):
         split = BudgetSplit(share * whole, (1 - share) * whole)
         voting = labeler_plan(
-            first, alpha, half, PrivacyBudget(split.first, budget.delta), vc_dimension, best_error=best_error
+            first, alpha, half, PrivacyBudget(split.first, delta), vc_dimension, best_error=best_error
         )
         choice = semi_private_plan(alpha, half, split.rest, vc_dimension, n_public=first)
         plans.append(UniversalPlan(first, split, max(voting.n_records, choice.n_records)))

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 from scipy.stats import binom
 
-from secretballot._validation import check_choice, check_count, check_finite, check_positive, check_probability
+from secretballot._validation import check_choice, check_finite, check_instance, check_positive, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, calibrate_sparse_vector, needed_distance
 from secretballot.theory.learning import agnostic_records, consistent_records
-from secretballot.theory.ranges import check_at_least, check_error
+from secretballot.theory.ranges import check_at_least, check_budget, check_count, check_error
 from secretballot.theory.results import RiskBound
 
 __all__ = [
@@ -122,6 +122,7 @@ def teachers_needed(event: SparseVectorEvent, n_queries: int, beta: float) -> in
     The sparse vector's own exact law in place of the union of tails in Theorem 3.2: distance(K / 3) = ceil(K / 6) - 1
     must reach what is answered with probability 1 - beta / m.
     """
+    check_instance("event", event, SparseVectorEvent)
     allowed = _beta(beta) / check_count("n_queries", n_queries)
     return 6 * (math.ceil(needed_distance(event, 1 - allowed)) + 1)
 
@@ -340,9 +341,10 @@ def misclassification_rate(
 
 
 def _needs_delta(budget: PrivacyBudget) -> float:
-    if not budget.delta > 0:
+    _, delta = check_budget(budget, needs_delta=False)
+    if not delta > 0:
         raise ParameterError("delta is 0; the sparse vector needs a delta above 0, such as 1e-6.")
-    return budget.delta
+    return delta
 
 
 def _beta(beta: float) -> float:

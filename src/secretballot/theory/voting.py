@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from secretballot._validation import check_count, check_finite, check_positive
+from secretballot._validation import check_finite, check_instance, check_positive, shown
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 from secretballot.privacy.accounting.sparse_vector import laplace_above
-from secretballot.theory.ranges import check_share
+from secretballot.theory.ranges import check_count, check_share
 
 __all__ = [
     "FAILING_CLASS",
@@ -29,6 +29,8 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+_LONGEST_LAW = 10**8
 
 
 def label_accuracy(margin: int, sigma: float) -> float:
@@ -63,12 +65,22 @@ def expected_label_accuracy(agreement: float, n_teachers: int, sigma: float) -> 
     sigma : float
         Noise, in votes.
     """
-    share, k = check_share("agreement", agreement), check_count("n_teachers", n_teachers)
+    share, k = check_share("agreement", agreement), _listed("n_teachers", n_teachers)
     reach, pmf = discrete_gaussian_pmf(check_positive("sigma", sigma))
     below = np.concatenate([[0.0], np.cumsum(pmf)])
     votes = np.arange(k + 1)
     chance = below[np.clip((2 * votes - k - 1) // 2 + reach + 1, 0, len(pmf))]
     return float(binom.pmf(votes, k, share) @ chance)
+
+
+def _listed(name: str, value: int) -> int:
+    """Return a count up to which a law is listed number by number, else raise `ParameterError`."""
+    number = check_count(name, value)
+    if not number <= _LONGEST_LAW:
+        raise ParameterError(
+            f"{name} is {number}; give at most {_LONGEST_LAW:,}, since the law is summed term by term."
+        )
+    return number
 
 
 @dataclass(frozen=True)
@@ -113,7 +125,10 @@ def stream_forecast(
     ParameterError
         If a number is out of its range, or chances do not add up to 1.
     """
-    m, weights = check_count("n_queries", n_queries), np.array([check_share("shares", s) for s in shares])
+    check_instance("event", event, SparseVectorEvent)
+    if np.ndim(distances) != 1 or np.ndim(shares) != 1:
+        raise ParameterError("distances and shares must be lists, one number of each for each kind of query.")
+    m, weights = _listed("n_queries", n_queries), np.array([check_share("shares", s) for s in shares])
     if len(distances) != len(weights) or not abs(weights.sum() - 1) <= 1e-9:
         raise ParameterError("shares must be one chance for each distance, and add up to 1.")
     chances, refusals = _refusals(event, [check_count("distances", d, minimum=0) for d in distances], weights)
@@ -251,5 +266,5 @@ def voting_wins_bound(n_teachers: int, margin: float) -> float:
 def _margin(margin: float) -> float:
     level = check_finite("margin", margin)
     if not 0 < level < 0.5:
-        raise ParameterError(f"margin is {margin!r}; it must lie above 0 and below 0.5.")
+        raise ParameterError(f"margin is {shown(margin)}; it must lie above 0 and below 0.5.")
     return level
