@@ -1,6 +1,7 @@
 """`secretballot learn`: from a private and a public file to a student that may be published."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +14,6 @@ from secretballot.cli.options import (
     AsJson,
     Classes,
     Dataset,
-    Delta,
-    Epsilon,
     LedgerFile,
     MaxUnstable,
     Neighbours,
@@ -30,6 +29,7 @@ from secretballot.cli.outcome import print_json
 
 if TYPE_CHECKING:
     from secretballot.learners.learn_run import LearnOutcome, LearnRun
+    from secretballot.planning.plan import Plan
 
 __all__ = ["learn", "print_lines", "run_and_watch", "summary"]
 
@@ -37,11 +37,24 @@ LEARNER_NAMES = "logistic, tree, forest, boosting, naive-bayes, knn, or package.
 
 
 def learn(
+    ctx: typer.Context,
     private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")],
     public: Annotated[Path, typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet.")],
     target: Annotated[str, typer.Option("--target", metavar="COL", help="Column with the class.")],
-    epsilon: Epsilon,
-    delta: Delta,
+    epsilon: Annotated[
+        float | None,
+        typer.Option("--epsilon", help="Privacy budget epsilon of this release, in nats; needed without a plan."),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option("--delta", help="Privacy budget delta, well below one over the records; needed without a plan."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="A plan, from `secretballot plan --json`: it supplies price and settings."
+        ),
+    ] = None,
     teachers: Annotated[
         int | None,
         typer.Option(
@@ -113,35 +126,53 @@ def learn(
     Example: secretballot learn patients.csv public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6
     """
     from secretballot.learners.learn_run import LearnRun
+    from secretballot.learners.plan_run import read_plan, run_by_plan
     from secretballot.learners.run_inputs import RunTables
 
     tables = RunTables(private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate)
-    perform(
-        LearnRun(
-            tables,
-            epsilon,
-            delta,
-            out,
-            teachers=teachers,
-            queries=queries,
-            aggregator=aggregator.value,
-            max_unstable=max_unstable,
-            estimate_epsilon=estimate_epsilon,
-            release=release.value,
-            strategy=strategy.value,
-            round_size=round_size,
-            teacher=teacher,
-            student=student,
-            records=records,
-            neighbours=neighbours.value,
-            abstentions=abstentions.value,
-            ledger=ledger,
-            dataset=dataset,
-            seed=seed,
-            jobs=jobs,
-        ),
-        as_json=as_json,
-    )
+    settings: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "teachers": teachers,
+        "queries": queries,
+        "aggregator": aggregator.value,
+        "max_unstable": max_unstable,
+        "estimate_epsilon": estimate_epsilon,
+        "release": release.value,
+        "strategy": strategy.value,
+        "round_size": round_size,
+        "teacher": teacher,
+        "student": student,
+        "records": records,
+        "neighbours": neighbours.value,
+        "abstentions": abstentions.value,
+        "ledger": ledger,
+        "dataset": dataset,
+        "seed": seed,
+        "jobs": jobs,
+    }
+    if plan is None:
+        _need_price(epsilon, delta)
+        run = LearnRun(tables, out=out, **settings)
+    else:
+        given = {name: value for name, value in settings.items() if was_given(ctx, name)}
+        run = run_by_plan(read_plan(plan), tables, out, **given)
+    perform(run, as_json=as_json)
+
+
+def was_given(ctx: typer.Context, name: str) -> bool:
+    """Return whether a parameter stands on the command line, rather than having its default."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _need_price(epsilon: float | None, delta: float | None) -> None:
+    """Refuse a run that nobody has put a price on, in the words of a missing option."""
+    missing = [name for name, value in (("--epsilon", epsilon), ("--delta", delta)) if value is None]
+    if missing:
+        raise typer.BadParameter(
+            "give the price of the release, or a plan with --plan.", param_hint=" and ".join(missing)
+        )
 
 
 def perform(run: "LearnRun", *, as_json: bool) -> None:
@@ -176,6 +207,7 @@ def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
         "queries": outcome.queries,
         "answered": outcome.answered,
         "plan": certificate.get("plan"),
+        "forecast": forecast_of(outcome),
         "resumed": outcome.resumed,
         "release": str(outcome.release),
         "vault": str(outcome.vault),
@@ -183,6 +215,24 @@ def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
         "report": str(outcome.release / "report.html"),
         "notes": notes,
     }
+
+
+def forecast_of(outcome: "LearnOutcome") -> dict[str, Any] | None:
+    """Return what the plan of a run had forecast, for machines; None where the run followed no plan."""
+    if outcome.plan is None:
+        return None
+    expected = outcome.plan.recommended.expected
+    return {name: asdict(getattr(expected, name)) for name in ("answered", "student_accuracy")}
+
+
+def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
+    """Print what a plan had forecast beside what came: both are public, but for accuracy on the test file."""
+    from secretballot.planning.words import number_range, share_range
+
+    expected = plan.recommended.expected
+    print(f"forecast     {number_range(expected.answered)} answers; {outcome.answered} came")
+    came = "" if outcome.accuracy is None else f"; {outcome.accuracy:.4f} on the labelled test file"
+    print(f"             accuracy {share_range(expected.student_accuracy)}{came}")
 
 
 def print_lines(outcome: "LearnOutcome") -> None:
@@ -202,6 +252,8 @@ def print_lines(outcome: "LearnOutcome") -> None:
         rest = f"; {left} left, {plan['left']}" if left else ""
         rounds = f"{len(plan['rounds'])} round{'' if len(plan['rounds']) == 1 else 's'}"
         print(f"plan         {plan['used']} of {plan['planned']} queries in {rounds}{rest}")
+    if outcome.plan is not None:
+        print_forecast(outcome, outcome.plan)
     print(f"certificate  {outcome.release / 'certificate.json'}")
     print(f"report       {outcome.release / 'report.html'}")
     print(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")

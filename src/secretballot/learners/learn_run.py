@@ -19,11 +19,13 @@ from secretballot.learners.active import ActivePATEClassifier
 from secretballot.learners.learning_curve import learning_curve
 from secretballot.learners.pate import PATEClassifier
 from secretballot.learners.plan import choose_teachers
+from secretballot.learners.planned import check_settings, check_tables
 from secretballot.learners.run_folder import RunFolder, file_digest
 from secretballot.learners.run_inputs import RunInputs, RunTables, check_files, read_inputs
 from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
 from secretballot.learners.teaching import NEIGHBOURS
 from secretballot.learners.watch import Watch, note_few_answers
+from secretballot.planning.plan import Plan
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.queries import STRATEGIES, strategy_by_name
@@ -81,6 +83,8 @@ class LearnRun:
         Of fits and of the choice of public points, never of noise.
     jobs : int
         Workers.
+    plan : Plan or None
+        What the settings were taken from (`plan_run.run_by_plan`); they must agree with it.
     """
 
     tables: RunTables
@@ -104,6 +108,7 @@ class LearnRun:
     dataset: str | None = None
     seed: int = 0
     jobs: int = 1
+    plan: Plan | None = None
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -119,7 +124,7 @@ class LearnRun:
         """Return, as JSON, all that shapes the result: the settings and the digests of the files."""
         settings = asdict(self)
         tables = settings.pop("tables")
-        for name in ("out", "jobs"):
+        for name in ("out", "jobs", "plan"):  # a plan shapes the result by the settings alone
             settings.pop(name)
         tables.pop("evaluate")
         files = {name: tables.pop(name) for name in ("private", "public", "schema")}
@@ -142,6 +147,8 @@ class LearnOutcome:
     release, vault : Path
     resumed : bool
         Whether an interrupted run was taken up.
+    plan : Plan or None
+        What was forecast, where the run followed a plan.
     """
 
     certificate: dict[str, Any]
@@ -151,6 +158,7 @@ class LearnOutcome:
     release: Path
     vault: Path
     resumed: bool
+    plan: Plan | None = None
 
 
 def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
@@ -232,6 +240,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         release=folder.release,
         vault=folder.vault,
         resumed=folder.resumed,
+        plan=run.plan,
     )
 
 
@@ -265,6 +274,8 @@ def student_by_name(name: str) -> Any:
 def _check(run: LearnRun, watch: Watch) -> None:
     """Refuse settings that cannot be, and warn of a careless one, before any file is opened."""
     delta = run.budget.delta
+    if run.plan is not None:
+        check_settings(run.plan, vars(run))
     if run.teachers is not None:
         check_count("teachers", run.teachers)
     check_choice("aggregator", run.aggregator, ("gaussian", "sparse-vector"))
@@ -307,14 +318,16 @@ def _careless(delta: float, bound: str) -> str:
 def _check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
     """Check settings against tables: more queries than public points, a number of records that is not so."""
     n_public, n_private = len(inputs.X_public), len(inputs.private.X)
+    if run.plan is not None:
+        check_tables(run.plan, n_classes=len(inputs.classes), n_public=n_public, n_private=n_private, watch=watch)
     if run.queries is not None and run.queries > n_public:
         raise ParameterError(
             f"{run.queries} queries are more than the {n_public} rows of the public file; ask for fewer with --queries."
         )
     if run.neighbours == "replace-one" and run.records not in (None, n_private):
         raise DataError(
-            "The private file has another number of rows than was stated with --records, and under replace-one "
-            "that number is public and exact; state the right one."
+            "The private file has another number of rows than was stated with --records or a plan, and under "
+            "replace-one that number is public and exact; state the right one."
         )
     n_units = n_private if inputs.units is None else len(set(inputs.units))
     if run.records is None and run.delta * n_units >= 1:
