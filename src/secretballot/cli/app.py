@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from secretballot.cli import choose, demo, label, learn, ledger, verify
+from secretballot.cli import choose, demo, diagnose, label, learn, ledger, plan, verify
 from secretballot.cli.outcome import EXIT_CODES, guarded
 
 __all__ = ["app", "main"]
@@ -66,9 +66,11 @@ def program(
     """Learn publishable models from private labels: many teachers vote in secret, only noisy outcomes leave."""
 
 
+app.command(name="plan", epilog=EXIT_CODES)(plan.plan)
 app.command(name="learn", epilog=EXIT_CODES)(learn.learn)
 app.command(name="label", epilog=EXIT_CODES)(label.label)
 app.command(name="choose", epilog=EXIT_CODES)(choose.choose)
+app.command(name="diagnose", epilog=EXIT_CODES)(diagnose.diagnose)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
 app.add_typer(ledger.app, name="ledger")
 app.command(name="demo", epilog=EXIT_CODES)(demo.demo)

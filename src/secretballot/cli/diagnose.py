@@ -1,0 +1,161 @@
+"""`secretballot diagnose`: a curator looks into his own vault; nothing of it may be published."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from secretballot.cli.options import AsJson, Seed, words_of
+from secretballot.cli.outcome import print_json
+from secretballot.exceptions import ParameterError
+
+if TYPE_CHECKING:
+    from secretballot.ensemble.diagnostics_seal import Diagnosis
+    from secretballot.learners.diagnose_run import DiagnoseOutcome
+
+__all__ = ["diagnose"]
+
+_SHOWN_LEVELS = (0.05, 0.1, 0.25)
+
+
+class Resampling(StrEnum):
+    """How private records are resampled."""
+
+    SPLITS = "splits"
+    BOOTSTRAP = "bootstrap"
+
+
+def diagnose(
+    vault: Annotated[Path, typer.Argument(metavar="VAULT", help="Vault of a finished `learn`, or its folder.")],
+    public: Annotated[
+        Path, typer.Option("--public", metavar="FILE", help="Points to vote on, with the columns of the run.")
+    ],
+    private: Annotated[
+        Path | None,
+        typer.Option("--private", metavar="FILE", help="The run's private file: trains teachers again on resamples."),
+    ] = None,
+    labelled: Annotated[
+        Path | None,
+        typer.Option("--labelled", metavar="FILE", help="Labelled points: is the vote right, how noisy are labels?"),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="Of a sparse vector to consider; by default the run's.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option("--delta", help="Likewise.")] = None,
+    max_unstable: Annotated[
+        str, typer.Option("--max-unstable", metavar="T,T", help="Numbers of its abstentions to consider.")
+    ] = "1,3,10,30,100",
+    ensembles: Annotated[
+        int, typer.Option("--ensembles", metavar="R", help="How many times all teachers are trained again.")
+    ] = 5,
+    resampling: Annotated[
+        Resampling, typer.Option(help="How records are resampled: new splits, or drawn with replacement.")
+    ] = Resampling.SPLITS,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="The release's schema.json, where it was moved from the vault."),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Workers for the teachers.")] = 1,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Private folder for the results; by default in the vault."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look into the vault of a finished run: margins, stability, agreement, noise. NOT RELEASABLE, all of it.
+
+    For the curator's eyes: every number is computed from private votes without noise. The results go to
+    VAULT/diagnostics, never into a release. Settings of a later run that are chosen by them are chosen by private data.
+
+    \b
+    Example: secretballot diagnose study/vault --public public.csv --private patients.csv
+    """
+    from secretballot.cli.console import watching
+    from secretballot.learners.diagnose_run import DiagnoseRun, run_diagnose
+
+    run = DiagnoseRun(
+        vault,
+        public,
+        private=private,
+        labelled=labelled,
+        schema=schema,
+        epsilon=epsilon,
+        delta=delta,
+        max_unstable=_numbers(max_unstable),
+        ensembles=ensembles,
+        resampling=resampling.value,
+        out=out,
+        seed=seed,
+        jobs=jobs,
+    )
+    with watching() as watch:
+        outcome = run_diagnose(run, watch)
+    if as_json:
+        print_json(outcome.to_private_json() | {"files": [str(path) for path in outcome.files]})
+    else:
+        _print_lines(outcome)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return whole numbers listed by commas."""
+    words = words_of(text)
+    if not words or not all(word.isdecimal() for word in words):
+        raise ParameterError(f"max_unstable is {text!r}; give whole numbers by commas, such as 1,10,100.")
+    return tuple(int(word) for word in words)
+
+
+def _print_lines(outcome: "DiagnoseOutcome") -> None:
+    """Print the outcome for the curator, under a warning."""
+    from secretballot.ensemble.diagnostics_seal import NOT_RELEASABLE
+
+    found = outcome.diagnoses
+    sizes = found["margins"].sizes
+    print(f"{NOT_RELEASABLE}: computed from private data without noise, for the curator's eyes alone.")
+    print(f"votes        of {sizes['teachers']:,} teachers {outcome.teachers}, on {sizes['queries']:,} public points")
+    _print_margins(found["margins"], found["expected"])
+    for name, words in (("reference", "one model of all records"), ("labels", "the labelled file")):
+        if name in found:
+            values = found[name].values()
+            vote, ties, teacher = (100 * values[part] for part in ("vote", "ties", "teacher"))
+            print(f"agreement    with {words}: the vote {vote:.1f} % (ties {ties:.1f} %), a teacher {teacher:.1f} %")
+    _print_stability(outcome)
+    if "noise" in found:
+        values = found["noise"].values()
+        eta = "infinite" if values["eta"] is None else f"{values['eta']:.3g}"
+        print(
+            f"noise        tau {values['tau']:.2f} ({values['low']:.2f} to {values['high']:.2f}), eta {eta}; least "
+            f"|r - 1/2| {values['massart']:.2g}, of probabilities that a model estimates"
+        )
+    for path in outcome.files[:1]:
+        print(f"keep secret  {path.parent}{os.sep}")
+
+
+def _print_margins(realised: "Diagnosis", expected: "Diagnosis") -> None:
+    margins, k = realised.values()["margins"], realised.sizes["teachers"]
+    low, middle, high = np.quantile(margins, [0.1, 0.5, 0.9])
+    print(f"margins      median {middle:.0f} of {k:,} votes; one in ten below {low:.0f}, one in ten above {high:.0f}")
+    values, r = expected.values(), expected.sizes["ensembles"]
+    from_ = f"{r} ensembles" if r > 1 else "one ensemble"
+    print(
+        f"expected     margin: median {np.median(values['margins']):.3f} of 1/2, standard error "
+        f"{np.median(values['standard_errors']):.3f}, from {from_}"
+    )
+    for level in _SHOWN_LEVELS:
+        at = int(np.searchsorted(values["levels"], level - 1e-9))
+        share, low, high = (values[name][at] for name in ("shares", "low", "high"))
+        print(f"  at most {level:<4g} at {100 * share:5.1f} % of the points ({100 * low:.1f} to {100 * high:.1f} %)")
+
+
+def _print_stability(outcome: "DiagnoseOutcome") -> None:
+    values, budget = outcome.diagnoses["stability"].values(), outcome.budget
+    print(f"stability    for a sparse vector of epsilon {budget.epsilon:g}, delta {budget.delta:g}:")
+    columns = (values[name] for name in ("max_unstable", "needed", "unstable", "answered", "asked"))
+    for t, needed, unstable, answered, asked in zip(*columns, strict=True):
+        print(
+            f"  T {t:>5,}: needs a margin of {2 * np.ceil(needed) + 1:,.0f}, {100 * unstable:5.1f} % unstable, answers "
+            f"{answered:,.1f} of {asked:,.1f} asked"
+        )

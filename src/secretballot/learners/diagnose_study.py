@@ -1,0 +1,152 @@
+"""What a finished run of `learn` tells a diagnosis: its settings from the vault, its encoding from the release."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_path
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import check_file, check_named, class_indices, read_table, unit_ids
+from secretballot.exceptions import DataError
+from secretballot.learners.run_folder import file_digest
+
+__all__ = ["LabelledRows", "Study"]
+
+
+@dataclass(frozen=True, repr=False)
+class LabelledRows:
+    """Encoded rows with their classes; private.
+
+    Attributes
+    ----------
+    X : ndarray of float, shape (n, n_features)
+    index : ndarray of int64, shape (n,)
+        Class indices.
+    units : ndarray of str objects, shape (n,), or None
+    """
+
+    X: NDArray[np.float64]
+    index: NDArray[np.int64]
+    units: NDArray[np.object_] | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A finished run of learning.
+
+    Attributes
+    ----------
+    vault : Path
+    settings : dict
+        What the run was asked to do, as its vault says.
+    schema : Schema
+        Of the columns, with the classes.
+    classes : tuple
+    n_teachers : int
+    """
+
+    vault: Path
+    settings: dict[str, Any]
+    schema: Schema
+    classes: tuple[Any, ...]
+    n_teachers: int
+
+    @classmethod
+    def read(cls, folder: str | Path, schema: Path | None = None) -> "Study":
+        """Read the vault of a study, given by itself or by the folder that holds it; nothing is changed.
+
+        Parameters
+        ----------
+        folder : path
+        schema : path, optional
+            Schema of the run's release, where that no longer stands beside the vault.
+
+        Raises
+        ------
+        DataError
+            If it is no vault of a finished run of `learn`, or its schema is not to be found.
+        """
+        check_path("The vault", folder)
+        vault = Path(folder) / "vault" if (Path(folder) / "vault" / "run.json").is_file() else Path(folder)
+        settings = _settings(vault)
+        release = vault.parent / "release" if schema is None else schema.parent
+        if schema is None and not (release / "certificate.json").is_file():
+            raise DataError(
+                f"The vault {str(vault)!r} has no finished release beside it: what is chosen after a diagnosis depends "
+                "on private data, so finish the run first, or name its release's schema.json if it was moved."
+            )
+        known = Schema.read(release / "schema.json" if schema is None else schema)
+        if known.classes is None:
+            raise DataError("The schema names no classes; give the schema.json of the run's release.")
+        return cls(vault, settings, known, known.classes, _n_teachers(release, settings))
+
+    def public(self, path: Path, role: str = "public file") -> NDArray[np.float64]:
+        """Return the rows of a file without labels, encoded as the run did it, shape (n, n_features).
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read or lacks a column.
+        """
+        check_file(path, role=role)
+        return self.schema.encode(read_table(path, role=role), role=role)
+
+    def private(self, path: Path) -> LabelledRows:
+        """Return the private records of the run.
+
+        Raises
+        ------
+        DataError
+            If it is another file than the run learned from, or cannot be read.
+        """
+        check_file(path, role="private file")
+        if file_digest(path) != self.settings["private file"]:
+            raise DataError(
+                f"The private file {str(path)!r} is not the one that this run learned from; give that file, unchanged."
+            )
+        return self.labelled(path, "private file", with_units=True)
+
+    def labelled(self, path: Path, role: str, *, with_units: bool = False) -> LabelledRows:
+        """Return the rows of a labelled file.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, lacks a column, or has a label that is no class; no cell is named.
+        """
+        check_file(path, role=role)
+        frame = read_table(path, role=role)
+        target, unit = self.settings["target"], self.settings["unit"]
+        check_named(frame, target, "a file with the label column of the run", role=role)
+        index = class_indices(frame, target, self.classes, role=role)
+        units = unit_ids(frame, unit, role=role) if with_units and unit is not None else None
+        return LabelledRows(self.schema.encode(frame, role=role), index, units)
+
+
+def _settings(vault: Path) -> dict[str, Any]:
+    """Return the description of the run of learning that the vault belongs to."""
+    try:
+        settings = dict(json.loads((vault / "run.json").read_text(encoding="utf-8"))["description"])
+        known = settings["verb"] == "learn"
+    except (OSError, ValueError, LookupError, TypeError):
+        known = False
+    if not known:
+        raise DataError(f"{str(vault)!r} is no vault of a run of `learn`; name the vault that such a run wrote.")
+    return settings
+
+
+def _n_teachers(release: Path, settings: dict[str, Any]) -> int:
+    """Return the number of teachers: as the certificate says, else as the run was asked to."""
+    try:
+        return int(json.loads((release / "certificate.json").read_text(encoding="utf-8"))["released"]["n_teachers"])
+    except (OSError, ValueError, LookupError, TypeError):
+        pass  # only the schema was kept
+    if settings["teachers"] is None:
+        raise DataError(
+            "The run's number of teachers stands on its certificate alone; put certificate.json beside schema.json."
+        )
+    return int(settings["teachers"])
