@@ -64,7 +64,7 @@ def test_all_names_exist_and_nothing_public_is_left_out(name: str) -> None:
 
 
 def test_promised_names_are_there() -> None:
-    assert set(dir(sb)) == {*sb.__all__, "hypotheses", "queries", "theory"}
+    assert set(dir(sb)) == {*sb.__all__, "hypotheses", "planning", "queries", "theory"}
     for name in sb.__all__:
         assert getattr(sb, name) is not None
     with pytest.raises(AttributeError):

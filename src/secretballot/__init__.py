@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from secretballot.learners.stability import StabilityLabeler
     from secretballot.learners.teaching import TrainedTeachers, train_teachers
     from secretballot.learners.universal import UniversalLabeler
+    from secretballot.planning.planner import plan
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
     from secretballot.released import ReleasedLabels
@@ -72,6 +73,7 @@ _HOMES = {
     "estimate_stability": "door",
     "hold_out": "learners.hold_out",
     "label_actively": "learners.active",
+    "plan": "planning.planner",
     "relabel": "learners.relabel",
     "release": "door",
     "train_teachers": "learners.teaching",
@@ -79,7 +81,7 @@ _HOMES = {
 }
 
 # Rooms that are used by their own names, as in secretballot.queries.MarginSampling.
-_ROOMS = ("hypotheses", "queries", "theory")
+_ROOMS = ("hypotheses", "planning", "queries", "theory")
 
 __all__ = [
     "ActivePATEClassifier",
@@ -114,6 +116,7 @@ __all__ = [
     "estimate_stability",
     "hold_out",
     "label_actively",
+    "plan",
     "relabel",
     "release",
     "train_teachers",
