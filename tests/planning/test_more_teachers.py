@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from secretballot.exceptions import ParameterError
+from secretballot.planning.more_teachers import _fitted, _moment_fit, drawn_votes
+from secretballot.planning.shard_votes import ShardVotes
+
+POINTS = 20_000
+
+
+def law(seed, centre=0.8, spread=0.9):
+    """True class and share of right votes of many points, Phi of a normal law."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 2, POINTS), ndtr(centre + spread * rng.normal(size=POINTS)), rng
+
+
+def two_sided(right, truth):
+    return np.where((truth == 1)[:, None], np.stack([1 - right, right], 1), np.stack([right, 1 - right], 1))
+
+
+def counted(n_counted, shares, truth, rng, first=None, second=None):
+    by_class = [shares[truth == label, label] for label in range(shares.shape[1])]
+    return ShardVotes(
+        rng.multinomial(n_counted, shares),
+        truth,
+        np.array([part.mean() for part in by_class] if first is None else first),
+        np.array([(part**2).mean() for part in by_class] if second is None else second),
+    )
+
+
+def summary(votes, truth):
+    share = votes[np.arange(len(truth)), truth] / votes.sum(axis=1)
+    margin = np.abs(2 * share - 1)
+    return np.array([(share > 0.5).mean(), share.mean(), margin.mean(), margin.std()])
+
+
+@pytest.mark.parametrize(("n_counted", "K"), [(10, 401), (40, 1001), (100, 51), (60, 61)])
+def test_votes_of_more_or_fewer_teachers_have_the_right_margins(n_counted, K):
+    truth, right, rng = law(0)
+    real = summary(rng.multinomial(K, two_sided(right, truth)), truth)
+    drawn = drawn_votes(K, counted(n_counted, two_sided(right, truth), truth, rng), rng)
+    assert (drawn.sum(axis=1) == K).all()
+    assert summary(drawn, truth) == pytest.approx(real, abs=0.012)
+
+
+def test_the_counted_shares_themselves_would_give_wrong_margins():
+    truth, right, rng = law(0)
+    votes = counted(10, two_sided(right, truth), truth, rng).counts
+    naive = summary(rng.multinomial(401, votes / 10), truth)
+    assert np.abs(naive - summary(rng.multinomial(401, two_sided(right, truth)), truth)).max() > 0.02
+
+
+def test_what_common_rows_make_teachers_agree_on_is_taken_out():
+    # teachers that share rows share an error e: their shares are Phi((z + e) / sqrt(1 - 0.3)) in place of Phi(z)
+    rng = np.random.default_rng(1)
+    truth, z = rng.integers(0, 2, POINTS), 0.8 + 0.9 * rng.normal(size=POINTS)
+    seen = ndtr((z + np.sqrt(0.3) * rng.normal(size=POINTS)) / np.sqrt(0.7))
+    free = [ndtr(z[truth == label]) for label in (0, 1)]
+    given = counted(100, two_sided(seen, truth), truth, rng, [p.mean() for p in free], [(p**2).mean() for p in free])
+    real = summary(rng.multinomial(301, two_sided(ndtr(z), truth)), truth)
+    assert summary(drawn_votes(301, given, rng), truth) == pytest.approx(real, abs=0.012)
+    kept = ShardVotes(given.counts, truth, np.full(2, np.nan), np.full(2, np.nan))
+    assert np.abs(summary(drawn_votes(301, kept, rng), truth) - real).max() > 0.02
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.7, 0.55), (0.4, 0.17), (0.9, 0.88)])
+def test_fitted_shares_have_the_moments_asked_for_and_keep_their_order(first, second):
+    shares = np.sort(np.random.default_rng(2).beta(2, 1.5, 500))
+    moved = _fitted(shares, first, second)
+    assert moved.mean() == pytest.approx(first, abs=1e-4)
+    assert (moved**2).mean() == pytest.approx(second, abs=1e-3)
+    assert (np.diff(moved) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(np.nan, np.nan), (0.7, np.nan), (1.0, 1.0), (0.7, 0.4), (0.7, 0.8), (0.0, 0.0)]
+)
+def test_shares_stay_where_no_law_has_the_moments(first, second):
+    shares = np.random.default_rng(2).beta(2, 1.5, 500)
+    assert _fitted(shares, first, second) is shares
+
+
+def test_moment_fit_finds_a_dirichlet_law_again():
+    rng = np.random.default_rng(3)
+    weights = np.array([4.0, 2.0, 1.0])
+    sizes = rng.integers(20, 60, POINTS)
+    fitted = _moment_fit(rng.multinomial(sizes, rng.dirichlet(weights, POINTS)))
+    assert fitted == pytest.approx(weights, rel=0.05)
+
+
+def test_moment_fit_without_votes_knows_nothing_and_unanimous_votes_stay_so():
+    assert (_moment_fit(np.zeros((5, 3), dtype=np.int64)) == 1).all()
+    unanimous = np.tile([0, 30], (50, 1))
+    one = ShardVotes(unanimous, np.ones(50, dtype=np.int64), np.array([np.nan, 1.0]), np.array([np.nan, 1.0]))
+    assert (drawn_votes(200, one, np.random.default_rng(0)) == [0, 200]).all()
+
+
+def test_three_classes_keep_the_proportions_of_the_wrong_ones():
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 3, POINTS)
+    base = np.array([[6.0, 1.0, 2.0], [1.0, 5.0, 3.0], [0.5, 0.5, 4.0]])
+    shares = np.array([rng.dirichlet(base[label]) for label in truth])
+    drawn = drawn_votes(301, counted(60, shares, truth, rng), rng)
+    for label in range(3):
+        assert drawn[truth == label].mean(axis=0) / 301 == pytest.approx(base[label] / base[label].sum(), abs=0.01)
+    real = rng.multinomial(301, shares)
+    assert (drawn.argmax(1) == truth).mean() == pytest.approx((real.argmax(1) == truth).mean(), abs=0.012)
+    gaps = [np.diff(np.sort(votes, axis=1)[:, 1:], axis=1).mean() / 301 for votes in (drawn, real)]
+    assert gaps[0] == pytest.approx(gaps[1], abs=0.012)
+
+
+def test_points_without_a_vote_are_drawn_from_their_class():
+    truth, right, rng = law(5)
+    given = counted(50, two_sided(right, truth), truth, rng)
+    given.counts[::2] = 0
+    drawn = drawn_votes(101, given, rng)
+    halves = [summary(drawn[start::2], truth[start::2]) for start in (0, 1)]
+    assert halves[0] == pytest.approx(halves[1], abs=0.02)
+
+
+def test_no_teachers_are_refused():
+    truth, right, rng = law(6)
+    with pytest.raises(ParameterError, match="n_teachers"):
+        drawn_votes(0, counted(5, two_sided(right, truth), truth, rng), rng)
