@@ -1,0 +1,234 @@
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_blobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from secretballot.aggregation import GaussianAggregator
+from secretballot.datasets import synthetic_two_class
+from secretballot.ensemble import TeacherEnsemble, teacher_by_name
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.planning import Setting
+from secretballot.planning.coins import RehearsalNoise
+from secretballot.planning.stand_in import StandInModel
+from secretballot.privacy.accounting import PrivacyBudget
+
+BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)
+LOGISTIC = teacher_by_name("logistic")
+
+
+class Broken(LogisticRegression):
+    def fit(self, X, y, sample_weight=None):
+        raise RuntimeError("never")
+
+
+class Counting(LogisticRegression):
+    fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Counting.fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+def two_classes(n, seed, n_features=20):
+    data = synthetic_two_class(n, n_features=n_features, bayes_error=0.15, seed=seed)
+    return data.X, data.y
+
+
+def model(n=800, seed=0, n_features=4, **settings):
+    X, y = two_classes(n, 100 + seed, n_features)
+    given = {"n_classes": 2, "teacher": LOGISTIC, "n_public": 500, "seed": seed, **settings}
+    return StandInModel(X, y, **given)
+
+
+def figures(counts, truth, aggregator):
+    """Vote accuracy, share of right votes, mean margin over K, spread of it, accuracy of released labels."""
+    n_teachers = int(counts[0].sum())
+    ordered = np.sort(counts, axis=1)
+    margin = (ordered[:, -1] - ordered[:, -2]) / n_teachers
+    asked = slice(aggregator.n_queries)
+    labels = aggregator.answer(counts[asked], n_teachers, RehearsalNoise(np.random.default_rng(0))).labels
+    right = counts[np.arange(len(truth)), truth] / n_teachers
+    exact = (counts.argmax(axis=1) == truth).mean()
+    return [exact, right.mean(), margin.mean(), margin.std(), (labels == truth[asked]).mean()]
+
+
+K, N_RECORDS, N_FEATURES = 50, 5000, 30
+LABELS = GaussianAggregator(K / 5, 400, budget=BUDGET)
+
+
+@pytest.fixture(scope="module")
+def real():
+    """Figures, and accuracy of a student of 400 labels, of three runs on fresh records."""
+    found, students = [], []
+    for run in range(3):
+        X, y = two_classes(N_RECORDS + 3000, run, N_FEATURES)
+        shards = np.random.default_rng(1000 + run).integers(0, K, N_RECORDS)
+        fitted = TeacherEnsemble.fit(LOGISTIC, X[:N_RECORDS], y[:N_RECORDS], shards, n_teachers=K, n_classes=2)
+        X, y = X[N_RECORDS:], y[N_RECORDS:]
+        counts = fitted.vote_counts(X).open_at_the_door()
+        found.append(figures(counts, y, LABELS))
+        labels = LABELS.answer(counts[:400], K, RehearsalNoise(np.random.default_rng(run))).labels
+        students.append(LogisticRegression(max_iter=1000).fit(X[:400], labels).score(X[400:], y[400:]))
+    return np.mean(found, axis=0), np.mean(students)
+
+
+@pytest.fixture(scope="module")
+def forecast():
+    """The same, forecast from ten stand-ins."""
+    found, students = [], []
+    for seed in range(10):
+        stand_in = model(1200, seed, N_FEATURES)
+        sample = stand_in.votes(K, N_RECORDS, 0)
+        found.append(figures(sample.counts, sample.truth, LABELS))
+        setting = Setting(K, "gaussian", "labels", 400)
+        students.append(stand_in.student_accuracy(setting, LABELS, N_RECORDS, 0))
+    return np.mean(found, axis=0), np.mean(students)
+
+
+def test_votes_are_those_of_teachers_on_fresh_records(real, forecast):
+    assert forecast[0] == pytest.approx(real[0], abs=0.02)
+
+
+def test_the_student_does_as_well_as_that_of_the_real_run(real, forecast):
+    assert forecast[1] == pytest.approx(real[1], abs=0.02)
+
+
+def test_a_model_says_the_same_again_and_another_seed_says_something_else():
+    setting = Setting(40, "gaussian", "labels", 100)
+    aggregator = GaussianAggregator(8.0, 100, budget=BUDGET)
+    first, second, other = model(), model(), model(seed=0)
+    other._seed = 9
+    assert np.array_equal(first.votes(40, 4000, 1).counts, second.votes(40, 4000, 1).counts)
+    assert not np.array_equal(first.votes(40, 4000, 1).counts, other.votes(40, 4000, 1).counts)
+    assert not np.array_equal(first.votes(40, 4000, 1).counts, first.votes(40, 4000, 2).counts)
+    scores = [one.student_accuracy(setting, aggregator, 4000, 0) for one in (first, second)]
+    assert scores[0] == scores[1]
+
+
+def test_order_of_the_questions_does_not_matter():
+    first, second = model(), model()
+    before = first.votes(80, 4000, 0).counts
+    second.votes(40, 4000, 0)
+    assert np.array_equal(before, second.votes(80, 4000, 0).counts)
+
+
+def test_folds_score_on_rows_that_no_teacher_and_no_student_saw():
+    stand_in = model(403, n_folds=6)
+    parts = [stand_in._fold(fold) for fold in range(6)]
+    for stock, test in parts:
+        assert len(np.intersect1d(stock, test)) == 0
+        assert len(stock) + len(test) == 403
+    scored = np.concatenate([test for _, test in parts[:4]])
+    assert len(np.unique(scored)) == len(scored) == 400
+    assert set(parts[4][1]) != set(parts[0][1])
+
+
+def test_teachers_are_trained_once_for_all_numbers_of_teachers_with_shards_of_one_size():
+    stand_in = model(teacher=Counting(), n_trained=10)
+    Counting.fits = 0
+    stand_in.votes(40, 4000, 0)
+    stand_in.votes(80, 8000, 0)
+    stand_in.votes(81, 8000, 0)
+    assert Counting.fits == 10
+    stand_in.votes(20, 4000, 0)
+    assert Counting.fits == 20
+
+
+def test_larger_shards_make_better_teachers():
+    stand_in = model(1600, n_trained=60)
+    right = [
+        np.mean([s.counts[np.arange(len(s.truth)), s.truth] / K for s in (stand_in.votes(K, 4000, f) for f in (0, 1))])
+        for K in (400, 100, 25)
+    ]
+    assert right[0] < right[1] < right[2]
+
+
+def test_teacher_range_and_what_lies_outside():
+    stand_in = model(800)
+    assert stand_in.teacher_range(24_000) == (100, 4800)
+    assert stand_in.teacher_range(100) == (1, 20)
+    assert stand_in.teacher_range(3) == (1, 1)
+    assert stand_in.votes(1, 3, 0).counts.sum(axis=1).max() == 1
+    for K in (99, 4801):
+        with pytest.raises(ParameterError, match="100 to 4800 teachers"):
+            stand_in.votes(K, 24_000, 0)
+    with pytest.raises(ParameterError, match="fold is 4"):
+        stand_in.votes(100, 24_000, 4)
+    assert (stand_in.votes(100, 24_000, 0).counts.sum(axis=1) == 100).all()
+
+
+def test_teachers_that_fail_vote_their_fixed_rule():
+    sample = model(teacher=Broken()).votes(1000, 10_000, 0)
+    assert abs(sample.counts[:, 1].mean() / 1000 - 0.5) < 0.02
+    assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - 0.5) < 0.1
+
+
+def test_three_classes():
+    X, y = make_blobs(900, centers=3, cluster_std=4.0, random_state=0)
+    stand_in = StandInModel(X, y, n_classes=3, teacher=teacher_by_name("logistic", 3), n_public=400, seed=0)
+    sample = stand_in.votes(50, 2500, 0)
+    assert sample.counts.shape == (675, 3)
+    assert (sample.counts.sum(axis=1) == 50).all()
+    best = LogisticRegression().fit(X, y).score(X, y)
+    assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - best) < 0.06
+    for release in ("labels", "counts"):
+        aggregator = GaussianAggregator(3.0, 200, n_classes=3, release=release, budget=BUDGET)
+        score = stand_in.student_accuracy(Setting(50, "gaussian", release, 200), aggregator, 2500, 0)
+        assert abs(score - best) < 0.12
+
+
+def test_a_class_that_never_occurs_gets_hardly_a_vote():
+    X, y = two_classes(300, 0, 3)
+    sample = StandInModel(X, 2 * y, n_classes=3, teacher=LOGISTIC, n_public=9, seed=0).votes(20, 1500, 0)
+    assert sample.counts.shape[1] == 3
+    assert sample.counts[:, 1].mean() < 0.02 * 20
+
+
+def test_frames_and_sparse_rows_are_forecast_as_arrays_are():
+    X, y = two_classes(300, 1, 3)
+    settings = {"n_classes": 2, "teacher": DecisionTreeClassifier(max_depth=3), "n_public": 100, "n_trained": 8}
+    aggregator = GaussianAggregator(8.0, 50, budget=BUDGET)
+    setting = Setting(30, "gaussian", "labels", 50, strategy="margin")
+    found = [
+        (stand_in.votes(30, 1500, 0).counts, stand_in.student_accuracy(setting, aggregator, 1500, 0))
+        for stand_in in (StandInModel(form, y, **settings) for form in (X, pd.DataFrame(X), sp.csr_matrix(X)))
+    ]
+    for counts, score in found[1:]:
+        assert np.array_equal(counts, found[0][0])
+        assert score == pytest.approx(found[0][1], abs=0.05)
+
+
+def test_what_it_says_of_itself():
+    stand_in = model()
+    assert (stand_in.source, stand_in.n_classes, stand_in.n_folds) == ("stand-in", 2, 4)
+    assert 0.5 <= stand_in.constant_accuracy < 0.6
+    assert any("800 stand-in rows" in text for text in stand_in.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"n_classes": 1}, ParameterError, "n_classes"),
+        ({"n_public": 0}, ParameterError, "n_public"),
+        ({"n_folds": 0}, ParameterError, "n_folds"),
+        ({"n_trained": 1}, ParameterError, "n_trained"),
+        ({"seed": -1}, ParameterError, "seed"),
+        ({"teacher": LogisticRegression}, ParameterError, "teacher"),
+        ({"y": np.full(60, 2)}, DataError, "outside of 0 to 1"),
+        ({"y": np.full(60, 0.5)}, DataError, "y has dtype"),
+        ({"y": np.zeros(59, dtype=int)}, DataError, "shape"),
+        ({"y": np.zeros(60, dtype=int)}, DataError, "one class"),
+    ],
+)
+def test_what_cannot_be_a_stand_in_is_refused(change, error, message):
+    settings = {"n_classes": 2, "teacher": LOGISTIC, "n_public": 10, "y": np.arange(60) % 2, **change}
+    with pytest.raises(error, match=message):
+        StandInModel(np.zeros((60, 2)), settings.pop("y"), **settings)
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(DataError, match="at least 40"):
+        StandInModel(np.zeros((39, 2)), np.arange(39) % 2, n_classes=2, teacher=LOGISTIC, n_public=5)
