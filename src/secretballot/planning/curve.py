@@ -27,7 +27,7 @@ USUAL_SLOPE = 0.5
 SLOPE_SPREAD = 0.5  # deviation of log slope
 POINT_SPREAD = 0.01  # deviation of a measured accuracy
 GUESSED_LIMIT = 0.9
-LIMIT_SPREAD = 0.35  # deviation of a guessed limit's distance from certainty, on the scale of votes
+LIMIT_SPREAD = 0.3  # deviation of a guessed limit's distance from certainty, on the scale of votes
 RECOVERED = 0.9  # part of the way from one teacher to the curve's limit that a vote goes
 RECOVERED_SPREAD = 0.1
 FOLDS = (0.0, -1.3, 1.3, -0.6, 0.6)  # deviations from what is assumed, one for each fold
@@ -141,6 +141,7 @@ class CurveModel(VoteModel):
     """
 
     n_folds = len(FOLDS)
+    folds_average_out = False
 
     def __init__(
         self,

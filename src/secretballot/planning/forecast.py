@@ -31,9 +31,11 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 NODES = 48  # of the quadrature over the noise of the true class
 BLOCK = 2_000_000  # numbers held at once by the quadrature
+LATTICE_SIGMA = 2000.0
 ROUGH_POINTS = 600
 ROUGH_STEPS = np.arange(-7.0, 7.5, 0.5)  # log2 of sigma / K
 
@@ -136,12 +138,19 @@ def right_chances(sample: VoteSample, sigma: float) -> FloatArray:
 
 def _right_of_two(sample: VoteSample, sigma: float) -> FloatArray:
     """Return P(2 (n_1 + X) >= K) where the truth is class 1, else one less it."""
-    reach, pmf = discrete_gaussian_pmf(sigma)
-    at_least = np.append(np.cumsum(pmf[::-1])[::-1], 0.0)  # of -reach, -reach + 1, ..., reach + 1
     votes, where = np.unique(sample.counts[:, 1], return_inverse=True)
     need = -((2 * votes - sample.n_teachers) // 2)  # the least noise that makes it half of the teachers
-    one = np.minimum(at_least[np.clip(need + reach, 0, len(pmf))], 1.0)[where]
+    one = _at_least(need, sigma)[where]
     return np.asarray(np.where(sample.truth == 1, one, 1 - one))
+
+
+def _at_least(need: IntArray, sigma: float) -> FloatArray:
+    """Return P(X >= need) for discrete Gaussian X; beyond `LATTICE_SIGMA` the integral differs by less than 1e-8."""
+    if sigma > LATTICE_SIGMA:
+        return np.asarray(ndtr(-(need - 0.5) / sigma))
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    tail = np.append(np.cumsum(pmf[::-1])[::-1], 0.0)  # of -reach, -reach + 1, ..., reach + 1
+    return np.asarray(np.minimum(tail[np.clip(need + reach, 0, len(pmf))], 1.0))
 
 
 def _leads(sample: VoteSample) -> FloatArray:

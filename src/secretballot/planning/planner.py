@@ -23,6 +23,7 @@ __all__ = ["plan"]
 
 IntArray = NDArray[np.int64]
 LEAST_ROWS = 100
+FOLDS = 8  # settings are compared on the first half, which score on disjoint parts, and judged on all
 
 
 def plan(
@@ -102,6 +103,7 @@ def plan(
             student=_student(student),
             n_public=n_public,
             seed=seed,
+            n_folds=FOLDS,
         )
     task = Task(n_records, n_public, classes, budget.epsilon, budget.delta, teacher, student)
     return make_plan(task, model, n_teachers=n_teachers, seed=seed, progress=progress)

@@ -9,7 +9,7 @@ from secretballot.exceptions import ParameterError
 from secretballot.planning.plan import Candidate, Estimate, FrontierPoint, Improvement, Plan, Setting, Task
 from secretballot.planning.settings import FEWER_STOPS, STOPS
 from secretballot.planning.votes import VoteModel
-from secretballot.planning.weighing import Weighing, best_of, naive_settings, rehearsed
+from secretballot.planning.weighing import Weighing, best_of, naive_settings
 
 __all__ = ["make_plan"]
 
@@ -127,12 +127,12 @@ def _weigh(weighing: Weighing, step: _Steps) -> list[Candidate]:
     middle = weighing.tried(kept, _half(model))
     step()
     winners = weighing.tried([one.setting for one in middle[:WINNERS]], model.n_folds)
-    spread = rehearsed(middle)
     best = best_of(winners)
-    rest = winners + [one for one in middle if one.setting not in {winner.setting for winner in winners}]
-    candidates = [weighing.candidate(one, spread=spread) for one in rest if one is not best]
+    tried = winners + [one for one in middle if one.setting not in {winner.setting for winner in winners}]
+    spread = weighing.spread(tried)
+    candidates = [weighing.candidate(one, spread) for one in tried if one is not best]
     step()
-    return [weighing.candidate(best, exact=True, spread=spread), *candidates]
+    return [weighing.candidate(best, spread, exact=True), *candidates]
 
 
 def _quick(weighing: Weighing, warm: Sequence[Setting]) -> Candidate:
@@ -140,7 +140,7 @@ def _quick(weighing: Weighing, warm: Sequence[Setting]) -> Candidate:
     settings = dict.fromkeys([*_fitting(warm, weighing), *weighing.shortlist(FEWER_STOPS, 1)])
     first = weighing.tried(settings, 1)
     tried = weighing.tried([one.setting for one in first[:WINNERS]], _half(weighing.model))
-    return weighing.candidate(best_of(tried), spread=rehearsed(tried))
+    return weighing.candidate(best_of(tried), weighing.spread(tried))
 
 
 def _fitting(settings: Sequence[Setting], weighing: Weighing) -> list[Setting]:

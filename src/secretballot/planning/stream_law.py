@@ -44,8 +44,8 @@ def stream_law(
     """Return what becomes of a stream whose queries are drawn from given points, each as likely as the others.
 
     The expectations are exact. An epoch, from one abstention to the next, is a row of queries under one threshold:
-    given its noise y a point is answered with a chance g(y) of its own. A threshold drawn once makes the epochs of a stream
-    alike; fresh ones make them independent, and their lengths are convolved as in
+    given its noise a point is answered with a chance of its own. A threshold drawn once makes the epochs of a stream
+    alike; fresh ones make them independent, and their lengths are convolved, as in
     `secretballot.theory.stream_forecast`. The quantiles come from `REPEATS` streams drawn from the same law.
 
     Parameters

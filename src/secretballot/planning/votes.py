@@ -54,6 +54,9 @@ class VoteModel(ABC):
         "stand-in", "curve" or "guess".
     n_classes : int
     n_folds : int
+    folds_average_out : bool
+        True where folds differ by the data they are measured on, so that their mean is surer than each; False where
+        they stand for different beliefs, of which one is true.
     constant_accuracy : float
         Accuracy of always saying the most frequent class.
     assumptions : tuple of str
@@ -63,6 +66,7 @@ class VoteModel(ABC):
     source: str
     n_classes: int
     n_folds: int
+    folds_average_out: bool = True
     constant_accuracy: float
     assumptions: tuple[str, ...]
 

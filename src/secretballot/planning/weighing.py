@@ -12,7 +12,7 @@ from secretballot.planning.plan import Candidate, Estimate, Expected, Setting, T
 from secretballot.planning.settings import Noise, gaussian_settings, stated_noise, stream_settings, teacher_counts
 from secretballot.planning.votes import VoteModel
 
-__all__ = ["Weighing", "best_of", "naive_settings", "rehearsed"]
+__all__ = ["Spread", "Tried", "Weighing", "best_of", "naive_settings"]
 
 FloatArray = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ ACTIVE = "margin"
 
 
 @dataclass(frozen=True)
-class _Tried:
+class Tried:
     """A setting with the accuracies of its students, one for each fold that was tried."""
 
     setting: Setting
@@ -108,44 +108,46 @@ class Weighing:
             self._students[key] = self.model.student_accuracy(setting, noise, self.task.n_records, fold)
         return self._students[key]
 
-    def tried(self, settings: Iterable[Setting], n_folds: int) -> list[_Tried]:
+    def tried(self, settings: Iterable[Setting], n_folds: int) -> list[Tried]:
         """Try settings on the first folds; the best student on average comes first."""
         found = [
-            _Tried(setting, np.array([self.student(setting, fold) for fold in range(n_folds)])) for setting in settings
+            Tried(setting, np.array([self.student(setting, fold) for fold in range(n_folds)])) for setting in settings
         ]
         return sorted(found, key=lambda one: -one.mean)
 
-    def candidate(self, tried: _Tried, *, exact: bool = False, spread: float = 0.0) -> Candidate:
+    def candidate(self, tried: Tried, spread: "Spread", *, exact: bool = False) -> Candidate:
         """Return what to expect of a setting, from the forecasts of the folds that were tried.
 
         Parameters
         ----------
-        tried : _Tried
+        tried : Tried
+        spread : Spread
         exact : bool
             Calibrate as a run would, rather than to about 2 %.
-        spread : float
-            Least deviation of one student, where few folds say little of it.
         """
         setting = tried.setting
         aggregator = self.noise.exact(setting) if exact else self.noise.aggregator(setting)
-        outlooks = [
-            forecast(self.model.votes(setting.n_teachers, self.task.n_records, fold), aggregator)
-            for fold in range(len(tried.accuracies))
+        samples = [
+            self.model.votes(setting.n_teachers, self.task.n_records, fold) for fold in range(len(tried.accuracies))
         ]
+        outlooks = [forecast(sample, aggregator) for sample in samples]
+        known = min(len(sample.truth) for sample in samples)
         answered = _answered(outlooks)
         labels = np.array([outlook.label_accuracy for outlook in outlooks])
-        drawn = float(labels.mean() * (1 - labels.mean())) / max(answered.value, 1.0)
         votes = np.array([outlook.vote_accuracy for outlook in outlooks])
-        pool = float(votes.mean() * (1 - votes.mean())) / self.task.n_public
         expected = Expected(
             answered=answered,
-            vote_accuracy=_estimate(votes, extra=pool),
-            label_accuracy=_estimate(labels, extra=drawn),
-            student_accuracy=_estimate(tried.accuracies, least=spread),
+            vote_accuracy=_share(votes, known, self.task.n_public),
+            label_accuracy=_share(labels, known, answered.value),
+            student_accuracy=spread.estimate(tried.accuracies),
         )
         return Candidate(setting, stated_noise(aggregator), expected)
 
-    def active(self, tried: Sequence[_Tried], most: int) -> list[Setting]:
+    def spread(self, tried: Sequence[Tried]) -> "Spread":
+        """Return how students differ between folds and between runs."""
+        return Spread.of(tried, self.model.folds_average_out)
+
+    def active(self, tried: Sequence[Tried], most: int) -> list[Setting]:
         """Return the best settings of labels as they would be asked in rounds, where the model can simulate that."""
         asked = [replace(one.setting, strategy=ACTIVE) for one in tried if _asks_part(one.setting, self.task)]
         return [setting for setting in asked if self.model.can_walk(setting)][:most]
@@ -164,11 +166,11 @@ def naive_settings(weighing: Weighing) -> list[Setting]:
     return [Setting(k, "gaussian", release, weighing.task.n_public) for release in ("labels", "counts")]
 
 
-def best_of(tried: Sequence[_Tried]) -> _Tried:
+def best_of(tried: Sequence[Tried]) -> Tried:
     """Return the best, or the plainest of those as good: asked at random, then fewer queries, then fewer teachers."""
     best = max(tried, key=lambda one: one.mean)
 
-    def as_good(one: _Tried) -> bool:
+    def as_good(one: Tried) -> bool:
         n = min(len(one.accuracies), len(best.accuracies))
         behind = best.accuracies[:n] - one.accuracies[:n]
         error = float(behind.std(ddof=1)) / math.sqrt(n) if n > 1 else 0.0
@@ -181,9 +183,50 @@ def _plainness(setting: Setting) -> tuple[bool, int, int]:
     return setting.strategy != "passive", setting.n_queries, setting.n_teachers
 
 
-def rehearsed(tried: Sequence[_Tried]) -> float:
-    """Return the usual deviation of one student between folds."""
-    return float(np.median([one.accuracies.std(ddof=1) for one in tried if len(one.accuracies) > 1] or [0.0]))
+@dataclass(frozen=True)
+class Spread:
+    """How students differ: by the fold, which all settings share, and by the run.
+
+    Attributes
+    ----------
+    folds : ndarray of shape (n_folds,)
+        What each fold adds to every setting's accuracy.
+    run : float
+        Usual deviation of one run beside it.
+    average_out : bool
+        Whether the mean over folds is surer than each.
+    """
+
+    folds: FloatArray
+    run: float
+    average_out: bool
+
+    @classmethod
+    def of(cls, tried: Sequence[Tried], average_out: bool) -> "Spread":
+        """Return the spread of settings that were tried, on some folds or more."""
+        least, most = (choose(len(one.accuracies) for one in tried) for choose in (min, max))
+        levels = [float(one.accuracies[:least].mean()) for one in tried]
+        folds = np.array(
+            [
+                np.mean([one.accuracies[f] - level for one, level in zip(tried, levels, strict=True) if _has(one, f)])
+                for f in range(most)
+            ]
+        )
+        beside = [float(np.std(one.accuracies[:least] - folds[:least])) for one in tried]
+        # one degree of freedom of each setting went into its level, one of each fold into what it adds
+        lost = (1 - 1 / least) * (1 - 1 / len(tried)) if least > 1 and len(tried) > 1 else 1.0
+        return cls(folds, float(np.median(beside)) / math.sqrt(lost), average_out)
+
+    def estimate(self, accuracies: FloatArray) -> Estimate:
+        """Return the mean of a setting's students, and the range of nine further runs of ten."""
+        n, value = len(accuracies), float(np.clip(accuracies.mean(), 0.0, 1.0))
+        own = float((accuracies - self.folds[:n]).std(ddof=1)) if n > 1 else 0.0
+        fold = float(self.folds[:n].std(ddof=1)) if n > 1 else 0.0
+        return _estimate(value, max(own, self.run) ** 2 * (1 + 1 / n) + fold**2 / (n if self.average_out else 1))
+
+
+def _has(one: Tried, fold: int) -> bool:
+    return fold < len(one.accuracies)
 
 
 def _answered(outlooks: Sequence[Forecast]) -> Estimate:
@@ -192,9 +235,13 @@ def _answered(outlooks: Sequence[Forecast]) -> Estimate:
     return Estimate(value, min(low, value), max(value, *(outlook.answered_high for outlook in outlooks)))
 
 
-def _estimate(values: FloatArray, *, extra: float = 0.0, least: float = 0.0) -> Estimate:
-    """Return the mean and the range of nine further values of ten, of which `extra` is a variance of their own."""
+def _share(values: FloatArray, known: int, drawn: float) -> Estimate:
+    """Return a share's mean over folds, known from so many points, and its range among so many drawn ones."""
     n, value = len(values), float(np.clip(values.mean(), 0.0, 1.0))
-    deviation = max(float(values.std(ddof=1)) if n > 1 else 0.0, least)
-    width = max(LEAST_WIDTH, DEVIATIONS * math.sqrt(deviation**2 * (1 + 1 / n) + extra))
+    between = float(values.var(ddof=1)) if n > 1 else 0.0
+    return _estimate(value, between * (1 + 1 / n) + value * (1 - value) * (1 / known + 1 / max(drawn, 1.0)))
+
+
+def _estimate(value: float, variance: float) -> Estimate:
+    width = max(LEAST_WIDTH, DEVIATIONS * math.sqrt(variance))
     return Estimate(value, max(0.0, value - width), min(1.0, value + width))
