@@ -7,7 +7,7 @@ from typing import Any
 
 from secretballot.planning.plan import Candidate, Estimate, Plan
 from secretballot.planning.words import recipe_name
-from secretballot.report.drawing import BLUE, GREY, INK, ORANGE, PALE, Picture, grid, whole_numbers
+from secretballot.report.drawing import BLUE, GREY, INK, ORANGE, PALE, Picture, grid
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import number_text
 
@@ -15,6 +15,7 @@ __all__ = ["draw_candidates", "draw_frontier", "draw_plan_pictures", "draw_teach
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _STEP = 5.0  # points between the marks of two recipes that stand in one place
+_LEAST_SPAN = 8.0  # factor between the ends of an axis of sizes, so that there are ticks on it
 _RECOMMENDED = {"linestyle": "", "marker": "o", "markersize": 12, "markerfacecolor": "none", "markeredgecolor": ORANGE,
                 "markeredgewidth": 2.0, "zorder": 5}  # fmt: skip
 
@@ -90,7 +91,7 @@ def draw_candidates(plan: Plan) -> Picture:
                 marker=_MARKERS[number % len(_MARKERS)], s=24, edgecolors=INK, linewidths=0.5,
                 gid=f"recipe-{number}", transform=places[number],
             )  # fmt: skip
-            axes.plot([], [], linestyle="", marker=_MARKERS[number % len(_MARKERS)], markersize=6, label=recipe,
+            axes.plot([], [], linestyle="", marker=_MARKERS[number % len(_MARKERS)], markersize=6, label=_short(recipe),
                       markerfacecolor=PALE, markeredgecolor=INK, markeredgewidth=0.6)  # fmt: skip
         best = plan.recommended.setting
         axes.plot([best.n_queries], [best.n_teachers], **_RECOMMENDED, label="this plan", gid="recommended",
@@ -137,7 +138,7 @@ def draw_teachers(plan: Plan) -> Picture:
                   gid="recommended")  # fmt: skip
         _axis_of_sizes(axes.xaxis, teachers)
         _percent_axis(axes, [*vote, *label, *(100 * end for each in student for end in (each.low, each.high))])
-        axes.set_xlabel(f"teachers (K); {recipe}")
+        axes.set_xlabel(f"teachers (K); {_short(recipe)}")
         axes.set_ylabel("right (%)")
         grid(axes, "both")
         _legend(axes)
@@ -147,6 +148,11 @@ def draw_teachers(plan: Plan) -> Picture:
 
 def _student(candidate: Candidate) -> float:
     return candidate.expected.student_accuracy.value
+
+
+def _short(recipe: str) -> str:
+    """Return the name of a recipe as a legend of two columns has room for it."""
+    return recipe.replace(" in rounds", "")
 
 
 def _band(axes: Any, places: list[float] | list[int], estimates: list[Estimate], colour: str, name: str) -> None:
@@ -163,7 +169,8 @@ def _band(axes: Any, places: list[float] | list[int], estimates: list[Estimate],
 def _axis_of_sizes(axis: Any, sizes: list[float] | list[int]) -> None:
     """Scale an axis by factors, with room at its ends, and ticks at 1, 2 and 5 times powers of ten."""
     ticker = require_extra("matplotlib.ticker", "report")
-    low, high = min(sizes) / 1.35, max(sizes) * 1.35
+    room = max(1.35, (_LEAST_SPAN * min(sizes) / max(sizes)) ** 0.5)
+    low, high = min(sizes) / room, max(sizes) * room
     axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low, high)})
     wide = high / low > 300
     axis.set_major_locator(ticker.LogLocator(10, subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
@@ -175,8 +182,9 @@ def _percent_axis(axes: Any, values: list[float]) -> None:
     """Let the axis of percents hold all values with some room, and end at 0 and 100."""
     low, high = min(values), max(values)
     room = max(2.0, 0.08 * (high - low))
-    axes.set_ylim(max(0.0, low - room), min(100.0, high + room))
-    whole_numbers(axes.yaxis)
+    axes.set_ylim(max(0.0, low - room), min(101.5, high + room))  # the cap of a bar that ends at 100 stays in sight
+    ticker = require_extra("matplotlib.ticker", "report")
+    axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
 
 
 def _shade_bar(axes: Any, normed: Any) -> None:
