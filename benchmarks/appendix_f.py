@@ -162,7 +162,13 @@ def write(path: Path, content: bytes) -> None:
 
 def draw(findings: list[Findings], seeds: range, folder: Path) -> None:
     """Write all pictures, as SVG and PNG, and the numbers behind the table, once all of them are made."""
-    by_seed = {seed: found.numbers for seed, found in zip(seeds, findings, strict=True)}
+    by_seed = {
+        seed: {
+            "by penalty": found.numbers,
+            "points and agreement by margin": {k: counts.tolist() for k, counts in found.by_margin.items()},
+        }
+        for seed, found in zip(seeds, findings, strict=True)
+    }
     files = {"appendix-f.json": json.dumps(by_seed, indent=1).encode()}
     for picture in (make(findings) for make in PICTURES):
         files |= {f"{picture.name}.svg": picture.svg(), f"{picture.name}.png": picture.png()}

@@ -153,7 +153,7 @@ def calibration_picture(findings: list[Findings]) -> Picture:
             share, ends = np.where(none, np.nan, share), (share - low, high - share)
             axes.errorbar(place, share, ends, marker=marker, linestyle=dash, label=f"K = {n_teachers:,}", **look)
             axes.errorbar(place[none], high[none], 0.4 * high[none], uplims=True, linestyle="none", **look)
-        axes.set(yscale="log", ylim=(0.002, 60), xlim=(0, 0.5))
+        axes.set(yscale="log", ylim=(0.001, 60), xlim=(0, 0.5))
         axes.set(xlabel="margin Delta (share of teachers above one half)", ylabel="vote differs from h* (% of points)")
         axes.legend(frameon=False, loc="lower left", title="teachers of the same rows", alignment="left")
         plain_percents(axes.yaxis)

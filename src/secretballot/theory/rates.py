@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from secretballot._validation import check_choice, check_instance, check_positive, check_probability
+from secretballot._validation import check_choice, check_instance, check_positive, check_probability, shown
 from secretballot.exceptions import ParameterError
 from secretballot.theory.ranges import check_count, check_error, check_tau
 from secretballot.theory.results import RiskBound
@@ -105,7 +105,7 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     """
     check_choice("algorithm", algorithm, ALGORITHMS)
     if (check_choice("setting", setting, SETTINGS) == "tsybakov") != (tau is not None):
-        raise ParameterError(f"tau is {tau}; give one in [0, 1] for the setting 'tsybakov', and for no other.")
+        raise ParameterError(f"tau is {shown(tau)}; give one in [0, 1] for the setting 'tsybakov', and for no other.")
     if setting.startswith("agnostic"):
         return _agnostic(algorithm, setting)
     if algorithm == "sparse-vector-2018":
