@@ -78,6 +78,7 @@ def test_bare_plans_are_drawn_too(plan: Plan) -> None:
 
 def test_words_stay_within_the_picture() -> None:
     """The legend of many recipes, and long ticks, neither leave the picture nor cover each other."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     many = [
@@ -88,7 +89,7 @@ def test_words_stay_within_the_picture() -> None:
         figure = Figure(figsize=(5.0, picture.height), layout="constrained")
         axes = figure.add_subplot()
         picture.paint(axes)
-        figure.canvas.draw()
+        FigureCanvasAgg(figure).draw()
         boxes = [text.get_window_extent() for text in figure.legends[0].get_texts()]
         assert all(box.x0 >= 0 and box.x1 <= 500 and box.y0 >= 0 and box.y1 <= 100 * picture.height for box in boxes)
         for axis in (axes.xaxis, axes.yaxis):

@@ -14,7 +14,7 @@ from secretballot.report.wording import number_text
 __all__ = ["draw_candidates", "draw_frontier", "draw_plan_pictures", "draw_teachers"]
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_STEP = 5.0  # points between the marks of two recipes that stand in one place
+_SPREAD = 20.0  # points over which the marks of different recipes in one place are spread; 5 for each at most
 _LEAST_SPAN = 8.0  # factor between the ends of an axis of sizes, so that there are ticks on it
 _RECOMMENDED = {"linestyle": "", "marker": "o", "markersize": 12, "markerfacecolor": "none", "markeredgecolor": ORANGE,
                 "markeredgewidth": 2.0, "zorder": 5}  # fmt: skip
@@ -71,12 +71,13 @@ def draw_candidates(plan: Plan) -> Picture:
     """
     recipes = list(dict.fromkeys(recipe_name(candidate.setting) for candidate in plan.weighed))
     shares = [100 * candidate.expected.student_accuracy.value for candidate in plan.weighed]
+    step = min(5.0, _SPREAD / len(recipes))
     low, high = min(shares), max(max(shares), min(shares) + 1)
 
     def paint(axes: Any) -> None:
         beside = require_extra("matplotlib.transforms", "report").ScaledTranslation
         places = [
-            axes.transData + beside(_STEP * (number - (len(recipes) - 1) / 2) / 72, 0, axes.figure.dpi_scale_trans)
+            axes.transData + beside(step * (number - (len(recipes) - 1) / 2) / 72, 0, axes.figure.dpi_scale_trans)
             for number in range(len(recipes))
         ]
         normed = require_extra("matplotlib.colors", "report").Normalize(low, high)
@@ -89,7 +90,7 @@ def draw_candidates(plan: Plan) -> Picture:
                 [candidate.setting.n_teachers for candidate in chosen],
                 c=[100 * _student(candidate) for candidate in chosen], cmap="Blues", norm=normed,
                 marker=_MARKERS[number % len(_MARKERS)], s=24, edgecolors=INK, linewidths=0.5,
-                gid=f"recipe-{number}", transform=places[number],
+                gid=f"recipe-{number}", clip_on=False, transform=places[number],
             )  # fmt: skip
             axes.plot([], [], linestyle="", marker=_MARKERS[number % len(_MARKERS)], markersize=6, label=_short(recipe),
                       markerfacecolor=PALE, markeredgecolor=INK, markeredgewidth=0.6)  # fmt: skip
@@ -173,7 +174,9 @@ def _axis_of_sizes(axis: Any, sizes: list[float] | list[int]) -> None:
     low, high = min(sizes) / room, max(sizes) * room
     axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low, high)})
     wide = high / low > 300
-    axis.set_major_locator(ticker.LogLocator(10, subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
+    axis.set_major_locator(
+        ticker.LogLocator(10, (1.0,), numticks=5) if wide else ticker.LogLocator(10, (1.0, 2.0, 5.0))
+    )
     axis.set_minor_locator(ticker.NullLocator())
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value)))
 
