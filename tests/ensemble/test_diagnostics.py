@@ -333,6 +333,14 @@ def test_the_exponent_of_a_known_tail_is_found(tau: float) -> None:
     assert inside >= 51  # 57 expected of 60
 
 
+def test_eta_is_that_of_the_distribution() -> None:
+    """|2 r - 1| uniform: flips below t disagree on t and cost t^2 / 2, so eta = sqrt 2 at tau = 1/2."""
+    rng = np.random.default_rng(12)
+    etas = [tsybakov_fit(rng.random(5000), replicates=2).eta for _ in range(30)]
+    assert np.median(etas) == pytest.approx(math.sqrt(2), abs=0.06)
+    assert tsybakov_fit(np.append(rng.random(300), 0.5)).eta == 1.0  # tau is 0 there
+
+
 def test_bounded_noise_has_tau_one() -> None:
     fit = tsybakov_fit(np.repeat([0.4, 0.6], 200))
     assert (fit.tau, fit.low, fit.high, fit.massart) == (1.0, 1.0, 1.0, pytest.approx(0.1))

@@ -124,12 +124,9 @@ def _print_lines(outcome: "DiagnoseOutcome") -> None:
             print(f"agreement    with {words}: the vote {vote:.1f} % (ties {ties:.1f} %), a teacher {teacher:.1f} %")
     _print_stability(outcome)
     if "noise" in found:
-        values = found["noise"].values()
-        eta = "infinite" if values["eta"] is None else f"{values['eta']:.3g}"
-        print(
-            f"noise        tau {values['tau']:.2f} ({values['low']:.2f} to {values['high']:.2f}), eta {eta}; least "
-            f"|r - 1/2| {values['massart']:.2g}, of probabilities that a model estimates"
-        )
+        tau, low, high, eta, least = (found["noise"].values()[k] for k in ("tau", "low", "high", "eta", "massart"))
+        interval = f"tau {tau:.2f} ({low:.2f} to {high:.2f})"
+        print(f"noise        {interval}, eta {eta:.3g}; least |r - 1/2| {least:.2g} (estimated)")
     for path in outcome.files[:1]:
         print(f"keep secret  {path.parent}{os.sep}")
 

@@ -33,9 +33,9 @@ class TsybakovFit:
     low, high : float
         Bootstrap interval of tau.
     eta : float
-        Least constant of Lemma 4 at `tau` on these points: no labelling h of them has more than
-        eta (error of h - error of the best)^tau disagreement with the best. At least 1; infinite where points have
-        r = 1/2 and tau is above 0.
+        Constant of Lemma 4 at `tau`: no labelling h that flips as many points as the tail has, or more, disagrees with
+        the best on more than eta (error of h - error of the best)^tau. For fewer flips the fitted tail has the same
+        ratio, while the points themselves tell nothing but their luck. At least 1.
     massart : float
         The least |r(x) - 1/2|: under bounded noise that far from 1/2, tau is 1 with eta = max(1, 1 / (2 massart)).
     level : float
@@ -103,14 +103,16 @@ def tsybakov_fit(
     exponent, edge = _exponent(margins, size)
     low, high = np.quantile([_tau(a) for a in again], [(1 - level) / 2, (1 + level) / 2])
     tau, least_margin = _tau(exponent), float(margins.min())
-    return TsybakovFit(tau, float(low), float(high), _constant(margins, tau), least_margin, edge, len(margins), size)
+    eta = _constant(margins, tau, size)
+    return TsybakovFit(tau, float(low), float(high), eta, least_margin, edge, len(margins), size)
 
 
 def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
     """Return the least eta of Lemma 4 at a given tau, on these points; infinite where there is none.
 
     The labellings that disagree most for their excess error flip the points with the least |r - 1/2|, so that eta is
-    the greatest of (k / m) / (sum of the k least |2 r - 1| / m)^tau, and at least 1.
+    the greatest of (k / m) / (sum of the k least |2 r - 1| / m)^tau, and at least 1. A few points near 1/2 decide, so
+    on a sample it says little of the distribution; see `tsybakov_fit`.
 
     Parameters
     ----------
@@ -121,7 +123,7 @@ def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
     exponent = check_finite("tau", tau)
     if not 0 <= exponent <= 1:
         raise ParameterError(f"tau is {tau!r}; it must lie between 0 and 1.")
-    return _constant(_margins(regression), exponent)
+    return _constant(_margins(regression), exponent, 1)
 
 
 def _margins(regression: npt.ArrayLike) -> FloatArray:
@@ -145,12 +147,13 @@ def _tau(exponent: float) -> float:
     return 1.0 if math.isinf(exponent) else exponent / (1 + exponent)
 
 
-def _constant(margins: FloatArray, tau: float) -> float:
+def _constant(margins: FloatArray, tau: float, fewest: int) -> float:
+    """Return the least constant for all labellings that flip at least so many points."""
     m = len(margins)
-    excess = np.cumsum(np.sort(2 * margins)) / m
+    excess = np.cumsum(np.sort(2 * margins))[fewest - 1 :] / m
     if tau > 0 and not excess[0] > 0:
         return math.inf
-    return max(1.0, float(np.max(np.arange(1, m + 1) / m / excess**tau)))
+    return max(1.0, float(np.max(np.arange(fewest, m + 1) / m / excess**tau)))
 
 
 def estimated_regression(

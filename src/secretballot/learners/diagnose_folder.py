@@ -17,7 +17,7 @@ DOCUMENT = "diagnostics.json"
 
 
 def check_private_place(folder: str | Path) -> Path:
-    """Return the absolute path of a folder that diagnoses may be written to.
+    """Return the path of a folder that diagnoses may be written to.
 
     Parameters
     ----------
@@ -29,8 +29,9 @@ def check_private_place(folder: str | Path) -> Path:
         If it is a release, or lies in one, or holds something else than earlier diagnoses.
     """
     check_path("The folder", folder)
-    target = Path(os.path.realpath(folder))
-    for place in (target, *target.parents):
+    target = Path(folder)
+    whole = Path(os.path.realpath(folder))  # a link may lead into a release
+    for place in (whole, *whole.parents):
         if _is_release(place):
             raise DataError(
                 f"{str(folder)!r} lies in the release {str(place)!r}, which is to be published, and diagnoses are "

@@ -267,8 +267,7 @@ def _noise(labelled: LabelledRows, n_classes: int, seed: int, watch: Watch) -> d
     except DataError:
         watch.note("The labelled file has too few rows of one class to estimate how noisy labels are.", private=True)
         return {}
-    values = {name: value if np.isfinite(value) else None for name, value in asdict(fit).items()}
-    return {"noise": Diagnosis("noise", {"labelled": len(labelled.index)}, values)}
+    return {"noise": Diagnosis("noise", {"labelled": len(labelled.index)}, asdict(fit))}
 
 
 def _document(diagnoses: Mapping[str, Diagnosis], teachers: str, budget: PrivacyBudget) -> dict[str, Any]:
