@@ -33,7 +33,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     DataError
         If there is no such file, or it holds no plan of this version.
     """
-    file, problem = Path(path), ""
+    file, problem, content = Path(path), "", b""
     where = f"The plan {str(file)!r}"
     try:
         if not file.exists():
@@ -43,10 +43,12 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         elif file.stat().st_size > LARGEST:
             problem = f"is a file of {file.stat().st_size:,} bytes, more than any plan has; give another."
         else:
-            return _plan_of(file.read_bytes(), where)
+            content = file.read_bytes()
     except (OSError, ValueError) as error:
         problem = f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
-    raise DataError(f"{where} {problem}")
+    if problem:
+        raise DataError(f"{where} {problem}")
+    return _plan_of(content, where)
 
 
 def _plan_of(content: bytes, where: str) -> Plan:
