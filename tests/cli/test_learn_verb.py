@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
+from secretballot.planning.plan import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
 from secretballot.privacy.ledger import Ledger
 
 SECRET = "s3cr3t-cell"
@@ -384,3 +385,171 @@ def test_a_run_broken_off_between_paying_and_answering_stays_spent(
     assert result.exit_code == 0, result.stderr
     assert any("that stays spent" in note for note in json.loads(result.stdout)["notes"])
     assert Ledger.open_existing(account).spent().epsilon == pytest.approx(8.0)
+
+
+# --- by a plan ---
+
+
+def write_plan(folder: Path, setting: Setting | None = None, **task: Any) -> list[str]:
+    """Write a plan and return the words of a command that follows it and states nothing that it supplies."""
+    setting = setting or Setting(20, "gaussian", "counts", 100)
+    share = Estimate(0.8, 0.75, 0.85)
+    best = Candidate(setting, 9.0, Expected(Estimate(100, 90, 110), share, share, share))
+    wanted = Task(
+        **{"n_records": N_PRIVATE, "n_public": N_PUBLIC, "n_classes": 2, "epsilon": 4.0, "delta": 1e-5, **task}
+    )
+    made = Plan(wanted, "guess", (), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0)
+    (folder / "plan.json").write_text(json.dumps(made.to_json()))
+    words = command(folder)
+    for option in ("--epsilon", "--delta", "--teachers"):
+        del words[words.index(option) : words.index(option) + 2]
+    return [*words, "--plan", str(folder / "plan.json")]
+
+
+def by_plan(folder: Path, *more: str, setting: Setting | None = None, **task: Any) -> Result:
+    return CliRunner().invoke(app, [*write_plan(folder, setting, **task), *more])
+
+
+def test_a_plan_supplies_price_and_settings(files: Path) -> None:
+    result = by_plan(files, "--evaluate", str(files / "test.csv"), "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["epsilon"], document["delta"], document["queries"]) == (4.0, 1e-5, 100)
+    assert document["forecast"] == {
+        "answered": {"value": 100, "low": 90, "high": 110},
+        "student_accuracy": {"value": 0.8, "low": 0.75, "high": 0.85},
+    }
+    assert document["notes"] == []
+    certificate = json.loads((files / "out" / "release" / "certificate.json").read_text())
+    assert "plan" not in certificate  # the file stays the curator's; the settings are there as of any run
+
+
+def test_what_was_planned_is_printed_beside_what_came(files: Path) -> None:
+    result = by_plan(files, "--evaluate", str(files / "test.csv"))
+    assert result.exit_code == 0, result.stderr
+    assert "forecast     100 (90 to 110) answers; 100 came\n" in result.stdout
+    accuracy = re.search(r"accuracy +(0\.\d{4}) of the student", result.stdout)
+    assert accuracy is not None
+    assert f"accuracy 0.800 (0.750 to 0.850); {accuracy[1]} on the labelled test file" in result.stdout
+    assert "forecast" not in learn(files, "--out", str(files / "unplanned")).stdout
+
+
+@pytest.mark.parametrize(
+    ("setting", "more"),
+    [
+        (Setting(30, "gaussian", "labels", 20, strategy="margin"), ("--round-size", "10")),
+        (Setting(30, "sparse-vector", "labels", 100, max_unstable=1), ()),
+    ],
+    ids=("rounds", "sparse vector"),
+)
+def test_every_recipe_of_a_plan_runs(files: Path, setting: Setting, more: tuple[str, ...]) -> None:
+    result = by_plan(files, *more, "--json", setting=setting, epsilon=20.0, student="logistic")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["queries"] <= setting.n_queries
+
+
+def test_options_that_agree_with_the_plan_are_fine_and_others_are_free(files: Path) -> None:
+    same = ("--epsilon", "4.0", "--delta", "0.00001", "--teachers", "20", "--aggregator", "gaussian")
+    result = by_plan(files, *same, "--records", str(N_PRIVATE), "--student", "auto", "--seed", "7", "--json")
+    assert result.exit_code == 0, result.stderr
+
+
+AGAINST: dict[str, tuple[tuple[str, ...], str]] = {
+    "epsilon": (("--epsilon", "2"), "--epsilon is 2.0 and the plan says 4.0"),
+    "delta": (("--delta", "1e-6"), "--delta is 1e-06 and the plan says 1e-05"),
+    "teachers": (("--teachers", "21"), "--teachers is 21 and the plan says 20"),
+    "queries": (("--queries", "7"), "--queries is 7 and the plan says 100"),
+    "aggregator": (("--aggregator", "sparse-vector"), "--aggregator is 'sparse-vector' and the plan says 'gaussian'"),
+    "abstentions": (("--max-unstable", "3"), "--max-unstable is 3 and the plan has none"),
+    "a default that is not the plan's": (("--release", "auto"), "--release is 'auto' and the plan says 'counts'"),
+    "strategy": (("--strategy", "margin"), "--strategy is 'margin' and the plan says 'passive'"),
+    "records": (("--records", "599"), "--records is 599 and the plan says 600"),
+    "teacher": (("--teacher", "tree"), "--teacher is 'tree' and the plan says 'logistic'"),
+    "student": (("--student", "tree"), "--student is 'tree' and the plan says 'auto'"),
+    "estimate": (("--estimate-epsilon", "0.1"), "--estimate-epsilon pays for an estimate"),
+}
+
+
+@pytest.mark.parametrize(("more", "message"), AGAINST.values(), ids=AGAINST.keys())
+def test_an_option_against_the_plan_is_refused_with_both_values(
+    files: Path, more: tuple[str, ...], message: str
+) -> None:
+    result = by_plan(files, *more, "--json")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.strip().endswith("leave one of the two out.")
+    assert json.loads(result.stdout)["kind"] == "parameter"
+    assert not (files / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ({"n_classes": 3}, "The plan is about 3 classes and the run has 2; plan again with --classes 2"),
+        ({"teacher": "sklearn.naive_bayes:GaussianNB"}, "must not have code imported"),
+        ({"n_records": 19}, "20 teachers are more than the 19 records"),
+    ],
+)
+def test_a_plan_for_another_task_is_refused(files: Path, task: dict[str, Any], message: str) -> None:
+    result = by_plan(files, **task)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (files / "out").exists()
+
+
+def test_public_rows_must_do_for_the_queries_and_are_noted_where_they_differ(files: Path) -> None:
+    result = by_plan(files, setting=Setting(20, "gaussian", "counts", 121), n_public=500)
+    assert result.exit_code == 2
+    assert "The plan asks 121 queries and the public file has 120 rows; plan again with --public 120" in result.stderr
+    result = by_plan(files, "--json", n_public=500)
+    assert result.exit_code == 0, result.stderr
+    assert any("made for 500 public points" in note for note in json.loads(result.stdout)["notes"])
+
+
+def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files: Path) -> None:
+    """Under add-remove the number is private: what is published is the same whether it is as planned or not."""
+    result = by_plan(files, "--json", n_records=700)
+    assert result.exit_code == 0, result.stderr
+    assert "curator only: The private file has fewer rows, by over a tenth, than the 700" in result.stderr
+    assert json.loads(result.stdout)["notes"] == []
+    assert str(N_PRIVATE) not in (files / "out" / "release" / "certificate.json").read_text()
+    result = by_plan(files, "--neighbours", "replace-one", "--out", str(files / "second"), n_records=700)
+    assert result.exit_code == 2
+    assert "another number of rows than was stated with --records or a plan" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["", "{}", "plan: good", '{"error": "x", "kind": "data", "exit_code": 2}'])
+def test_a_file_that_is_no_plan_is_refused(files: Path, text: str) -> None:
+    words = write_plan(files)
+    (files / "plan.json").write_text(text)
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("secretballot: The plan ")
+    assert result.stderr.count("\n") == 1
+    assert not (files / "out").exists()
+
+
+def test_without_a_plan_the_price_is_needed(files: Path) -> None:
+    words = write_plan(files)[:-2]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "--epsilon and --delta" in result.stderr
+    assert result.stderr.count("\n") == 1
+    result = CliRunner().invoke(app, [*words, "--epsilon", "1", "--json"])
+    assert result.exit_code == 2
+    assert "--delta" in result.stderr
+    assert "--epsilon and" not in result.stderr
+    assert json.loads(result.stdout)["kind"] == "usage"
+
+
+def test_a_changed_plan_is_another_run(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("secretballot.learners.learn_run.write_release", failing(KeyboardInterrupt()))
+        assert by_plan(files).exit_code == 130
+    result = by_plan(files, setting=Setting(20, "gaussian", "counts", 90))
+    assert result.exit_code == 2
+    assert "interrupted run that differs in queries" in result.stderr
+    result = by_plan(files, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["resumed"] is True
+    assert len(Ledger.open_existing(files / "out" / "vault" / "ledger.sqlite").history()) == 1

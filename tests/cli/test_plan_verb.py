@@ -1,0 +1,190 @@
+"""`secretballot plan`: words for a person, JSON for `learn --plan`, and bad input in one sentence."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from secretballot.cli import app
+from secretballot.cli.plan import curve_of, number_or_names
+from secretballot.exceptions import ParameterError
+from secretballot.learners import plan_run
+from secretballot.planning.plan import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
+
+SIZES = ("--records", "600", "--public", "120", "--epsilon", "4", "--delta", "1e-5")
+SHARE = Estimate(0.8, 0.75, 0.85)
+BEST = Candidate(Setting(20, "gaussian", "counts", 100), 9.0, Expected(Estimate(100, 100, 100), SHARE, SHARE, SHARE))
+
+
+def plan(*words: str) -> Result:
+    return CliRunner().invoke(app, ["plan", *SIZES, *words])
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Put a quick planner in the place of the real one, and return what it is asked."""
+    calls: list[dict[str, Any]] = []
+
+    def make(n_records: int, n_public: int, *, budget: Any, progress: Any, **settings: Any) -> Plan:
+        calls.append({"n_records": n_records, "n_public": n_public, "budget": budget, **settings})
+        progress(1, 2)
+        task = Task(n_records, n_public, settings["n_classes"], budget.epsilon, budget.delta, settings["teacher"])
+        return Plan(task, "guess", ("All is alike.",), BEST, (BEST,), 0.5, (FrontierPoint(4.0, BEST),), (), 0)
+
+    monkeypatch.setattr(plan_run, "make_plan", make)
+    return calls
+
+
+def write_tables(folder: Path) -> None:
+    """Write private, public and labelled public files of age, dose and ill."""
+    rng = np.random.default_rng(5)
+    for name, count, labelled in (("private", 600, True), ("public", 120, False), ("like", 300, True)):
+        age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
+        ill = np.where(age + 4 * dose + rng.normal(0, 6, count) > 75, "yes", "no")
+        columns = [age, dose, *([ill] if labelled else [])]
+        head = "age,dose" + (",ill" if labelled else "")
+        lines = [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+        (folder / f"{name}.csv").write_text("\n".join([head, *lines]) + "\n")
+
+
+def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+    result = plan("--classes", "2", "--out", str(tmp_path / "p"))
+    assert result.exit_code == 0, result.stderr
+    for part in ("recommended  secretballot learn PRIVATE PUBLIC", "student      0.800 (0.750 to 0.850) right", "Why\n",
+                 "Assumed\n- All is alike.", "No private data were looked at"):  # fmt: skip
+        assert part in result.stdout
+    assert result.stdout.endswith(f"--plan {tmp_path / 'p' / 'plan.json'}\n")
+    assert result.stderr == ""  # no progress bar where there is no terminal
+    shown = result.stdout.rpartition("\n\nwritten to")[0] + "\n"
+    assert (tmp_path / "p" / "plan.txt").read_text() == shown
+    assert (tmp_path / "p" / "frontier.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_json_is_the_plan_and_nothing_else(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+    result = plan("--classes", "no,yes", "--json", "--out", str(tmp_path / "p"))
+    assert result.exit_code == 0, result.stderr
+    assert Plan.from_json(json.loads(result.stdout)).recommended == BEST
+    assert json.loads((tmp_path / "p" / "plan.json").read_text()) == json.loads(result.stdout)
+
+
+def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
+    more = ("--classes", "10", "--learner", "knn", "--student", "tree", "--curve", "50:0.72, 200:0.8", "--seed", "3")
+    assert plan(*more, "--teachers", "9").exit_code == 0
+    assert plan(*more[:2], "--teacher", "knn").exit_code == 0
+    first, second = asked
+    assert (first["n_records"], first["n_public"], first["budget"].epsilon, first["budget"].delta) == (
+        600,
+        120,
+        4,
+        1e-5,
+    )
+    assert (first["n_classes"], first["teacher"], first["student"]) == (10, "knn", "tree")
+    assert (first["curve"], first["seed"], first["n_teachers"]) == ({50: 0.72, 200: 0.8}, 3, 9)
+    assert (second["teacher"], second["curve"], second["n_teachers"]) == ("knn", None, None)
+
+
+@pytest.mark.parametrize("classes", [(), ("--classes", "2"), ("--classes", "no,yes")])
+def test_a_table_stands_in(asked: list[dict[str, Any]], tmp_path: Path, classes: tuple[str, ...]) -> None:
+    write_tables(tmp_path)
+    result = plan(*classes, "--like", str(tmp_path / "like.csv"), "--target", "ill", "--drop", "dose")
+    assert result.exit_code == 0, result.stderr
+    X, index = asked[0]["like"]
+    assert X.shape == (300, 1)
+    assert (asked[0]["n_classes"], set(index)) == (2, {0, 1})
+
+
+def test_a_plan_feeds_a_run(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    (tmp_path / "plan.json").write_text(plan("--classes", "2", "--json").stdout)
+    words = f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill --classes no,yes --out {tmp_path}/out"
+    result = CliRunner().invoke(app, [*shlex.split(words), "--plan", str(tmp_path / "plan.json")])
+    assert result.exit_code == 0, result.stderr
+    assert "forecast     100 answers; 100 came" in result.stdout
+    assert "accuracy 0.800 (0.750 to 0.850)" in result.stdout
+
+
+def test_the_recommended_command_runs_as_it_stands(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+    """What is printed for a person leads to the same run as the plan."""
+    write_tables(tmp_path)
+    text = plan("--classes", "2").stdout
+    command = text[text.index("secretballot learn") : text.index("\nrecipe")].replace("\\\n", " ")
+    names = {"PRIVATE": f"{tmp_path}/private.csv", "PUBLIC": f"{tmp_path}/public.csv", "COL": "ill"}
+    words = [names.get(word, word) for word in shlex.split(command)[1:]]
+    result = CliRunner().invoke(app, [*words, "--classes", "no,yes", "--out", str(tmp_path / "out"), "--json"])
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["queries"] == 100
+    described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
+    assert (described["teachers"], described["release"], described["records"]) == (20, "counts", 600)
+
+
+BAD: dict[str, tuple[tuple[str, ...], str]] = {
+    "no classes": ((), "--classes is missing"),
+    "one class": (("--classes", "1"), "--classes is 1"),
+    "a name alone": (("--classes", "yes"), "two or more"),
+    "no records": (("--classes", "2", "--records", "0"), "--records is 0"),
+    "no public points": (("--classes", "2", "--public", "0"), "public is 0"),
+    "epsilon nan": (("--classes", "2", "--epsilon", "nan"), "--epsilon is nan"),
+    "delta one": (("--classes", "2", "--delta", "1"), "--delta is 1"),
+    "target without a table": (("--classes", "2", "--target", "ill"), "--target is about the table of --like"),
+    "schema without a table": (("--classes", "2", "--schema", "s.json"), "--schema is about the table of --like"),
+    "drop without a table": (("--classes", "2", "--drop", "a"), "--drop is about the table of --like"),
+    "table without target": (("--like", "like.csv"), "target is missing; name the column of --like"),
+    "no such table": (("--like", "none.csv", "--target", "ill"), "stand-in file 'none.csv' does not exist"),
+    "table and curve": (("--like", "x", "--target", "y", "--curve", "5:0.5"), "give one of the two"),
+    "unknown learner": (("--classes", "2", "--learner", "oracle"), "--teacher is 'oracle'"),
+    "unknown student": (("--classes", "2", "--student", "oracle"), "--student is 'oracle'"),
+    "a curve of words": (("--classes", "2", "--curve", "good"), "curve has 'good'; write size:accuracy pairs"),
+    "a folder in use": (("--classes", "2", "--out", "."), "holds something else than a plan"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_sentence(
+    asked: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "like.csv").write_text("a,ill\n1,yes\n")
+    monkeypatch.chdir(tmp_path)
+    result = plan(*words, "--json")
+    assert result.exit_code == 2, result.output
+    sentence = result.stderr.strip()
+    assert "\n" not in sentence
+    assert re.search(message, sentence)
+    assert json.loads(result.stdout)["error"] == sentence.removeprefix("secretballot: ")
+    assert not asked
+    assert [path.name for path in tmp_path.iterdir()] == ["like.csv"]
+
+
+def test_what_the_planner_refuses_is_said_in_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    def impossible(*_: Any, **__: Any) -> Plan:
+        raise ParameterError("no setting answers anything; n_records=5000 or epsilon=2.5 would do.")
+
+    monkeypatch.setattr(plan_run, "make_plan", impossible)
+    result = plan("--classes", "2")
+    assert result.exit_code == 2
+    assert result.stderr == "secretballot: no setting answers anything; --records 5000 or --epsilon 2.5 would do.\n"
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ":", "50", "50:", ":0.5", "50=0.7", "50:0.7,", "5.5:0.7", "50:nan", "50:inf", "50:0", "50:1", "50:72",
+     "0:0.5", "-5:0.5", "200:0.8,50:0.7", "50:0.7,50:0.8", "50:0.7;200:0.8"],
+)  # fmt: skip
+def test_a_curve_that_is_none_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(ParameterError, match=r"^curve has .*\.$"):
+        curve_of(text)
+
+
+def test_curves_and_classes_are_read() -> None:
+    assert curve_of(None) is None
+    assert curve_of("50:0.72,200:.8") == {50: 0.72, 200: 0.8}
+    assert curve_of(" 7 : 9e-1 ") == {7: 0.9}
+    assert number_or_names(None) is None
+    assert number_or_names("10") == 10
+    assert number_or_names("0,1") == (0, 1)
+    assert number_or_names("yes") == ("yes",)
