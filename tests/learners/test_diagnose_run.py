@@ -3,7 +3,9 @@
 import json
 import re
 import stat
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +17,14 @@ from secretballot.datasets.tables import read_table
 from secretballot.ensemble.diagnostics import vote_margins
 from secretballot.ensemble.diagnostics_kept import kept_teachers
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners import diagnose_run
 from secretballot.learners.diagnose_folder import check_private_place, write_diagnoses
 from secretballot.learners.diagnose_run import DiagnoseOutcome, DiagnoseRun, _noise, run_diagnose
 from secretballot.learners.diagnose_study import LabelledRows
 from secretballot.learners.learn_run import LearnRun, run_learn
 from secretballot.learners.run_inputs import RunTables
 from secretballot.learners.watch import Watch
+from secretballot.privacy.accounting import calibrate_sparse_vector
 
 K, N_PUBLIC = 30, 90
 
@@ -48,6 +52,14 @@ def study(folder: Path, **more) -> DiagnoseRun:
     )
     run_learn(LearnRun(tables, 2.0, 1e-5, folder / "out", **{"teachers": K, **more}))
     return DiagnoseRun(folder / "out" / "vault", folder / "public.csv", max_unstable=(3,), ensembles=2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def same_noise_once() -> Iterator[None]:
+    """Calibrate each sparse vector once: it takes most of the time of a small diagnosis."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(diagnose_run, "calibrate_sparse_vector", lru_cache(calibrate_sparse_vector))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +141,32 @@ def test_without_kept_teachers_they_are_trained_again(tmp_path: Path) -> None:
     outcome = run_diagnose(replace(run, private=tmp_path / "private.csv"))
     assert outcome.teachers == "trained again"
     assert outcome.diagnoses["expected"].sizes["ensembles"] == 2
+
+
+def test_teachers_of_a_run_in_rounds_are_those_of_its_plan(tmp_path: Path) -> None:
+    run = study(tmp_path, strategy="margin", queries=20, round_size=10)
+    assert len(list((run.vault / "teachers").iterdir())) > 1  # those of the fit, and those of the plan
+    outcome = run_diagnose(run)
+    assert (outcome.teachers, outcome.diagnoses["margins"].sizes["teachers"]) == ("kept in the vault", K)
+    (run.vault / "teachers.json").write_text("{}")
+    with pytest.raises(DataError, match="damaged"):
+        run_diagnose(run)
+
+
+def test_three_classes_are_diagnosed_without_noise(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    for name, count in (("private", 600), ("labelled", 300)):
+        a = rng.normal(size=count).round(3)
+        rows = [f"{x},{'low' if x < -0.5 else 'high' if x > 0.5 else 'middle'}" for x in a]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,kind", *rows]) + "\n")
+    (tmp_path / "public.csv").write_text("\n".join(["a", *map(str, rng.normal(size=50).round(3))]) + "\n")
+    tables = RunTables(tmp_path / "private.csv", tmp_path / "public.csv", "kind", ("low", "middle", "high"))
+    run_learn(LearnRun(tables, 2.0, 1e-5, tmp_path / "out", teachers=12, teacher="tree"))
+    run = DiagnoseRun(tmp_path / "out", tmp_path / "public.csv", max_unstable=(3,), ensembles=2)
+    found = run_diagnose(with_files(run)).diagnoses
+    assert set(found) == {"margins", "expected", "stability", "reference", "labels"}
+    assert found["labels"].values()["vote"] > 0.9
+    assert found["margins"].sizes == {"queries": 50, "classes": 3, "teachers": 12}
 
 
 def test_the_number_of_teachers_is_taken_from_the_certificate(tmp_path: Path) -> None:

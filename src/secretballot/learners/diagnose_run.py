@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secretballot._validation import check_choice, check_count
-from secretballot.ensemble.diagnostics_kept import kept_teachers
 from secretballot.ensemble.diagnostics_noise import LEAST_TAIL, estimated_regression, tsybakov_fit
 from secretballot.ensemble.diagnostics_retraining import RESAMPLINGS, retrained_votes
 from secretballot.ensemble.diagnostics_seal import NOT_RELEASABLE, Diagnosis
@@ -192,8 +191,7 @@ def _votes(
     run: DiagnoseRun, study: Study, private: LabelledRows | None, points: NDArray[np.float64], watch: Watch
 ) -> tuple[str, VoteCounts, list[VoteCounts]]:
     """Return whose votes they are, the votes, and those of ensembles that tell what a teacher says on average."""
-    seed = study.settings["seed"]
-    kept = kept_teachers(study.vault, len(study.classes), n_teachers=study.n_teachers, random_state=seed)
+    kept = study.teachers()
     if kept is None and private is None:
         raise DataError(
             f"The vault {str(study.vault)!r} holds no teachers that can be read by these versions of Python, numpy and "

@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 from secretballot._validation import check_path
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import check_file, check_named, class_indices, read_table, unit_ids
+from secretballot.ensemble.diagnostics_kept import kept_teachers
+from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import DataError
 from secretballot.learners.run_folder import file_digest
+from secretballot.learners.teaching import FILE as TEACHERS
+from secretballot.vault import read_secret
 
 __all__ = ["LabelledRows", "Study"]
 
@@ -83,6 +87,29 @@ class Study:
         if known.classes is None:
             raise DataError("The schema names no classes; give the schema.json of the run's release.")
         return cls(vault, settings, known, known.classes, _n_teachers(release, settings))
+
+    def teachers(self) -> TeacherEnsemble | None:
+        """Return the teachers kept in the vault, None if they are not all there or of other library versions.
+
+        A run in rounds names the ones that its plan goes on with in teachers.json; others leave one set.
+        """
+        about = self._about_teachers()
+        if about is None:
+            seed = self.settings["seed"]
+            return kept_teachers(self.vault, len(self.classes), n_teachers=self.n_teachers, random_state=seed)
+        serial, state = about
+        shape = {"n_teachers": self.n_teachers, "n_classes": len(self.classes)}
+        return TeacherEnsemble.kept(self.vault, serial, **shape, random_state=state)
+
+    def _about_teachers(self) -> tuple[str, int] | None:
+        content = read_secret(self.vault / TEACHERS)
+        if content is None:
+            return None
+        try:
+            about = json.loads(content)
+            return str(about["serial"]), int(about["random_state"])
+        except (ValueError, LookupError, TypeError):
+            raise DataError(f"{self.vault / TEACHERS} is damaged; put the vault back as it was.") from None
 
     def public(self, path: Path, role: str = "public file") -> NDArray[np.float64]:
         """Return the rows of a file without labels, encoded as the run did it, shape (n, n_features).
