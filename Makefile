@@ -8,6 +8,9 @@ OUT    ?= demo-out/$(shell date +%Y%m%d-%H%M%S)
 FIGURES    ?= figures
 SEEDS      ?= 10
 FIRST_SEED ?= 0
+# For `make rates`: runs of every cell (100: the full grid), and where finished cells, tables and pictures go.
+RUNS       ?= 30
+RATES      ?= build/noise-rates
 
 # One BLAS thread: teachers are small, and threads inside them only get in each other's way.
 export OMP_NUM_THREADS := 1
@@ -15,7 +18,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export SECRETBALLOT_DATA := $(abspath $(DATA))
 
-.PHONY: demo test check test-slow bench figures smoke clean
+.PHONY: demo test check test-slow bench figures rates smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -38,6 +41,11 @@ bench: $(VENV)/.ready
 # Figures 2 and 3 of Liu et al. 2021 on Adult, and a table beside reference figures: docs/figures.md says what they show.
 figures: $(VENV)/.ready
 	$(BIN)/python benchmarks/appendix_f.py $(SEEDS) $(FIGURES) $(FIRST_SEED)
+
+# Slopes under known noise beside the theorems': docs/noise-rates.md. Stopped, it goes on where it was.
+rates: $(VENV)/.ready
+	$(BIN)/python benchmarks/noise_rates.py $(RUNS) $(RATES)
+	$(BIN)/python benchmarks/noise_rates_figures.py $(RUNS) $(RATES)
 
 # A wheel built and installed as a stranger would, without development tools, and the main job run with it.
 smoke:

@@ -61,6 +61,7 @@ EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 N_PUBLIC = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 N_FIXED, EPSILON_FIXED = 300_000, 1.0
 N_POOL = 100_000  # public points for active queries where m does not vary
+MOST_QUERIES = 1_000_000  # of a sparse vector
 LEAST_SHARD = 20  # records; with smaller shards a cell is left out
 BLOCK = 500_000  # records drawn at once
 
@@ -93,7 +94,7 @@ CONSTANTS = {
     ("passive", 1.0): Constants(4, 0.1),
     ("active", 0.25): Constants(8, 2, slack=0.5),
     ("active", 0.5): Constants(4, 2, slack=0.5),
-    ("active", 1.0): Constants(2, 1, slack=0.5),
+    ("active", 1.0): Constants(4, 1, slack=0.5),
     ("sparse vector", 0.25): Constants(2.5, 8, 10),
     ("sparse vector", 0.5): Constants(2.5, 25, 10),
     ("sparse vector", 1.0): Constants(4, 0.01, 3),
@@ -189,14 +190,17 @@ def sparse(cell: Cell, constants: Constants) -> Plan:
     best = constants.labels * (cell.n * cell.epsilon) ** (cell.tau / (2 - cell.tau))
     m = cell.m or math.ceil(best)
     unstable = math.ceil(constants.unstable * (m / best) ** ((4 - 2 * cell.tau) / (4 - 3 * cell.tau)))
-    threshold = sparse_noise(cell.epsilon, m, unstable).mechanism.threshold
+    threshold = sparse_noise(cell.epsilon, unstable).mechanism.threshold
     return Plan(math.ceil(constants.teachers * threshold), m, m, unstable)
 
 
 @cache
-def sparse_noise(epsilon: float, labels: int, unstable: int) -> SparseVectorAggregator:
-    """Return the sparse vector with the least noise at the budget; finding it takes longer than a run."""
-    return SparseVectorAggregator.calibrate(PrivacyBudget(epsilon, DELTA), labels, max_unstable=unstable)
+def sparse_noise(epsilon: float, unstable: int) -> SparseVectorAggregator:
+    """Return the sparse vector with the least noise at the budget; finding it takes longer than a run.
+
+    Its number of queries costs nothing.
+    """
+    return SparseVectorAggregator.calibrate(PrivacyBudget(epsilon, DELTA), MOST_QUERIES, max_unstable=unstable)
 
 
 def best_thresholds(law: TsybakovThresholds, n_shards: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -228,7 +232,7 @@ def private_threshold(cell: Cell, plan: Plan, teachers: np.ndarray, rng: np.rand
     votes = VoteCounts.from_counts(np.column_stack([plan.teachers - ones, ones]), [0, 1], plan.teachers)
     ledger = Ledger.in_memory(dataset="made up", budget=cell.budget)
     if cell.learner == "sparse vector":
-        released = release(votes, sparse_noise(cell.epsilon, plan.labels, plan.unstable), ledger)
+        released = release(votes, sparse_noise(cell.epsilon, plan.unstable), ledger)
     else:
         noise = GaussianAggregator.calibrate(cell.budget, plan.labels, calibration="paper")
         if cell.learner == "passive":
@@ -304,7 +308,7 @@ def study(cells: list[Cell], n_runs: int, folder: Path, n_jobs: int = 2) -> None
     folder.mkdir(parents=True, exist_ok=True)
     found = read_cells(folder)
     groups: dict[tuple[Any, ...], list[Cell]] = {}
-    for cell in dict.fromkeys(cells):
+    for cell in {cell.name: cell for cell in cells}.values():  # sweeps cross
         groups.setdefault((cell.learner, cell.tau, cell.n, cell.m, cell.epsilon), []).append(cell)
     with ProcessPoolExecutor(n_jobs) as workers:
         jobs = {}

@@ -1,0 +1,132 @@
+"""The study of rates: fast teachers are the exact ones, plans scale as printed, and slopes and memory work."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from secretballot.datasets import TsybakovThresholds
+from secretballot.hypotheses import Thresholds
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+def load(name: str) -> ModuleType:
+    """Return a script of the folder, under the name by which the others import it."""
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+study = load("noise_rates")
+figures = load("noise_rates_figures")
+
+
+class Recorded:
+    """A generator that keeps what it has drawn, so that shards can be looked at."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng, self.drawn = np.random.default_rng(seed), []
+
+    def standard_exponential(self, shape: tuple[int, int]) -> np.ndarray:
+        self.drawn.append(self.rng.standard_exponential(shape))
+        return self.drawn[-1]
+
+    def random(self, shape: tuple[int, int]) -> np.ndarray:
+        self.drawn.append(self.rng.random(shape))
+        return self.drawn[-1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 60])
+def test_teachers_are_the_exact_best_thresholds_of_their_shards(size: int) -> None:
+    law = TsybakovThresholds(0.5, noise=0.1, left_margin=0.5)
+    recorded = Recorded(size)
+    found = study.best_thresholds(law, 50, size, recorded)
+    gaps, coins = recorded.drawn
+    x = np.cumsum(gaps, axis=1)[:, :-1] / gaps.sum(axis=1, keepdims=True)
+    for row in range(50):
+        labels = (coins[row] < law.probability(x[row])).astype(int)
+        assert found[row] == pytest.approx(Thresholds().erm(x[row][:, None], labels).threshold, rel=1e-12)
+
+
+def test_points_of_shards_are_uniform_and_blocks_change_nothing_but_the_draws() -> None:
+    law = TsybakovThresholds(1.0, noise=0.1)
+    many = study.best_thresholds(law, 2_000, 300, np.random.default_rng(0))  # two blocks
+    assert many.shape == (2_000,)
+    assert np.median(many) == pytest.approx(0.5, abs=0.002)
+    recorded = Recorded(1)
+    study.best_thresholds(law, 1000, 20, recorded)
+    x = np.sort((np.cumsum(recorded.drawn[0], axis=1)[:, :-1] / recorded.drawn[0].sum(axis=1, keepdims=True)).ravel())
+    assert np.abs(x - (np.arange(x.size) + 0.5) / x.size).max() < 0.02  # Kolmogorov; 20,000 points, alpha below 1e-6
+
+
+@pytest.mark.parametrize("tau", [0.25, 0.5, 1.0])
+def test_plans_scale_as_the_theorems_say(tau: float) -> None:
+    def plan(learner: str, n: int, m: int = 0, epsilon: float = 1.0) -> object:
+        return study.plan_of(study.Cell(learner, "even", tau, "n", n, m, epsilon), study.Constants(4, 100, 8))
+
+    small, large = plan("passive", 10_000), plan("passive", 1_000_000)
+    assert large.labels / small.labels == pytest.approx(100 ** (2 * tau / (4 - tau)), rel=0.01)
+    assert large.teachers / small.teachers == pytest.approx(np.sqrt(large.labels / small.labels), rel=0.02)
+    assert plan("passive", 10_000, epsilon=0.1).labels == plan("passive", 1000).labels  # n and epsilon are one
+    small, large = plan("sparse vector", 10_000), plan("sparse vector", 1_000_000)
+    assert large.labels / small.labels == pytest.approx(100 ** (tau / (2 - tau)), rel=0.01)
+    assert abs(small.unstable - large.unstable) <= 1
+    few, many = plan("active", 10_000), plan("active", 1_000_000)
+    assert few.labels < many.labels < 3 * few.labels  # logarithms
+
+
+def test_a_slope_and_its_interval_are_found_and_judged() -> None:
+    rng = np.random.default_rng(0)
+    places = [
+        figures.Place(x, x**-0.5 * rng.exponential(size=(400, 1)) * [1.0, 0.1], 0.0, 1.0, True)
+        for x in (10.0, 100.0, 1000.0, 10_000.0)
+    ]
+    fitted = figures.slope(places, figures.EXCESS)
+    assert fitted[1] < -0.5 < fitted[2]
+    assert fitted[2] - fitted[1] < 0.1
+    assert [figures.verdict(fitted, theory) for theory in (-0.5, -0.3, -0.7, 0.0)] == [
+        "agrees",
+        "steeper",
+        "flatter",
+        "falls",
+    ]
+    assert figures.slope(places[:2], figures.EXCESS) is None
+
+
+def test_exponents_are_those_of_table_1() -> None:
+    assert figures.exponent("passive", 0.5) == pytest.approx(2 / 7)
+    assert figures.exponent("active", 0.5) == figures.exponent("sparse vector", 0.5) == pytest.approx(1 / 3)
+
+
+def test_finished_cells_are_not_run_again_and_missing_runs_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = study.Cell("without privacy", "even", 1.0, "n", 1000, 0, 1.0)
+    study.study([cell, cell], 2, tmp_path, n_jobs=1)
+    first = study.read_cells(tmp_path)[cell.key]["runs"]
+    assert len(first) == 2
+    study.study([cell], 5, tmp_path, n_jobs=1)
+    runs = study.read_cells(tmp_path)[cell.key]["runs"]
+    assert len(runs) == 5
+    assert runs[:2] == first
+    assert len({tuple(run) for run in runs}) == 5
+    monkeypatch.setattr(study, "runs_of", None)
+    study.study([cell], 5, tmp_path, n_jobs=1)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_private_run_comes_through_the_door() -> None:
+    for learner in ("passive", "active", "sparse vector"):
+        cell = study.Cell(learner, "even", 1.0, "n", 20_000, 100, 2.0)
+        plan = study.Plan(200, 50 if learner == "active" else 100, 100, 3, 0.5)
+        disagreement, excess, *vote = study.one_run(cell, plan, 0)
+        assert excess == pytest.approx(0.8 * disagreement)
+        assert disagreement < 0.3
+        assert vote[0] < 0.02
