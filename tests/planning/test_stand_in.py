@@ -206,6 +206,22 @@ def test_what_it_says_of_itself():
     assert (stand_in.source, stand_in.n_classes, stand_in.n_folds) == ("stand-in", 2, 4)
     assert 0.5 <= stand_in.constant_accuracy < 0.6
     assert any("800 stand-in rows" in text for text in stand_in.assumptions)
+    assert not any("stand for" in text for text in model(n_public=600).assumptions)
+    assert any("600 stand-in points stand for 601" in text for text in model(n_public=601).assumptions)
+
+
+def test_it_knows_what_can_be_walked():
+    X, y = two_classes(400, 0, 3)
+    X[:100] = X[0]
+    stand_in = StandInModel(X, y, n_classes=2, teacher=LOGISTIC, n_public=150, n_folds=1)
+    aggregator = GaussianAggregator(8.0, 200, budget=BUDGET)
+    walks = [Setting(30, "gaussian", "labels", n, strategy="margin") for n in range(20, 160, 10)]
+    possible = [setting for setting in walks if stand_in.can_walk(setting)]
+    assert 0 < len(possible) < len(walks)
+    assert 0.5 < stand_in.student_accuracy(possible[-1], aggregator, 2000, 0) <= 1
+    assert stand_in.can_walk(Setting(30, "gaussian", "labels", 5000))
+    with pytest.raises(ParameterError, match="distinct public points"):
+        stand_in.student_accuracy(walks[-1], aggregator, 2000, 0)
 
 
 @pytest.mark.parametrize(
