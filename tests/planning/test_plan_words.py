@@ -1,5 +1,6 @@
 """Plans in words: the figures add up, what binds is named, and every rival gets its reason."""
 
+import re
 import shlex
 from dataclasses import replace
 
@@ -72,12 +73,28 @@ def test_rivals_are_the_best_of_every_other_recipe() -> None:
 
 def test_each_rival_has_its_figures_and_its_reason() -> None:
     rounds, labels, vector = reasons(made_plan())[-3:]
-    assert rounds.startswith("Noisy labels in rounds (margin) (200 teachers, 300 queries) would do as well")
+    assert rounds.startswith("Noisy labels in rounds (margin) (200 teachers, 300 queries) would do no worse")
     assert "0.838 (0.818 to 0.858)" in rounds
     assert labels.startswith("Why not noisy labels (200 teachers, 300 queries): student 0.780 (0.760 to 0.800)")
     assert "overlap" not in labels
     assert "2 abstentions allowed" in vector
     assert "since 40 (20 to 80) of 1,000 queries would be answered" in vector
+
+
+def test_other_numbers_of_teachers_are_told_from_the_recommended() -> None:
+    more = candidate(Setting(500, "gaussian", "counts", 1000), vote=0.80, label=0.78, student=0.79)
+    worst = candidate(Setting(900, "gaussian", "counts", 1000), vote=0.70, label=0.70, student=0.70)
+    text = [
+        sentence
+        for sentence in reasons(made_plan(weighed=(*WEIGHED, more, worst)))
+        if re.match(r"Why not \d+ teachers", sentence)
+    ]
+    assert text == [
+        "Why not 50 teachers, 1,000 queries: student 0.800 (0.780 to 0.820), since its labels would be right 0.600 of "
+        "the time; the ranges overlap.",
+        "Why not 500 teachers, 1,000 queries: student 0.790 (0.770 to 0.810), since its votes would be right 0.800 of "
+        "the time.",
+    ]
 
 
 def test_a_rival_whose_range_reaches_into_ours_is_said_to() -> None:

@@ -108,7 +108,17 @@ def _student(candidate: Candidate) -> float:
 
 def reasons(plan: Plan) -> list[str]:
     """Return, in sentences, what the accuracy is lost to, what binds, and why the rivals were not taken."""
-    return [*_verdict(plan), *_where_it_goes(plan), _trade(plan), *(_against(plan, rival) for rival in rivals(plan))]
+    others = [*_other_numbers(plan), *rivals(plan)]
+    return [*_verdict(plan), *_where_it_goes(plan), _trade(plan), *(_against(plan, other) for other in others)]
+
+
+def _other_numbers(plan: Plan) -> list[Candidate]:
+    """Return the best candidates of the recommended recipe with fewer and with more teachers."""
+    ours = plan.recommended.setting
+    alike = [each for each in plan.weighed if recipe_name(each.setting) == recipe_name(ours)]
+    fewer = [each for each in alike if each.setting.n_teachers < ours.n_teachers]
+    more = [each for each in alike if each.setting.n_teachers > ours.n_teachers]
+    return [max(side, key=_student) for side in (fewer, more) if side]
 
 
 def _points(share: float) -> str:
@@ -179,10 +189,12 @@ def _against(plan: Plan, rival: Candidate) -> str:
     setting = rival.setting
     asked = f"{count_text(setting.n_teachers, 'teacher')}, {count_text(setting.n_queries, 'query')}"
     asked += "" if setting.max_unstable is None else f", {count_text(setting.max_unstable, 'abstention')} allowed"
-    name, student = f"{recipe_name(setting)} ({asked})", f"student {share_range(theirs.student_accuracy)}"
+    same = recipe_name(setting) == recipe_name(plan.recommended.setting)
+    name = asked if same else f"{recipe_name(setting)} ({asked})"
+    student = f"student {share_range(theirs.student_accuracy)}"
     overlap = theirs.student_accuracy.high >= ours.student_accuracy.low
     if gap < WORTH_SAYING:
-        return f"{name[0].upper()}{name[1:]} would do as well within half a point: {student}."
+        return f"{name[0].upper()}{name[1:]} would do no worse, give or take half a point: {student}."
     return f"Why not {name}: {student}{_because(ours, rival)}{'; the ranges overlap' if overlap else ''}."
 
 
