@@ -284,6 +284,23 @@ def test_retrained_teachers_estimate_what_a_teacher_says_on_average(resampling: 
     assert len({tuple(v.open_at_the_door()[0]) for v in votes}) > 3  # every ensemble saw other shards
 
 
+class Coin(Majority):
+    """Say what a coin of its own says, whatever the shard."""
+
+    def __init__(self, random_state: int | None = None) -> None:
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.says_ = int(np.random.default_rng(self.random_state).integers(2))
+        return self
+
+
+def test_teachers_of_another_ensemble_throw_other_coins() -> None:
+    X, y = np.zeros((400, 1)), np.arange(400) % 2
+    votes = retrained_votes(Coin(), X, y, X[:1], n_teachers=20, n_classes=2, n_ensembles=8, even=True)
+    assert len({tuple(v.open_at_the_door()[0]) for v in votes}) > 2
+
+
 def test_resamples_keep_units_together_and_splits_take_every_record_once() -> None:
     members = np.array([0, 1, 0, 2, 3, 1, 2, 0])
     rng = np.random.default_rng(6)

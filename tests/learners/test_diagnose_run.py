@@ -16,6 +16,7 @@ from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
 from secretballot.ensemble.diagnostics import vote_margins
 from secretballot.ensemble.diagnostics_kept import kept_teachers
+from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners import diagnose_run
 from secretballot.learners.diagnose_folder import check_private_place, write_diagnoses
@@ -169,11 +170,26 @@ def test_three_classes_are_diagnosed_without_noise(tmp_path: Path) -> None:
     assert found["margins"].sizes == {"queries": 50, "classes": 3, "teachers": 12}
 
 
-def test_the_number_of_teachers_is_taken_from_the_certificate(tmp_path: Path) -> None:
+def test_of_two_whole_sets_of_teachers_none_is_taken(tmp_path: Path) -> None:
+    for serial in ("one", "two"):
+        assert serial == "one" or kept_teachers(tmp_path, 2, n_teachers=3) is not None
+        TeacherEnsemble([LogisticRegression(), None, None], 2).keep(tmp_path, serial)
+    assert kept_teachers(tmp_path, 2, n_teachers=3) is None
+    assert kept_teachers(tmp_path, 2, n_teachers=2) is None
+    assert kept_teachers(tmp_path / "nowhere", 2, n_teachers=3) is None
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_the_number_of_teachers_is_taken_from_the_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = study(tmp_path, teachers=None, neighbours="replace-one", records=900)
+    train, asked = diagnose_run.retrained_votes, []
+    monkeypatch.setattr(
+        diagnose_run, "retrained_votes", lambda *given, **more: (asked.append(more["even"]), train(*given, **more))[1]
+    )
     certificate = json.loads((run.vault.parent / "release" / "certificate.json").read_text())
     outcome = run_diagnose(replace(run, private=tmp_path / "private.csv", resampling="bootstrap", ensembles=1))
     assert outcome.diagnoses["margins"].sizes["teachers"] == certificate["released"]["n_teachers"]
+    assert asked == [True]  # shards of equal size, as under replace-one
     moved = (run.vault.parent / "release").rename(tmp_path / "published")
     with pytest.raises(DataError, match="its release's schema"):
         run_diagnose(run)
@@ -250,6 +266,10 @@ def test_a_release_is_known_by_what_is_in_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="lies in the release"):
         check_private_place(tmp_path / "study" / "release" / "new")
     assert check_private_place(tmp_path / "release") == tmp_path / "release"
+    (tmp_path / "texts" / "sub").mkdir()
+    (tmp_path / "harmless").symlink_to(tmp_path / "texts" / "sub")
+    with pytest.raises(DataError, match="lies in the release"):
+        write_diagnoses(tmp_path / "harmless", {}, {})
 
 
 def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ class LabelledRows:
     units: NDArray[np.object_] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study:
-    """A finished run of learning.
+    """A finished run of learning; shows nothing, since its settings hold digests of private files.
 
     Attributes
     ----------
