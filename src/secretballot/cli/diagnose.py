@@ -1,11 +1,11 @@
 """`secretballot diagnose`: a curator looks into his own vault; nothing of it may be published."""
 
+import math
 import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from secretballot.cli.options import AsJson, Seed, words_of
@@ -132,6 +132,8 @@ def _print_lines(outcome: "DiagnoseOutcome") -> None:
 
 
 def _print_margins(realised: "Diagnosis", expected: "Diagnosis") -> None:
+    import numpy as np
+
     margins, k = realised.values()["margins"], realised.sizes["teachers"]
     low, middle, high = np.quantile(margins, [0.1, 0.5, 0.9])
     print(f"margins      median {middle:.0f} of {k:,} votes; one in ten below {low:.0f}, one in ten above {high:.0f}")
@@ -153,6 +155,6 @@ def _print_stability(outcome: "DiagnoseOutcome") -> None:
     columns = (values[name] for name in ("max_unstable", "needed", "unstable", "answered", "asked"))
     for t, needed, unstable, answered, asked in zip(*columns, strict=True):
         print(
-            f"  T {t:>5,}: needs a margin of {2 * np.ceil(needed) + 1:,.0f}, {100 * unstable:5.1f} % unstable, answers "
+            f"  T {t:>5,}: needs a margin of {2 * math.ceil(needed) + 1:,}, {100 * unstable:5.1f} % unstable, answers "
             f"{answered:,.1f} of {asked:,.1f} asked"
         )
