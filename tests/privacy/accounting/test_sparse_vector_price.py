@@ -17,8 +17,8 @@ from secretballot.privacy.accounting import (
     needed_distance,
 )
 from secretballot.privacy.accounting import sparse_vector as room
-from secretballot.privacy.accounting.parts import one_of_many
-from secretballot.privacy.accounting.renyi import response_renyi
+from secretballot.privacy.accounting.parts import Part, compose_parts, one_of_many
+from secretballot.privacy.accounting.renyi import ORDERS, renyi_delta, response_renyi
 
 
 def _laplace(scale: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
@@ -178,3 +178,19 @@ def test_what_cannot_be_calibrated_is_refused_in_words() -> None:
 def test_laplace_tail_is_a_probability_that_falls(scale: float, value: int) -> None:
     here, next_one = room.laplace_above(value, scale), room.laplace_above(value + 1, scale)
     assert 0 <= next_one <= here <= 1
+
+
+@pytest.mark.parametrize(
+    ("threshold_scale", "query_scale", "unstable"),
+    [(50.0, 150.0, 200), (1e-3, 1e5, 1), (1e5, 2e-4, 4000), (0.7, 0.9, 3), (18.7, 37.4, 20)],
+)
+def test_the_charge_read_at_all_orders_at_once_is_the_charge(
+    threshold_scale: float, query_scale: float, unstable: int
+) -> None:
+    event = SparseVectorEvent(threshold_scale, query_scale, 10, unstable, refresh=False)
+    one_by_one = [room.hit_charge_renyi(event, order) for order in ORDERS]
+    np.testing.assert_allclose(room._hit_charges(event), one_by_one, rtol=1e-14)
+    for epsilon in (0.1, 1.0, 5.0):
+        pure = compose_parts([Part(room.pure_bound(event), 0.0, 1)], epsilon)
+        slow = renyi_delta(lambda order: room.hit_charge_renyi(event, order), epsilon)
+        assert room.pattern_delta(event, epsilon) == pytest.approx(min(slow, pure), rel=1e-9)

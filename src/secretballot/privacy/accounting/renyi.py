@@ -8,7 +8,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-__all__ = ["ORDERS", "bernoulli_renyi", "renyi_delta", "renyi_epsilon", "response_excess", "response_renyi"]
+__all__ = [
+    "ORDERS",
+    "bernoulli_renyi",
+    "renyi_delta",
+    "renyi_delta_at_orders",
+    "renyi_epsilon",
+    "response_excess",
+    "response_renyi",
+]
 
 # Orders at which a curve is read; the certified figure is the best of them, so the grid only costs sharpness.
 ORDERS: tuple[float, ...] = tuple(float(x) for x in 1 + np.geomspace(1e-3, 5e3, 300))
@@ -32,6 +40,15 @@ def renyi_delta(curve: Callable[[float], float], epsilon: float, orders: Iterabl
         Orders to try.
     """
     return min(1.0, math.exp(min(0.0, min((a - 1) * (curve(a) - epsilon) + _log_factor(a) for a in orders))))
+
+
+_ORDERS = np.array(ORDERS)
+_LOG_FACTORS = np.array([_log_factor(order) for order in ORDERS])
+
+
+def renyi_delta_at_orders(divergences: Floats, epsilon: float) -> float:
+    """Return what `renyi_delta` returns, from the bounds at all of `ORDERS`, an array of their shape."""
+    return min(1.0, math.exp(min(0.0, float(np.min((_ORDERS - 1) * (divergences - epsilon) + _LOG_FACTORS)))))
 
 
 def renyi_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS) -> float:
