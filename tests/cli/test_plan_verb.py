@@ -52,6 +52,14 @@ def write_tables(folder: Path) -> None:
         (folder / f"{name}.csv").write_text("\n".join([head, *lines]) + "\n")
 
 
+def test_the_verb_has_help_with_an_example() -> None:
+    result = CliRunner().invoke(app, ["plan", "--help"])
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    assert "Example: secretballot plan --records" in text
+    assert "Exit codes: 0 done" in text
+
+
 def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> None:
     result = plan("--classes", "2", "--out", str(tmp_path / "p"))
     assert result.exit_code == 0, result.stderr

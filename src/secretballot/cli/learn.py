@@ -230,7 +230,7 @@ def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
     from secretballot.planning.words import number_range, share_range
 
     expected = plan.recommended.expected
-    print(f"forecast     {number_range(expected.answered)} answers; {outcome.answered} came")
+    print(f"forecast     {number_range(expected.answered)} answers; {outcome.answered:,} came")
     came = "" if outcome.accuracy is None else f"; {outcome.accuracy:.4f} on the labelled test file"
     print(f"             accuracy {share_range(expected.student_accuracy)}{came}")
 

@@ -3,6 +3,7 @@
 Drawn from the plan alone, hence from public numbers and stand-in data.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from secretballot.planning.plan import Candidate, Estimate, Plan
@@ -14,7 +15,7 @@ from secretballot.report.wording import number_text
 __all__ = ["draw_candidates", "draw_frontier", "draw_plan_pictures", "draw_teachers"]
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_SPREAD = 20.0  # points over which the marks of different recipes in one place are spread; 5 for each at most
+_STEP = 5.0  # points between the marks of recipes that belong in one place
 _LEAST_SPAN = 8.0  # factor between the ends of an axis of sizes, so that there are ticks on it
 _RECOMMENDED = {"linestyle": "", "marker": "o", "markersize": 12, "markerfacecolor": "none", "markeredgecolor": ORANGE,
                 "markeredgewidth": 2.0, "zorder": 5}  # fmt: skip
@@ -63,40 +64,35 @@ def draw_frontier(plan: Plan) -> Picture:
 def draw_candidates(plan: Plan) -> Picture:
     """Draw the settings that were weighed: teachers against queries, a mark for each recipe, shaded by the student.
 
-    Marks of different recipes stand side by side where they belong in one place.
+    Where several recipes belong in one place, their marks stand side by side; of settings of one recipe the best is on
+    top.
 
     Parameters
     ----------
     plan : Plan
     """
     recipes = list(dict.fromkeys(recipe_name(candidate.setting) for candidate in plan.weighed))
-    shares = [100 * candidate.expected.student_accuracy.value for candidate in plan.weighed]
-    step = min(5.0, _SPREAD / len(recipes))
+    shares = [100 * _student(candidate) for candidate in plan.weighed]
     low, high = min(shares), max(max(shares), min(shares) + 1)
+    shifts = _shifts(plan.weighed)
 
     def paint(axes: Any) -> None:
-        beside = require_extra("matplotlib.transforms", "report").ScaledTranslation
-        places = [
-            axes.transData + beside(step * (number - (len(recipes) - 1) / 2) / 72, 0, axes.figure.dpi_scale_trans)
-            for number in range(len(recipes))
-        ]
         normed = require_extra("matplotlib.colors", "report").Normalize(low, high)
-        for number, recipe in enumerate(recipes):
-            chosen = sorted(
-                (candidate for candidate in plan.weighed if recipe_name(candidate.setting) == recipe), key=_student
-            )
+        look = {"cmap": "Blues", "norm": normed, "s": 24, "edgecolors": INK, "linewidths": 0.5, "clip_on": False}
+        for (recipe, shift), chosen in _grouped(plan.weighed, shifts).items():
+            number = recipes.index(recipe)
             axes.scatter(
                 [candidate.setting.n_queries for candidate in chosen],
                 [candidate.setting.n_teachers for candidate in chosen],
-                c=[100 * _student(candidate) for candidate in chosen], cmap="Blues", norm=normed,
-                marker=_MARKERS[number % len(_MARKERS)], s=24, edgecolors=INK, linewidths=0.5,
-                gid=f"recipe-{number}", clip_on=False, transform=places[number],
+                c=[100 * _student(candidate) for candidate in chosen],
+                **look, marker=_marker(number), gid=f"recipe-{number}", transform=_aside(axes, shift),
             )  # fmt: skip
-            axes.plot([], [], linestyle="", marker=_MARKERS[number % len(_MARKERS)], markersize=6, label=_short(recipe),
+        for number, recipe in enumerate(recipes):
+            axes.plot([], [], linestyle="", marker=_marker(number), markersize=6, label=_short(recipe),
                       markerfacecolor=PALE, markeredgecolor=INK, markeredgewidth=0.6)  # fmt: skip
         best = plan.recommended.setting
         axes.plot([best.n_queries], [best.n_teachers], **_RECOMMENDED, label="this plan", gid="recommended",
-                  transform=places[recipes.index(recipe_name(best))])  # fmt: skip
+                  transform=_aside(axes, shifts[_place(plan.recommended)]))  # fmt: skip
         _axis_of_sizes(axes.xaxis, [candidate.setting.n_queries for candidate in plan.weighed])
         _axis_of_sizes(axes.yaxis, [candidate.setting.n_teachers for candidate in plan.weighed])
         axes.set_xlabel("queries asked (l)")
@@ -106,6 +102,43 @@ def draw_candidates(plan: Plan) -> Picture:
         _legend(axes)
 
     return Picture("candidates", 4.2, paint)
+
+
+def _place(candidate: Candidate) -> tuple[int, int, str]:
+    setting = candidate.setting
+    return setting.n_queries, setting.n_teachers, recipe_name(setting)
+
+
+def _shifts(candidates: Sequence[Candidate]) -> dict[tuple[int, int, str], float]:
+    """Return how far aside, in points, the mark of each place and recipe stands."""
+    together: dict[tuple[int, int], list[str]] = {}
+    for queries, teachers, recipe in dict.fromkeys(map(_place, candidates)):
+        together.setdefault((queries, teachers), []).append(recipe)
+    return {
+        (*place, recipe): _STEP * (rank - (len(recipes) - 1) / 2)
+        for place, recipes in together.items()
+        for rank, recipe in enumerate(recipes)
+    }
+
+
+def _grouped(
+    candidates: Sequence[Candidate], shifts: dict[tuple[int, int, str], float]
+) -> dict[tuple[str, float], list[Candidate]]:
+    """Return the candidates of each recipe that stand equally far aside, the best last, hence on top."""
+    groups: dict[tuple[str, float], list[Candidate]] = {}
+    for candidate in sorted(candidates, key=_student):
+        groups.setdefault((recipe_name(candidate.setting), shifts[_place(candidate)]), []).append(candidate)
+    return groups
+
+
+def _aside(axes: Any, shift: float) -> Any:
+    """Return the transform of data that puts marks so many points aside."""
+    transforms = require_extra("matplotlib.transforms", "report")
+    return axes.transData + transforms.ScaledTranslation(shift / 72, 0, axes.figure.dpi_scale_trans)
+
+
+def _marker(number: int) -> str:
+    return _MARKERS[number % len(_MARKERS)]
 
 
 def draw_teachers(plan: Plan) -> Picture:
