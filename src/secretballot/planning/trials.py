@@ -93,8 +93,9 @@ class Trial:
         rng: np.random.Generator,
     ) -> ReleasedLabels:
         """Answer random points; with fewer points than queries, each is asked several times, under fresh noise."""
-        n = setting.n_queries
-        queries = np.arange(n) if n <= len(public) else rng.integers(len(public), size=n)
+        # all points equally often, but for one more here and there: real queries are all at distinct points
+        turns = -(-setting.n_queries // len(public))
+        queries = np.concatenate([rng.permutation(len(public)) for _ in range(turns)])[: setting.n_queries]
         answers = aggregator.answer(self.sample.counts[public[queries]], setting.n_teachers, noise)
         return self._released(queries, answers.labels, answers.noisy_counts, aggregator)
 
