@@ -15,7 +15,10 @@ import secretballot as sb
 from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.door import ReleaseStream
+from secretballot.ensemble.diagnostics_retraining import retrained_votes
+from secretballot.ensemble.diagnostics_seal import Diagnosis
 from secretballot.ensemble.scores import PrivateScores
+from secretballot.learners.diagnose_run import run_diagnose
 from secretballot.privacy import mechanisms
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +51,9 @@ PRIVATE_THINGS = [
     sb.train_teachers,
     ReleaseStream,
     PrivateScores,
+    Diagnosis,
+    retrained_votes,
+    run_diagnose,
 ]
 
 
@@ -90,7 +96,8 @@ def test_private_things_state_their_privacy(thing: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [[], ["learn"], ["label"], ["choose"], ["verify"], ["ledger"], ["ledger", "show"], ["demo"]]
+    "verb",
+    [[], ["plan"], ["learn"], ["label"], ["choose"], ["diagnose"], ["verify"], ["ledger"], ["ledger", "show"], ["demo"]],
 )
 def test_every_verb_has_help_with_an_example(verb: list[str]) -> None:
     result = CliRunner().invoke(app, [*verb, "--help"])
