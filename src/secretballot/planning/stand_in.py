@@ -223,11 +223,12 @@ def _assumptions(n_rows: int, n_points: int, n_public: int) -> tuple[str, ...]:
     )
     if n_public <= n_points:
         return taken
-    # measured on made-up tasks: where 900 points stand for 4,000, students are forecast half a point of accuracy low
+    # Measured where 900 to 1,900 points stand for 2,000 to 8,000: on isotropic normal classes of 30 and 104 features,
+    # students of labels are forecast half a point of accuracy low, of counts one to two; on Adult neither.
     few = (
         f"{n_points} stand-in points stand for {n_public} public ones and are asked again where more are to be asked, "
     )
-    return (*taken, few + "so students that see more points may do a little better.")
+    return (*taken, few + "so students that see more points may do a point or two of accuracy better.")
 
 
 def _is_linear(teacher: Any) -> bool:
