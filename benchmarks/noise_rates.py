@@ -60,7 +60,7 @@ N_FULL = 10_000_000  # from 100 runs per cell on
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 N_PUBLIC = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 N_FIXED, EPSILON_FIXED = 300_000, 1.0
-N_POOL = 100_000  # public points for active queries where m does not vary
+N_POOL = 30_000  # public points for active queries where m does not vary
 MOST_QUERIES = 1_000_000  # of a sparse vector
 LEAST_SHARD = 20  # records; with smaller shards a cell is left out
 BLOCK = 500_000  # records drawn at once
@@ -240,7 +240,9 @@ def private_threshold(cell: Cell, plan: Plan, teachers: np.ndarray, rng: np.rand
         else:
             slack = {} if plan.slack is None else {"noise_rate": 0.0, "slack_constant": plan.slack}
             asking = DisagreementSampling(Thresholds(), **slack)
-            released = label_actively(votes, X, noise, ledger, asking, random_state=int(rng.integers(2**31))).released
+            coins = int(rng.integers(2**31))
+            walk = label_actively(votes, X, noise, ledger, asking, round_size=plan.labels, random_state=coins)
+            released = walk.released
     answered = released.labels >= 0
     if not answered.any():
         return math.inf

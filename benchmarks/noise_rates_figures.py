@@ -2,10 +2,10 @@
 
     python benchmarks/noise_rates_figures.py [runs] [folder with cells.json, build/noise-rates]
 
-Slopes are least squares through logarithms of means, over the cells in which the learner has begun to learn (mean
-excess error below a quarter of that of the better constant classifier); intervals are 95 % of bootstraps over the runs
-of every cell; all finished runs are taken. Against m two ranges are fitted: where the theorem's term 1 / m is above its private term, and where it
-is below a tenth of it.
+Slopes are least squares through logarithms of means, over the cells in which the learner learns: in no more than one
+run of twenty is the excess error above a quarter of that of the better constant classifier. Intervals are 95 % of
+bootstraps over the runs of every cell, of which all that are finished are taken. Against m two ranges are fitted: where
+the theorem's term 1 / m is above its private term, and where it is below a tenth of it.
 """
 
 import sys
@@ -23,6 +23,7 @@ from secretballot.theory import rate
 
 N_BOOTSTRAPS = 2000
 DISAGREEMENT, EXCESS = 0, 1
+LABELS = ("disagreement with the best classifier (probability)", "excess error (probability)")
 THEOREMS = {"passive": "gaussian", "active": "active", "sparse vector": "sparse-vector"}
 # colours of Okabe and Ito, told apart by the colour-blind, and not by colour alone
 LOOKS = {
@@ -50,7 +51,7 @@ class Place:
     public, private : float
         1 / m, and the bound on a teacher's disagreement (K / n)^(tau / (2 - tau)).
     learning : bool
-        Whether the mean excess error is below a quarter of that of the better constant classifier.
+        Whether no more than one run of twenty is nearly as bad as a constant classifier.
     """
 
     x: float
@@ -64,8 +65,8 @@ def place_of(cell: Cell, record: dict[str, Any]) -> Place:
     runs = np.array(record["runs"])[:, :2]
     plan = record["plan"] or {"teachers": 1, "points": cell.n}
     private = (plan["teachers"] / cell.n) ** (cell.tau / (2 - cell.tau))
-    learning = runs[:, EXCESS].mean() < cell.law.excess([0, 1]).min() / 4
-    return Place(cell.x, runs, 1 / plan["points"], private, bool(learning))
+    hopeless = runs[:, EXCESS] > cell.law.excess([0, 1]).min() / 4
+    return Place(cell.x, runs, 1 / plan["points"], private, bool(hopeless.mean() <= 0.05))
 
 
 def lines(cells: Iterable[Cell], finished: dict[str, Any]) -> dict[tuple[str, str, float, str], list[Place]]:
@@ -152,7 +153,7 @@ def print_public(found: dict[tuple[str, str, float, str], list[Place]]) -> None:
     print("| world | tau | learner | range of m | theorem | disagreement | | excess error | |")
     print("|---|---|---|---|---|---|---|---|---|")
     for world, tau, learner in product(LEFT_MARGIN, TAUS, THEOREMS):
-        line = found.get((learner, world, tau, "m"), [])
+        line = [place for place in found.get((learner, world, tau, "m"), []) if place.learning]
         few = [place for place in line if place.public > place.private]
         many = [place for place in line if place.public < place.private / 10]
         for places, theory in ((few, -1.0), (many, rise(learner, tau))):
@@ -165,9 +166,10 @@ def print_public(found: dict[tuple[str, str, float, str], list[Place]]) -> None:
                 )
 
 
-def guide(learner: str, tau: float, sweep: str, line: list[Place]) -> tuple[np.ndarray, np.ndarray] | None:
+def guide(
+    learner: str, tau: float, sweep: str, places: list[Place], figure: int
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Return a line of the theorem's shape through the middle of what was measured, or None where there is none."""
-    places = [place for place in line if place.learning]
     if len(places) < 3:
         return None
     x = np.array([place.x for place in places])
@@ -176,8 +178,7 @@ def guide(learner: str, tau: float, sweep: str, line: list[Place]) -> tuple[np.n
     else:
         # 1 / m, and the private term as it was at the most points, carried back along its exponent
         shape = 1 / x + places[-1].private * (x / x[-1]) ** rise(learner, tau)
-    measured = np.array([place.runs[:, EXCESS].mean() for place in places])
-    return x, shape * np.exp(np.mean(np.log(np.maximum(measured, 1e-12)) - np.log(shape)))
+    return x, shape * np.exp(np.mean(np.log(bootstrapped_means(places, figure)[0] / shape)))
 
 
 def draw(found: dict[tuple[str, str, float, str], list[Place]], world: str, figure: int, target: Path) -> None:
@@ -195,16 +196,16 @@ def draw(found: dict[tuple[str, str, float, str], list[Place]], world: str, figu
             for learner in LEARNERS:
                 if line := found.get((learner, world, tau, sweep)):
                     draw_line(panel, learner, line, figure)
-                    shape = guide(learner, tau, sweep, line) if figure == EXCESS else None
-                    if shape is not None:
+                    learning = [place for place in line if place.learning]
+                    if shape := guide(learner, tau, sweep, learning, figure):
                         panel.plot(*shape, color=LOOKS[learner][0], linestyle="--", linewidth=1, dashes=(4, 3))
             finish(panel, sweep if row == len(TAUS) - 1 else None)
             if column == 0:
-                panel.set_ylabel(f"tau = {tau:g}\n" + ("excess error", "disagreement with the best")[figure == 0])
+                panel.set_ylabel(f"tau = {tau:g}")
+        canvas.supylabel(LABELS[figure], fontsize="medium")
         handles, names = axes[0, 0].get_legend_handles_labels()
-        if figure == EXCESS:
-            handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, dashes=(4, 3)))
-            names.append("slope of the theorem")
+        handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, dashes=(4, 3)))
+        names.append("slope of the theorem")
         canvas.legend(handles, names, loc="outside upper center", ncols=len(LOOKS) + 1, frameon=False)
         canvas.savefig(target.with_suffix(".svg"), metadata={"Date": None})
         canvas.savefig(target.with_suffix(".png"), dpi=110, metadata={"Software": None})
@@ -221,13 +222,26 @@ def draw_line(panel: Any, learner: str, line: list[Place], figure: int) -> None:
 
 def finish(panel: Any, sweep: str | None) -> None:
     """Make both axes logarithmic, and name the lower one where it is the last."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     panel.set(xscale="log", yscale="log")
+    for axis in (panel.xaxis, panel.yaxis):
+        low, high = axis.get_view_interval()
+        # of few decades, more than the powers of ten have a number
+        axis.set_major_locator(LogLocator(subs=(1, 3) if high < 100 * low else (1,)))
+        axis.set_major_formatter(FuncFormatter(plain))
+        axis.set_minor_formatter(NullFormatter())
     if sweep is not None:
         panel.set_xlabel(AXES[sweep])
     panel.grid(color=PALE, linewidth=0.6)
     panel.set_axisbelow(True)
     panel.tick_params(length=3)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def plain(value: float, _: int) -> str:
+    """Return a number as people write it; the small ones among powers of ten as such."""
+    return f"{value:,.10g}" if value > 0.0005 else f"$10^{{{np.log10(value):.0f}}}$"
 
 
 def main(arguments: list[str]) -> None:
