@@ -78,7 +78,7 @@ def a_file(folder: Path) -> Path:
 
 def a_vault(folder: Path) -> Path:
     (folder / "vault").mkdir()
-    (folder / "vault" / "run.json").write_text("{}")
+    (folder / "vault" / "run.lock").touch()
     return folder / "vault"
 
 

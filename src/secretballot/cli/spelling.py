@@ -22,6 +22,7 @@ _OPTIONS = {
         for name in (
             *("epsilon", "delta", "dataset", "composition", "teachers", "queries", "records", "points", "jobs", "seed"),
             *("aggregator", "release", "strategy", "teacher", "student", "classes", "abstentions", "hypotheses"),
+            *("public", "like", "curve", "target"),
         )
     },
 }

@@ -21,8 +21,8 @@ __all__ = ["check_plan_folder", "read_plan", "write_plan"]
 
 LARGEST = 1 << 24  # bytes; a plan has some hundred candidates of a kilobyte each
 PLAN_FILE, TEXT_FILE = "plan.json", "plan.txt"
-#: What tells the vault of a run.
-_SECRETS = ("run.json", "partition.key", "record.ids", "ledger.sqlite")
+#: What tells the vault of a run or of a fit.
+_SECRETS = ("run.lock", "partition.key", "record.ids")
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
