@@ -33,7 +33,7 @@ def test_losses_add_up_to_what_the_student_is_short_of() -> None:
         parts = losses(plan)
         total = parts.limit + parts.shards + parts.noise + parts.points
         assert total == pytest.approx(1 - plan.recommended.expected.student_accuracy.value)
-        assert min(parts.limit, parts.shards, parts.noise) >= 0
+        assert min(parts.limit, parts.shards, parts.noise, parts.points) >= 0
 
 
 def test_losses_by_hand() -> None:
@@ -41,6 +41,8 @@ def test_losses_by_hand() -> None:
     assert (parts.limit, parts.shards, parts.noise, parts.points) == pytest.approx((0.10, 0.04, 0.06, 0.03))
     parts = losses(one(0.86, 0.60, 0.82))  # the student averages: the noise costs what it does not give back
     assert (parts.noise, parts.points) == pytest.approx((0.04, 0.0))
+    parts = losses(one(0.80, 0.70, 0.85, best_vote=0.90))  # a student better than its vote makes up for small shards
+    assert (parts.limit, parts.shards, parts.noise, parts.points) == pytest.approx((0.10, 0.05, 0.0, 0.0))
 
 
 @pytest.mark.parametrize(

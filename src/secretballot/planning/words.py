@@ -23,19 +23,21 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Losses:
-    """Where the accuracy goes that a setting does not reach, in shares of all points; they add up to 1 - student.
+    """Where the accuracy goes that a setting does not reach, in shares of all points.
+
+    None is below 0, and they add up to 1 - student.
 
     Attributes
     ----------
     limit : float
         What the votes get wrong at the best number of teachers that was weighed.
     shards : float
-        What more records per teacher would mend of the votes: 0 at that number.
+        What the votes would get right there beyond what they do, and the student does not make up for.
     noise : float
         From the exact vote to the released labels, as far as the student does not average it out again; 0 where the
         answered points are easier than all.
     points : float
-        From there to the student; negative where the student is better than the exact vote.
+        From there to the student.
     """
 
     limit: float
@@ -90,8 +92,10 @@ def losses(plan: Plan) -> Losses:
         each.value for each in (expected.vote_accuracy, expected.label_accuracy, expected.student_accuracy)
     )
     best = max(candidate.expected.vote_accuracy.value for candidate in plan.weighed)
-    noise = max(0.0, vote - max(label, student))  # a student that averages gives back part of what the noise took
-    return Losses(limit=1 - best, shards=best - vote, noise=noise, points=vote - noise - student)
+    reached = max(vote, student)  # a student that averages may be better than the vote it learns from
+    noise = max(0.0, vote - max(label, student))
+    points = max(0.0, reached - noise - student)
+    return Losses(limit=1 - max(best, reached), shards=max(0.0, best - reached), noise=noise, points=points)
 
 
 def rivals(plan: Plan) -> list[Candidate]:
@@ -149,7 +153,7 @@ def _where_it_goes(plan: Plan) -> list[str]:
     binding = max(costs, key=lambda name: costs[name])
     short = _points(1 - plan.recommended.expected.student_accuracy.value)
     sentences = [
-        f"Of the {short} of accuracy that the student is short of 100, {_points(max(parts.limit, 0))} are lost "
+        f"Of the {short} of accuracy that the student is short of 100, {_points(parts.limit)} are lost "
         "with any number of teachers that was weighed: that is how hard the task is for them."
     ]
     if costs[binding] < WORTH_SAYING:
