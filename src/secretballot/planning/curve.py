@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, least_squares
 from scipy.special import ndtr
 
-from secretballot._validation import check_count, check_finite, shown
+from secretballot._validation import check_count, check_finite, check_probability, shown
 from secretballot.aggregation import Aggregator
 from secretballot.exceptions import ParameterError
 from secretballot.planning.forecast import forecast
@@ -165,7 +165,10 @@ class CurveModel(VoteModel):
             raise ParameterError(
                 f"the curve is for {self.curve.n_classes} classes and the task has {n_classes}; give one for as many."
             )
-        self.constant_accuracy = 1 / n_classes if constant_accuracy is None else constant_accuracy
+        guess = 1 / self.n_classes
+        self.constant_accuracy = (
+            guess if constant_accuracy is None else check_probability("constant_accuracy", constant_accuracy)
+        )
         self._spread = LIMIT_SPREAD / (1 + measured)
         self.assumptions = _assumptions(self.curve, self.source, constant_accuracy is None)
         self._votes: Callable[[int, int, int], VoteSample] = lru_cache(256)(self._draw)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from secretballot._validation import check_count, check_instance
 from secretballot.exceptions import ParameterError
-from secretballot.planning.plan import Candidate, Estimate, FrontierPoint, Improvement, Plan, Setting, Task
+from secretballot.planning.plan import Candidate, FrontierPoint, Improvement, Plan, Setting, Task
 from secretballot.planning.settings import FEWER_STOPS, STOPS
 from secretballot.planning.votes import VoteModel
 from secretballot.planning.weighing import Weighing, best_of, naive_settings
@@ -19,8 +19,11 @@ FRONTIER = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # times the task's epsilon
 FIRST_FOLDS = 2
 FINALISTS = 8
 WINNERS = 3
-MOST_DOUBLINGS = 14  # of epsilon or n, in search of a possible task
+FEW_TEACHERS = 10  # fewer would hardly be recommended anyhow
+MOST_EPSILON = 64.0  # beyond, hardly a promise is left
+MOST_RECORDS = 2.0**14  # times those of the task
 BEYOND_NOISE = 0.005  # by which a student must beat the constant
+SURELY = 0.4  # and by so much of the range of single runs: about two standard errors of the mean of eight folds
 
 
 def make_plan(
@@ -69,7 +72,7 @@ def make_plan(
     return Plan(
         task=task,
         source=model.source,
-        assumptions=tuple(model.assumptions),
+        assumptions=(*model.assumptions, *_unweighed(weighing)),
         recommended=recommended,
         weighed=tuple(sorted(weighed, key=lambda one: -one.expected.student_accuracy.value)),
         constant_accuracy=float(model.constant_accuracy),
@@ -112,6 +115,17 @@ def _check(task: Task, model: VoteModel, n_teachers: int | None) -> None:
         )
 
 
+def _unweighed(weighing: Weighing) -> tuple[str, ...]:
+    """Return what was left out because too little is known, in a sentence."""
+    n, least = weighing.task.n_records, min(weighing.teachers)
+    if weighing.given is not None or least < FEW_TEACHERS:
+        return ()
+    return (
+        f"Fewer than {least} teachers were not weighed: too little is known to tell of more than {n // least} records "
+        "each.",
+    )
+
+
 def _half(model: VoteModel) -> int:
     return max(min(2, model.n_folds), (model.n_folds + 1) // 2)
 
@@ -135,9 +149,11 @@ def _weigh(weighing: Weighing, step: _Steps) -> list[Candidate]:
     return [weighing.candidate(best, spread, exact=True), *candidates]
 
 
-def _quick(weighing: Weighing, warm: Sequence[Setting]) -> Candidate:
-    """Return the best candidate of a shorter search that begins with settings known to be good."""
+def _quick(weighing: Weighing, warm: Sequence[Setting]) -> Candidate | None:
+    """Return the best candidate of a shorter search that begins with settings known to be good, None if none fits."""
     settings = dict.fromkeys([*_fitting(warm, weighing), *weighing.shortlist(FEWER_STOPS, 1)])
+    if not settings:
+        return None
     first = weighing.tried(settings, 1)
     tried = weighing.tried([one.setting for one in first[:WINNERS]], _half(weighing.model))
     return weighing.candidate(best_of(tried), weighing.spread(tried))
@@ -149,15 +165,19 @@ def _fitting(settings: Sequence[Setting], weighing: Weighing) -> list[Setting]:
     return [
         setting
         for setting in settings
-        if least <= setting.n_teachers <= most
+        if weighing.given in (None, setting.n_teachers)
+        and least <= setting.n_teachers <= most
         and setting.n_queries <= weighing.task.n_public
         and (setting.max_unstable is None or weighing.noise.event(setting.max_unstable) is not None)
     ]
 
 
-def _useful(candidate: Candidate, constant: float) -> bool:
-    """Return whether a student beats the constant beyond noise."""
-    return candidate.expected.student_accuracy.value > constant + BEYOND_NOISE
+def _useful(candidate: Candidate | None, constant: float) -> bool:
+    """Return whether there is a student that beats the constant beyond noise."""
+    if candidate is None:
+        return False
+    student = candidate.expected.student_accuracy
+    return student.value - constant > max(BEYOND_NOISE, SURELY * (student.value - student.low))
 
 
 def _frontier(weighing: Weighing, recommended: Candidate, step: _Steps) -> tuple[FrontierPoint, ...]:
@@ -170,7 +190,7 @@ def _frontier(weighing: Weighing, recommended: Candidate, step: _Steps) -> tuple
         best = recommended if factor == 1 else _quick(other, warm)
         useful = _useful(best, weighing.model.constant_accuracy)
         points.append(FrontierPoint(epsilon, best if useful else None))
-        warm = [recommended.setting, best.setting]
+        warm = [recommended.setting] + ([] if best is None else [best.setting])
         step()
     return tuple(points)
 
@@ -180,37 +200,33 @@ def _improvements(
 ) -> tuple[Improvement, ...]:
     """Return what larger numbers would bring, the most helpful first."""
     task, best = weighing.task, recommended.setting
-    found = [
-        Improvement(f"{words} the private records", _more_records(weighing, best, factor))
-        for words, factor in (("twice", 2), ("four times", 4))
-    ]
-    step()
-    step()
+    found: list[tuple[str, Candidate | None]] = []
+    for words, factor in (("twice", 2), ("four times", 4)):
+        more = weighing.changed(replace(task, n_records=factor * task.n_records))
+        found.append(
+            (f"{words} the private records", _quick(more, [best, replace(best, n_teachers=factor * best.n_teachers)]))
+        )
+        step()
     wider = weighing.model.with_public(2 * task.n_public)
     if wider is not None:
         more = weighing.changed(replace(task, n_public=2 * task.n_public), wider)
-        found.append(Improvement("twice the public points", _quick(more, [best]).expected.student_accuracy))
+        found.append(("twice the public points", _quick(more, [best])))
     step()
     doubled = next(point.candidate for point in frontier if math.isclose(point.epsilon, 2 * task.epsilon))
-    if doubled is not None:
-        found.append(Improvement("twice the epsilon", doubled.expected.student_accuracy))
+    found.append(("twice the epsilon", doubled))
     step()
-    return tuple(sorted(found, key=lambda one: -one.student_accuracy.value))
-
-
-def _more_records(weighing: Weighing, best: Setting, factor: int) -> Estimate:
-    task = replace(weighing.task, n_records=factor * weighing.task.n_records)
-    warm = [best, replace(best, n_teachers=factor * best.n_teachers)]
-    return _quick(weighing.changed(task), warm).expected.student_accuracy
+    told = [Improvement(words, one.expected.student_accuracy) for words, one in found if one is not None]
+    return tuple(sorted(told, key=lambda one: -one.student_accuracy.value))
 
 
 def _impossible(weighing: Weighing) -> str:
     """Return the sentence for a task that nothing can be done for, with the numbers that would do."""
     task, constant = weighing.task, weighing.model.constant_accuracy
-    epsilon = _least_factor(weighing, lambda factor: replace(task, epsilon=factor * task.epsilon))
-    records = _least_factor(weighing, lambda factor: replace(task, n_records=math.ceil(factor * task.n_records)))
+    most = MOST_EPSILON / task.epsilon
+    epsilon = _least_factor(weighing, lambda factor: replace(task, epsilon=factor * task.epsilon), most)
+    more = _least_factor(weighing, lambda factor: replace(task, n_records=math.ceil(factor * task.n_records)))
     ways = [] if epsilon is None else [f"an epsilon of about {epsilon * task.epsilon:.2g}"]
-    ways += [] if records is None else [f"about {float(f'{records * task.n_records:.2g}'):,.0f} records"]
+    ways += [] if more is None else [f"about {float(f'{more * task.n_records:.2g}'):,.0f} records"]
     mend = f"{' or '.join(ways)} would do" if ways else "no larger epsilon or number of records alone would do"
     return (
         f"epsilon {task.epsilon:g} with {task.n_records} records and {task.n_public} public points leads to no student "
@@ -218,17 +234,19 @@ def _impossible(weighing: Weighing) -> str:
     )
 
 
-def _least_factor(weighing: Weighing, changed: Callable[[float], Task]) -> float | None:
-    """Return about the least factor at which a changed task is possible, None if none up to 2^`MOST_DOUBLINGS` is."""
+def _least_factor(weighing: Weighing, changed: Callable[[float], Task], most: float = MOST_RECORDS) -> float | None:
+    """Return about the least factor at which a changed task is possible, None if none up to `most` is."""
 
     def possible(factor: float) -> bool:
         return _useful(_quick(weighing.changed(changed(factor)), []), weighing.model.constant_accuracy)
 
-    for doubling in range(1, MOST_DOUBLINGS + 1, 2):
-        if possible(2.0**doubling):
-            low, high = doubling - 2.0, float(doubling)
-            while high - low > 0.5:
-                middle = (low + high) / 2
-                low, high = (low, middle) if possible(2.0**middle) else (middle, high)
-            return float(2.0**high)
-    return None
+    doubling = 1
+    while 2.0**doubling <= most and not possible(2.0**doubling):
+        doubling += 2
+    if 2.0**doubling > most:
+        return None
+    low, high = doubling - 2.0, float(doubling)
+    while high - low > 0.5:
+        middle = (low + high) / 2
+        low, high = (low, middle) if possible(2.0**middle) else (middle, high)
+    return float(2.0**high)

@@ -17,6 +17,8 @@ from secretballot.privacy.accounting import (
     calibrate_sparse_vector,
     needed_distance,
 )
+from secretballot.privacy.accounting.label_game import game_cost
+from secretballot.privacy.accounting.pricing import GAME_LIMIT, GAME_RESOLUTIONS
 
 __all__ = ["FEWER_STOPS", "STOPS", "Noise", "gaussian_settings", "stated_noise", "stream_settings", "teacher_counts"]
 
@@ -24,13 +26,14 @@ TEACHER_STEP = 1.6  # between neighbouring numbers of teachers
 QUERY_STEP = 1.7  # between neighbouring numbers of labels
 LEAST_SHARD = 10  # records that a teacher should have, where that leaves a choice
 LEAST_QUERIES = 5  # labels for each class
-STOPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # T of a sparse vector
-FEWER_STOPS = (1, 10, 100)
-ANCHORS = (1, 4, 30)  # queries at which the noise of labels is calibrated for a rough figure
+STOPS = (1, 3, 10, 30, 100, 300, 1000)  # T of a sparse vector
+FEWER_STOPS = (10, 100)
+SHORT_GAME = 5e8  # multiplications; a calibration plays some ten games, finer ones among them
 USUALLY_ANSWERED = 0.9  # chance at which a candidate's margin is stated
-# Noise of n labels grows slower than the square root of n at first, and as it from some hundred on; measured between 30
-# and 1,000 labels at epsilon 0.1 to 4.
-SETTLED = 0.98
+# A label tells 2 / pi of what its noisy count does where many are bought, and all of it where one is; between, this
+# power of their number fits the calibrated noise to 1 % at epsilon 0.01 to 4 and to some percent up to 20.
+MANY_LABELS = math.sqrt(2 / math.pi)
+LABELS_POWER = 0.6
 
 
 def teacher_counts(least: int, most: int, n_records: int) -> list[int]:
@@ -68,6 +71,9 @@ def stream_settings(task: Task, n_teachers: int, noise: "Noise", stops: tuple[in
 class Noise:
     """The noise of settings at one budget; calibrations are kept.
 
+    Labels of two classes are priced by a game that may take a minute. Where it is long its outcome is well known, and
+    where it is too long to be played at all another price holds, which is quick; so no plan waits for it.
+
     Parameters
     ----------
     budget : PrivacyBudget
@@ -78,16 +84,7 @@ class Noise:
         self.budget, self._n_classes = budget, n_classes
 
     def aggregator(self, setting: Setting) -> Aggregator:
-        """Return the aggregator of a setting with its noise right to about 2 %, at once; for simulation."""
-        if setting.max_unstable is not None:
-            return self.exact(setting)
-        sigma = self.rough_sigma(setting.n_queries, setting.release)
-        return GaussianAggregator(
-            sigma, setting.n_queries, n_classes=self._n_classes, release=setting.release, budget=self.budget
-        )
-
-    def exact(self, setting: Setting) -> Aggregator:
-        """Return the aggregator that a run of the setting would use; may take seconds for many labels.
+        """Return the aggregator of a setting for simulation, with Gaussian noise as `sigma` says.
 
         Raises
         ------
@@ -95,13 +92,7 @@ class Noise:
             If no noise keeps the budget.
         """
         if setting.max_unstable is None:
-            return GaussianAggregator.calibrate(
-                self.budget,
-                setting.n_queries,
-                n_classes=self._n_classes,
-                n_teachers=setting.n_teachers,
-                release=setting.release,
-            )
+            return self._gaussian(setting, self.sigma(setting))
         event = _event(self.budget, setting.max_unstable)
         if event is None:
             raise ParameterError(f"No sparse vector with max_unstable {setting.max_unstable} keeps the budget.")
@@ -117,18 +108,52 @@ class Noise:
             calibration="tight",
         )
 
+    def calibrated(self, setting: Setting) -> Aggregator:
+        """Return the aggregator that a run would use, or that of `aggregator` where calibration would take long."""
+        if setting.max_unstable is not None or self._cost(setting) > SHORT_GAME:
+            return self.aggregator(setting)
+        sharp = GaussianAggregator.calibrate(
+            self.budget,
+            setting.n_queries,
+            n_classes=self._n_classes,
+            n_teachers=setting.n_teachers,
+            release=setting.release,
+        )
+        return self._gaussian(setting, sharp.sigma)
+
     def event(self, max_unstable: int) -> SparseVectorEvent | None:
         """Return the calibrated sparse vector, None where there is none."""
         return _event(self.budget, max_unstable)
 
-    def rough_sigma(self, n_queries: int, release: str) -> float:
-        """Return the sigma of Gaussian voting, in votes, to about 2 %."""
-        if self._n_classes > 2 or release == "counts":
-            shifts = n_queries if self._n_classes == 2 else 2 * n_queries
-            return _unit_of_counts(self.budget) * math.sqrt(shifts)
-        units = [_unit_of_labels(self.budget, anchor) for anchor in ANCHORS]
-        unit = float(np.interp(math.log(n_queries), np.log(ANCHORS), units))
-        return unit * math.sqrt(n_queries) * (SETTLED if n_queries >= 3 * ANCHORS[-1] else 1.0)
+    def sigma(self, setting: Setting) -> float:
+        """Return the sigma of Gaussian voting, in votes; for labels of two classes to 2 %, where teachers are many."""
+        if self._cost(setting) > GAME_LIMIT:
+            return _sigma_without_game(self.budget, setting.n_queries)
+        return self._usual_sigma(setting)
+
+    def _usual_sigma(self, setting: Setting) -> float:
+        n, unit = setting.n_queries, _unit_of_counts(self.budget)
+        if self._n_classes > 2:
+            return unit * math.sqrt(2 * n)
+        share = 1.0 if setting.release == "counts" else MANY_LABELS + (1 - MANY_LABELS) * n**-LABELS_POWER
+        return float(unit * share * math.sqrt(n))
+
+    def _cost(self, setting: Setting) -> float:
+        """Return what the coarsest game costs, in multiplications; 0 where none is played."""
+        if self._n_classes > 2 or setting.release == "counts":
+            return 0.0
+        return game_cost(
+            self._usual_sigma(setting),
+            setting.n_queries,
+            setting.n_teachers,
+            self.budget.epsilon,
+            GAME_RESOLUTIONS[-1],
+        )
+
+    def _gaussian(self, setting: Setting, sigma: float) -> GaussianAggregator:
+        return GaussianAggregator(
+            sigma, setting.n_queries, n_classes=self._n_classes, release=setting.release, budget=self.budget
+        )
 
 
 def stated_noise(aggregator: Aggregator) -> float:
@@ -153,5 +178,5 @@ def _unit_of_counts(budget: PrivacyBudget) -> float:
 
 
 @lru_cache(1024)
-def _unit_of_labels(budget: PrivacyBudget, n_queries: int) -> float:
-    return calibrate_label_gaussian(budget, n_queries) / math.sqrt(n_queries)
+def _sigma_without_game(budget: PrivacyBudget, n_queries: int) -> float:
+    return calibrate_label_gaussian(budget, n_queries)

@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 REACH = 35  # threshold scales; the noise lies beyond with chance exp(-35)
-REPEATS = 2000  # streams drawn for the range of the number of answers
+REPEATS = 10_000  # streams drawn for the range of the number of answers
 MOST_STOPS = 400_000  # epochs drawn for it at most
 
 

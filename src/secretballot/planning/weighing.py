@@ -50,32 +50,32 @@ class Weighing:
     """
 
     def __init__(self, task: Task, model: VoteModel, n_teachers: int | None = None) -> None:
-        self.task, self.model, self._given = task, model, n_teachers
+        self.task, self.model, self.given = task, model, n_teachers
         self.noise = Noise(task.budget, task.n_classes)
         self._rough: dict[tuple[int, int], RoughForecast] = {}
         self._students: dict[tuple[Setting, int], float] = {}
 
     def changed(self, task: Task, model: VoteModel | None = None) -> "Weighing":
         """Return a weighing of a task that differs; what is known of the votes is shared."""
-        other = Weighing(task, self.model if model is None else model, self._given)
+        other = Weighing(task, self.model if model is None else model, self.given)
         other._rough = self._rough
         return other
 
     @property
     def teachers(self) -> list[int]:
-        """Numbers of teachers that are weighed."""
-        if self._given is not None:
-            return [self._given]
-        return teacher_counts(*self.model.teacher_range(self.task.n_records), self.task.n_records)
+        """Numbers of teachers that are weighed; none where the model cannot speak of the given one."""
+        least, most = self.model.teacher_range(self.task.n_records)
+        if self.given is not None:
+            return [self.given] if least <= self.given <= most else []
+        return teacher_counts(least, most, self.task.n_records)
 
     def rough(self, setting: Setting) -> Forecast:
-        """Return the forecast of a setting from one fold's votes and noise that is right to about 2 %."""
+        """Return the forecast of a setting from one fold's votes and noise that is right to some percent."""
         key = (setting.n_teachers, self.task.n_records)
         if key not in self._rough:
             self._rough[key] = RoughForecast(self.model.votes(*key, 0))
         if setting.max_unstable is None:
-            sigma = self.noise.rough_sigma(setting.n_queries, setting.release)
-            return self._rough[key].gaussian(sigma, setting.n_queries, setting.release)
+            return self._rough[key].gaussian(self.noise.sigma(setting), setting.n_queries, setting.release)
         event = self.noise.event(setting.max_unstable)
         assert event is not None
         return forecast_stream(self.model.votes(*key, 0), event, setting.n_queries)
@@ -123,10 +123,10 @@ class Weighing:
         tried : Tried
         spread : Spread
         exact : bool
-            Calibrate as a run would, rather than to about 2 %.
+            Calibrate as a run would, where that is quick.
         """
         setting = tried.setting
-        aggregator = self.noise.exact(setting) if exact else self.noise.aggregator(setting)
+        aggregator = self.noise.calibrated(setting) if exact else self.noise.aggregator(setting)
         samples = [
             self.model.votes(setting.n_teachers, self.task.n_records, fold) for fold in range(len(tried.accuracies))
         ]

@@ -1,0 +1,139 @@
+"""Forecasts against the aggregators themselves, run many times on the same made-up votes."""
+
+import numpy as np
+import pytest
+
+from secretballot.aggregation import GaussianAggregator, RelabelledAggregator, SparseVectorAggregator
+from secretballot.exceptions import ParameterError
+from secretballot.planning.coins import RehearsalNoise
+from secretballot.planning.forecast import (
+    RoughForecast,
+    forecast,
+    forecast_gaussian,
+    right_chances,
+    vote_accuracy,
+)
+from secretballot.planning.votes import VoteSample
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+
+
+def made_up(n_points: int, n_teachers: int, n_classes: int, seed: int = 0) -> VoteSample:
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(n_classes, 0.7), size=n_points)
+    counts = rng.multinomial(n_teachers, shares).astype(np.int64)
+    truth = np.array([rng.choice(n_classes, p=p) for p in shares])
+    return VoteSample(n_teachers, counts, truth)
+
+
+@pytest.mark.parametrize("n_teachers", [10, 11])
+@pytest.mark.parametrize("sigma", [0.3, 2.0, 25.0])
+def test_two_classes_follow_the_definition_exactly(n_teachers: int, sigma: float) -> None:
+    votes = np.arange(n_teachers + 1)
+    counts = np.stack([n_teachers - votes, votes], axis=1)
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    noise = np.arange(-reach, reach + 1)
+    one = [pmf[2 * (v + noise) >= n_teachers].sum() for v in votes]
+    for truth, expected in ((1, one), (0, 1 - np.array(one))):
+        sample = VoteSample(n_teachers, counts, np.full(len(votes), truth))
+        assert right_chances(sample, sigma) == pytest.approx(np.asarray(expected), abs=1e-12)
+
+
+def test_two_classes_under_much_noise_go_over_into_the_normal_law() -> None:
+    sample = made_up(200, 3001, 2)
+    lattice, integral = right_chances(sample, 1999.0), right_chances(sample, 2001.0)
+    # the formula changes at 2,000; the accuracy itself moves by less than 1e-3 times the chance beyond a half
+    assert np.abs(lattice - integral).max() < 1e-3
+    assert np.abs(lattice - 0.5 - (integral - 0.5) * 2001 / 1999).max() < 1e-4
+
+
+@pytest.mark.parametrize("release", ["labels", "counts"])
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: str) -> None:
+    sample = made_up(300, 60, n_classes)
+    aggregator = GaussianAggregator(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET)
+    noise, repeats = RehearsalNoise(np.random.default_rng(1)), 150
+    runs = [np.mean(aggregator.answer(sample.counts, 60, noise).labels == sample.truth) for _ in range(repeats)]
+    told = forecast(sample, aggregator)
+    error = 0.5 / np.sqrt(300 * repeats)
+    assert abs(told.label_accuracy - np.mean(runs)) < 4 * error
+    assert told.answered == told.answered_low == told.answered_high == 300
+
+
+def test_little_noise_leaves_the_plurality_and_much_a_guess() -> None:
+    sample = made_up(400, 101, 4)
+    assert forecast_gaussian(sample, 0.05, 50, "labels").label_accuracy == pytest.approx(
+        np.mean([_untied(c, t) for c, t in zip(sample.counts, sample.truth, strict=True)]), abs=1e-6
+    )
+    assert forecast_gaussian(sample, 1e6, 50, "labels").label_accuracy == pytest.approx(0.25, abs=1e-3)
+
+
+def _untied(counts: np.ndarray, truth: int) -> float:
+    best = np.flatnonzero(counts == counts.max())
+    return float(truth in best) / len(best)  # the continuous law breaks ties evenly
+
+
+def test_vote_accuracy_breaks_ties_as_the_vote_does() -> None:
+    counts = np.array([[5, 5], [5, 5], [9, 1]])
+    assert vote_accuracy(VoteSample(10, counts, np.array([1, 0, 0]))) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("sigma", [2.0, 30.0, 400.0])
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("release", ["labels", "counts"])
+def test_rough_forecasts_are_near(sigma: float, n_classes: int, release: str) -> None:
+    sample = made_up(500, 150, n_classes)
+    rough = RoughForecast(sample).gaussian(sigma, 70, release)
+    exact = forecast_gaussian(sample, sigma, 70, release)
+    assert rough.label_accuracy == pytest.approx(exact.label_accuracy, abs=0.004)
+    assert rough.information == pytest.approx(exact.information, rel=0.06, abs=0.1)
+
+
+def test_information_grows_with_queries_and_falls_with_noise() -> None:
+    sample = made_up(400, 100, 3)
+    for release in ("labels", "counts"):
+        worth = [forecast_gaussian(sample, sigma, 100, release).information for sigma in (1, 10, 50, 200)]
+        assert worth == sorted(worth, reverse=True)
+        assert worth[0] <= 100
+        twice = forecast_gaussian(sample, 10, 200, release).information
+        assert twice == pytest.approx(2 * worth[1])
+
+
+def test_votes_that_are_right_everywhere_are_worth_their_number() -> None:
+    truth = np.arange(60) % 3
+    sample = VoteSample(20, 20 * np.eye(3, dtype=np.int64)[truth], truth)
+    for release in ("labels", "counts"):
+        assert forecast_gaussian(sample, 0.01, 40, release).information == pytest.approx(40, rel=1e-3)
+
+
+def test_a_stream_is_forecast_like_it_runs() -> None:
+    sample = made_up(500, 1500, 3)
+    aggregator = SparseVectorAggregator.calibrate(BUDGET, 500, max_unstable=9, n_classes=3)
+    rng = np.random.default_rng(3)
+    noise, answered, right = RehearsalNoise(rng), [], 0
+    for _ in range(600):
+        rows = rng.integers(500, size=500)
+        labels = aggregator.answer(sample.counts[rows], 1500, noise).labels
+        answered.append(int((labels >= 0).sum()))
+        right += int((labels == sample.truth[rows]).sum())
+    told = forecast(sample, aggregator)
+    assert abs(told.answered - np.mean(answered)) < 4 * np.std(answered) / np.sqrt(600)
+    assert told.label_accuracy == pytest.approx(right / sum(answered), abs=0.02)
+    inside = np.mean((np.array(answered) >= told.answered_low) & (np.array(answered) <= told.answered_high))
+    assert inside > 0.86
+
+
+def test_other_recipes_and_other_classes_are_refused() -> None:
+    sample = made_up(10, 10, 3)
+    with pytest.raises(ParameterError, match="calibrate it for as many"):
+        forecast(sample, GaussianAggregator(3.0, 10, budget=BUDGET))
+    other = object.__new__(RelabelledAggregator)
+    other.n_classes = 3
+    with pytest.raises(ParameterError, match="forecasts are for"):
+        forecast(sample, other)
+    with pytest.raises(ParameterError, match="sigma"):
+        forecast_gaussian(sample, float("nan"), 10, "labels")
+    with pytest.raises(ParameterError, match="release"):
+        forecast_gaussian(sample, 1.0, 10, "votes")

@@ -1,0 +1,109 @@
+"""The planner's front door: what may be given, and plans from a stand-in."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secretballot.datasets import synthetic_two_class
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.planning.curve import LearningCurve
+from secretballot.planning.plan import Plan
+from secretballot.planning.planner import plan
+from secretballot.privacy.accounting import PrivacyBudget
+
+BUDGET = PrivacyBudget(1.0, 1e-5)
+
+
+def stand_in(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    sample = synthetic_two_class(n, n_features=4, bayes_error=0.1, seed=1)
+    return sample.X, sample.y
+
+
+@pytest.fixture(scope="module")
+def made() -> Plan:
+    return plan(4000, 150, budget=BUDGET, like=stand_in(), seed=3)
+
+
+def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
+    assert made.source == "stand-in"
+    assert (made.task.n_classes, made.task.teacher, made.task.student) == (2, "logistic", "auto")
+    expected = made.recommended.expected
+    assert 0.8 < expected.student_accuracy.value <= 0.93  # 0.9 is the best possible
+    assert expected.student_accuracy.low < 0.9
+    assert expected.vote_accuracy.value == pytest.approx(0.9, abs=0.04)
+    assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
+
+
+def test_classes_may_have_any_names(made: Plan) -> None:
+    X, y = stand_in()
+    named = plan(4000, 150, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), seed=3)
+    assert named == made
+
+
+def test_what_a_small_stand_in_cannot_tell_is_said() -> None:
+    found = plan(40_000, 100, budget=BUDGET, like=stand_in(120), n_classes=2)
+    assert any("teachers were not weighed" in text for text in found.assumptions)
+    assert min(one.setting.n_teachers for one in found.weighed) >= 40_000 / 60
+
+
+def test_a_curve_or_a_guess_will_do() -> None:
+    from_curve = plan(20_000, 60, budget=BUDGET, curve={100: 0.8}, n_classes=3, n_teachers=200)
+    assert (from_curve.source, from_curve.task.n_classes) == ("curve", 3)
+    assert from_curve.recommended.setting.n_teachers == 200
+    guess = plan(20_000, 60, budget=BUDGET, n_teachers=200)
+    assert (guess.source, guess.task.n_classes) == ("guess", 2)
+    assert plan(20_000, 60, budget=BUDGET, curve=LearningCurve(4, 0.9), n_teachers=200).task.n_classes == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_records": 0}, "n_records"),
+        ({"n_records": 2.5}, "n_records"),
+        ({"n_public": 0}, "n_public"),
+        ({"n_public": None}, "n_public"),
+        ({"n_classes": 1}, "n_classes"),
+        ({"budget": (1.0, 1e-5)}, "budget"),
+        ({"budget": PrivacyBudget(1.0, 0.0)}, "delta is 0"),
+        ({"teacher": "oracle"}, "teacher"),
+        ({"student": "oracle"}, "student"),
+        ({"student": None}, "student"),
+        ({"seed": -1}, "seed"),
+        ({"curve": {}}, "curve"),
+        ({"n_teachers": 5000}, "more than the 2000 records"),
+        ({"like": stand_in(), "curve": {100: 0.8}}, "not both"),
+        ({"like": stand_in()[0]}, "pair"),
+        ({"like": stand_in(), "n_classes": 1}, "n_classes"),
+    ],
+)
+def test_bad_settings_are_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
+    settings: dict[str, Any] = {"n_records": 2000, "n_public": 100, "budget": BUDGET, **changes}
+    with pytest.raises(ParameterError, match=message):
+        plan(settings.pop("n_records"), settings.pop("n_public"), **settings)
+
+
+def test_bad_stand_ins_are_refused_in_a_sentence() -> None:
+    X, y = stand_in()
+    for like, message in (
+        ((X[:99], y[:99]), "at least 100"),
+        ((X, y[:-1]), "one class for each row"),
+        ((X, y[:, None]), "one class for each row"),
+        ((X, np.zeros(400, dtype=int)), "one class only"),
+        ((X, np.where(y == 0, np.nan, 1.0)), "missing"),
+        ((X, np.array([0, "one"] * 200, dtype=object)), "several kinds"),
+    ):
+        with pytest.raises(DataError, match=message):
+            plan(2000, 100, budget=BUDGET, like=like)
+    with pytest.raises(ParameterError, match="3 classes"):
+        plan(2000, 100, budget=BUDGET, like=(X, y + (X[:, 0] > 0)), n_classes=2)
+    with pytest.raises(ParameterError, match="indices from 0 to 2"):
+        plan(2000, 100, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_classes=3)
+
+
+def test_a_hopeless_stand_in_is_told_what_would_do() -> None:
+    with pytest.raises(
+        ParameterError, match=r"epsilon 0.001 with 500 records .*; an epsilon of about [0-9.]+ would do"
+    ):
+        plan(500, 40, budget=PrivacyBudget(0.001, 1e-6), like=stand_in(120), n_teachers=20)

@@ -1,0 +1,193 @@
+"""Whole plans from learning curves: what is recommended, that it is better, and what is refused."""
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from secretballot.exceptions import ParameterError
+from secretballot.planning.coins import RehearsalNoise
+from secretballot.planning.curve import CurveModel
+from secretballot.planning.plan import Plan, Setting, Task
+from secretballot.planning.search import make_plan
+from secretballot.planning.settings import Noise
+from secretballot.planning.weighing import Spread, Tried, best_of
+
+TASK = Task(20_000, 600, 2, 1.0, 1e-5)
+CURVE = {50: 0.75, 400: 0.85}
+
+
+@pytest.fixture(scope="module")
+def model() -> CurveModel:
+    return CurveModel(CURVE, n_classes=2)
+
+
+@pytest.fixture(scope="module")
+def made(model: CurveModel) -> Plan:
+    return make_plan(TASK, model, seed=7)
+
+
+def test_a_plan_comes_back_from_json_as_it_was(made: Plan) -> None:
+    assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
+
+
+def test_the_same_seed_makes_the_same_plan(made: Plan) -> None:
+    assert make_plan(TASK, CurveModel(CURVE, n_classes=2), seed=7) == made
+
+
+def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) -> None:
+    setting = made.recommended.setting
+    assert setting.n_queries <= TASK.n_public
+    assert setting.n_teachers <= TASK.n_records
+    assert made.recommended.noise == Noise(TASK.budget, 2).calibrated(setting).sigma
+    assert made.source == "curve"
+    assert made.seed == 7
+
+
+def test_candidates_stand_by_their_accuracy_and_the_recommended_one_is_as_good_as_the_best(made: Plan) -> None:
+    values = [one.expected.student_accuracy.value for one in made.weighed]
+    assert values == sorted(values, reverse=True)
+    assert made.recommended in made.weighed
+    assert values[0] - made.recommended.expected.student_accuracy.value <= 0.005
+    assert made.recommended.expected.student_accuracy.value > made.constant_accuracy
+
+
+def test_the_naive_settings_are_weighed_too(made: Plan) -> None:
+    settings = [one.setting for one in made.weighed]
+    for release in ("labels", "counts"):
+        assert Setting(250, "gaussian", release, TASK.n_public) in settings
+
+
+def test_more_epsilon_promises_no_less(made: Plan) -> None:
+    assert [point.epsilon for point in made.frontier] == [0.1, 0.25, 0.5, 1.0, 2.0, 4.0]
+    values = [point.candidate.expected.student_accuracy.value for point in made.frontier if point.candidate]
+    assert all(later >= earlier - 0.005 for earlier, later in pairwise(values))
+    assert made.frontier[3].candidate == made.recommended
+    assert values[-1] > values[0] + 0.01
+
+
+def test_improvements_are_told_with_the_most_helpful_first(made: Plan) -> None:
+    values = [one.student_accuracy.value for one in made.improvements]
+    assert values == sorted(values, reverse=True)
+    by_change = {one.change: one.student_accuracy.value for one in made.improvements}
+    assert set(by_change) == {
+        "twice the private records", "four times the private records", "twice the public points", "twice the epsilon",
+    }  # fmt: skip
+    assert by_change["four times the private records"] >= by_change["twice the private records"] - 0.005
+    assert all(value >= made.recommended.expected.student_accuracy.value - 0.006 for value in values)
+
+
+def test_progress_ends_where_it_says(model: CurveModel) -> None:
+    steps: list[tuple[int, int]] = []
+    make_plan(
+        replace(TASK, n_public=50), model, n_teachers=300, progress=lambda done, total: steps.append((done, total))
+    )
+    totals = {total for _, total in steps}
+    assert len(totals) == 1
+    assert [done for done, _ in steps] == list(range(1, totals.pop() + 1))
+
+
+def test_a_given_number_of_teachers_is_kept(model: CurveModel) -> None:
+    made = make_plan(replace(TASK, n_public=50), model, n_teachers=300)
+    assert {one.setting.n_teachers for one in made.weighed} == {300}
+    assert {point.candidate.setting.n_teachers for point in made.frontier if point.candidate} == {300}
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(n_classes: int) -> None:
+    world = CurveModel({50: 0.7, 400: 0.85}, n_classes=n_classes, seed=99)
+    task = Task(40_000, 800, n_classes, 0.5, 1e-5)
+    found = make_plan(task, CurveModel({50: 0.7, 400: 0.85}, n_classes=n_classes, seed=1)).recommended
+    noise = Noise(task.budget, n_classes)
+    planned, n_right = [], 0
+    for release in ("labels", "counts"):
+        naive = Setting(250, "gaussian", release, task.n_public)
+        planned.append(world.student_accuracy(naive, noise.aggregator(naive), task.n_records, 0))
+    ours = world.student_accuracy(found.setting, noise.aggregator(found.setting), task.n_records, 0)
+    assert ours >= max(planned) - 0.003
+    assert ours > min(planned) + 0.02
+    sample = world.votes(found.setting.n_teachers, task.n_records, 0)
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        rows = rng.integers(len(sample.truth), size=found.setting.n_queries)
+        answers = noise.calibrated(found.setting).answer(sample.counts[rows], sample.n_teachers, RehearsalNoise(rng))
+        n_right += int((answers.labels == sample.truth[rows]).sum())
+    measured = n_right / (10 * found.expected.answered.value)
+    assert measured == pytest.approx(found.expected.label_accuracy.value, abs=0.02)
+    assert found.expected.label_accuracy.low <= measured <= found.expected.label_accuracy.high
+
+
+def test_an_impossible_task_says_which_epsilon_and_how_many_records_would_do() -> None:
+    model = CurveModel({50: 0.6, 400: 0.65}, n_classes=2)
+    task = Task(300, 30, 2, 0.02, 1e-6)
+    with pytest.raises(ParameterError) as refused:
+        make_plan(task, model)
+    text = str(refused.value)
+    assert "epsilon 0.02 with 300 records and 30 public points" in text
+    epsilon = float(text.split("epsilon of about ")[1].split(" ")[0])
+    records = int(text.split("or about ")[1].split(" ")[0].replace(",", ""))
+    assert epsilon > 0.02
+    assert records > 300
+    make_plan(replace(task, epsilon=1.6 * epsilon), model)
+    make_plan(replace(task, n_records=2 * records), model)
+    with pytest.raises(ParameterError):
+        make_plan(replace(task, epsilon=epsilon / 3), model)
+
+
+def test_a_task_that_nothing_helps_says_so() -> None:
+    model = CurveModel({50: 0.6, 400: 0.65}, n_classes=2, constant_accuracy=0.9)
+    with pytest.raises(ParameterError, match="no larger epsilon or number of records alone would do"):
+        make_plan(Task(300, 30, 2, 1.0, 1e-6), model)
+
+
+def test_numbers_that_do_not_fit_are_refused(model: CurveModel) -> None:
+    with pytest.raises(ParameterError, match="3 classes"):
+        make_plan(replace(TASK, n_classes=3), model)
+    with pytest.raises(ParameterError, match="delta is 0"):
+        make_plan(replace(TASK, delta=0.0), model)
+    with pytest.raises(ParameterError, match="more than the 20000 records"):
+        make_plan(TASK, model, n_teachers=20_001)
+    with pytest.raises(ParameterError, match="2 to 4000 can"):
+        make_plan(TASK, model, n_teachers=5000)
+    with pytest.raises(ParameterError, match="seed"):
+        make_plan(TASK, model, seed=-1)
+    with pytest.raises(ParameterError, match="task"):
+        make_plan("adult", model)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="model"):
+        make_plan(TASK, "adult")  # type: ignore[arg-type]
+
+
+def tried(values: list[float], **changes: object) -> Tried:
+    plain = Setting(100, "gaussian", "labels", 200)
+    return Tried(replace(plain, **changes), np.array(values))
+
+
+def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
+    best = tried([0.9, 0.8, 0.85], n_queries=400)
+    fewer = tried([0.899, 0.799, 0.849], n_queries=100)
+    active = tried([0.901, 0.801, 0.851], n_queries=50, strategy="margin")
+    worse = tried([0.88, 0.78, 0.83], n_queries=10)
+    assert best_of([best, fewer, active, worse]) is fewer
+    assert best_of([best, worse]) is best
+
+
+def test_what_folds_share_is_told_from_what_runs_add() -> None:
+    rng = np.random.default_rng(0)
+    folds = rng.normal(0, 0.05, 8)
+    settings = [tried(list(0.8 + 0.01 * i + folds + rng.normal(0, 0.01, 8)), n_queries=10 + i) for i in range(12)]
+    surer, unsure = Spread.of(settings, True), Spread.of(settings, False)
+    assert surer.run == pytest.approx(0.01, rel=0.35)
+    assert surer.folds - surer.folds.mean() == pytest.approx(folds - folds.mean(), abs=0.012)
+    one = settings[0].accuracies
+    narrow, wide = surer.estimate(one), unsure.estimate(one)
+    assert narrow.value == wide.value == pytest.approx(one.mean())
+    assert wide.high - wide.low == pytest.approx(2 * 1.645 * np.hypot(folds.std(ddof=1), 0.011), rel=0.25)
+    assert narrow.high - narrow.low < 0.6 * (wide.high - wide.low)
+
+
+def test_an_estimate_is_never_surer_than_half_a_point() -> None:
+    spread = Spread.of([tried([0.8, 0.8, 0.8])], True)
+    found = spread.estimate(np.array([0.8, 0.8, 0.8]))
+    assert (found.low, found.high) == pytest.approx((0.795, 0.805))

@@ -1,0 +1,104 @@
+"""Which settings are weighed, and how near the quick figure of their noise is."""
+
+from itertools import pairwise
+
+import pytest
+
+from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+from secretballot.exceptions import ParameterError
+from secretballot.planning.plan import Setting, Task
+from secretballot.planning.settings import (
+    STOPS,
+    Noise,
+    gaussian_settings,
+    stated_noise,
+    stream_settings,
+    teacher_counts,
+)
+from secretballot.privacy.accounting import PrivacyBudget
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "n"), [(2, 6512, 32561), (35, 6512, 32561), (5, 5, 100), (1, 12, 60), (30, 40, 60), (1, 1, 1)]
+)
+def test_numbers_of_teachers_cover_what_can_be_told(least: int, most: int, n: int) -> None:
+    found = teacher_counts(least, most, n)
+    assert found == sorted(set(found))
+    assert found[0] == least
+    assert found[-1] <= most
+    assert found[-1] == max(least, min(most, n // 10))
+    assert all(b / a <= 2 for a, b in pairwise(found) if a > 2)
+
+
+@pytest.mark.parametrize("m", [1, 7, 40, 9000])
+def test_queries_reach_from_few_to_all_points(m: int) -> None:
+    settings = list(gaussian_settings(Task(1000, m, 3, 1.0, 1e-5), 50))
+    labels = [s.n_queries for s in settings if s.release == "labels"]
+    counts = [s.n_queries for s in settings if s.release == "counts"]
+    assert (labels[0], labels[-1]) == (min(m, 15), m)
+    assert counts[-1] == m
+    assert len(settings) == len(set(settings))
+    assert all(1 <= s.n_queries <= m for s in settings)
+
+
+def test_streams_that_nothing_passes_are_not_weighed() -> None:
+    task = Task(100_000, 2000, 2, 1.0, 1e-5)
+    noise = Noise(task.budget, 2)
+    assert list(stream_settings(task, 50, noise, STOPS)) == []
+    some = list(stream_settings(task, 1000, noise, STOPS))
+    assert [s.max_unstable for s in some] == [1, 3, 10]
+    for setting in some:
+        aggregator = noise.aggregator(setting)
+        assert isinstance(aggregator, SparseVectorAggregator)
+        assert aggregator == SparseVectorAggregator.calibrate(
+            task.budget, setting.n_queries, max_unstable=setting.max_unstable, n_classes=2
+        )
+        aggregator.check_useful(1000)
+    short = stream_settings(Task(100_000, 3, 2, 1.0, 1e-5), 1000, noise, STOPS)
+    assert [s.max_unstable for s in short] == [1, 3]  # more abstentions than queries would be idle
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize(("classes", "release"), [(2, "labels"), (2, "counts"), (3, "labels"), (3, "counts")])
+@pytest.mark.parametrize("n_queries", [1, 6, 25])
+def test_the_quick_noise_is_near_that_of_a_run(epsilon: float, classes: int, release: str, n_queries: int) -> None:
+    noise = Noise(PrivacyBudget(epsilon, 1e-5), classes)
+    setting = Setting(1500, "gaussian", release, n_queries)
+    run = GaussianAggregator.calibrate(noise.budget, n_queries, n_classes=classes, n_teachers=1500, release=release)
+    quick = noise.aggregator(setting)
+    assert isinstance(quick, GaussianAggregator)
+    assert quick.sigma == pytest.approx(run.sigma, rel=0.025)
+    assert (quick.n_queries, quick.n_classes, quick.release) == (n_queries, classes, release)
+    assert stated_noise(quick) == quick.sigma
+
+
+def test_a_short_calibration_is_done_and_a_long_one_is_not() -> None:
+    noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
+    short = Setting(60, "gaussian", "labels", 20)
+    run = GaussianAggregator.calibrate(noise.budget, 20, n_teachers=60)
+    assert noise.calibrated(short).sigma == run.sigma  # type: ignore[attr-defined]
+    long = Setting(800, "gaussian", "labels", 900)
+    assert noise.calibrated(long) == noise.aggregator(long)
+
+
+def test_where_the_game_cannot_be_played_the_noise_is_that_of_the_other_price() -> None:
+    noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
+    setting = Setting(5000, "gaussian", "labels", 8000)
+    run = GaussianAggregator.calibrate(noise.budget, 8000, n_teachers=5000)
+    assert noise.sigma(setting) == pytest.approx(run.sigma, rel=1e-4)
+
+
+def test_the_stated_margin_of_a_stream_is_answered_nine_times_in_ten() -> None:
+    noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
+    aggregator = noise.aggregator(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
+    assert isinstance(aggregator, SparseVectorAggregator)
+    distance = int((stated_noise(aggregator) - 1) // 2)
+    assert aggregator.answer_probability(distance) >= 0.9
+    assert aggregator.answer_probability(distance - 1) < 0.9
+
+
+def test_a_stream_without_noise_that_keeps_the_budget_is_refused() -> None:
+    noise = Noise(PrivacyBudget(1.0, 0.0), 2)
+    assert noise.event(3) is None
+    with pytest.raises(ParameterError, match="No sparse vector"):
+        noise.aggregator(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
