@@ -43,6 +43,7 @@ PRIVATE_THINGS = [
     sb.StabilityLabeler,
     sb.UniversalLabeler,
     sb.choose_candidate,
+    sb.classifier_by_plan,
     sb.estimate_minority,
     sb.estimate_stability,
     sb.hold_out,

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from secretballot.learners.hold_out import hold_out
     from secretballot.learners.label_private import LabelPrivateClassifier
     from secretballot.learners.pate import PATEClassifier
+    from secretballot.learners.plan_run import classifier_by_plan, read_plan
     from secretballot.learners.relabel import relabel
     from secretballot.learners.semi_private import SemiPrivateClassifier
     from secretballot.learners.session import LabelingSession
     from secretballot.learners.stability import StabilityLabeler
     from secretballot.learners.teaching import TrainedTeachers, train_teachers
     from secretballot.learners.universal import UniversalLabeler
+    from secretballot.planning.plan import Plan
     from secretballot.planning.planner import plan
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
@@ -57,6 +59,7 @@ _HOMES = {
     "NoisyCountsClassifier": "students",
     "PATEClassifier": "learners.pate",
     "PaidChoice": "door",
+    "Plan": "planning.plan",
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
     "ReleasedLabels": "released",
@@ -69,11 +72,13 @@ _HOMES = {
     "VoteCounts": "ensemble.votes",
     "VotingStudent": "students",
     "choose_candidate": "learners.choice",
+    "classifier_by_plan": "learners.plan_run",
     "estimate_minority": "door",
     "estimate_stability": "door",
     "hold_out": "learners.hold_out",
     "label_actively": "learners.active",
     "plan": "planning.planner",
+    "read_plan": "learners.plan_run",
     "relabel": "learners.relabel",
     "release": "door",
     "train_teachers": "learners.teaching",
@@ -100,6 +105,7 @@ __all__ = [
     "PATEClassifier",
     "PaidChoice",
     "ParameterError",
+    "Plan",
     "PrivacyBudget",
     "ReleasedLabels",
     "SecretBallotError",
@@ -112,11 +118,13 @@ __all__ = [
     "VotingStudent",
     "__version__",
     "choose_candidate",
+    "classifier_by_plan",
     "estimate_minority",
     "estimate_stability",
     "hold_out",
     "label_actively",
     "plan",
+    "read_plan",
     "relabel",
     "release",
     "train_teachers",

@@ -10,7 +10,18 @@ from typer.testing import CliRunner
 from secretballot.cli import app
 from secretballot.cli.options import classes_of, words_of
 
-VERBS = (["learn"], ["label"], ["verify"], ["ledger"], ["ledger", "show"], ["ledger", "history"], ["ledger", "create"])
+VERBS = (
+    ["plan"],
+    ["learn"],
+    ["label"],
+    ["choose"],
+    ["diagnose"],
+    ["verify"],
+    ["ledger"],
+    ["ledger", "show"],
+    ["ledger", "history"],
+    ["ledger", "create"],
+)
 HEAVY = ("numpy", "pandas", "sklearn", "scipy", "opendp", "matplotlib")
 
 
