@@ -64,9 +64,9 @@ def make_plan(
     step = _Steps(progress, 3 + len(FRONTIER) + 4)
     weighing = Weighing(task, model, n_teachers)
     weighed = _weigh(weighing, step)
-    recommended = weighed[0]
-    if not _useful(recommended, model.constant_accuracy):
+    if not weighed or not _useful(weighed[0], model.constant_accuracy):
         raise ParameterError(_impossible(weighing))
+    recommended = weighed[0]
     frontier = _frontier(weighing, recommended, step)
     improvements = _improvements(weighing, recommended, frontier, step)
     return Plan(
@@ -131,9 +131,11 @@ def _half(model: VoteModel) -> int:
 
 
 def _weigh(weighing: Weighing, step: _Steps) -> list[Candidate]:
-    """Return all candidates that were tried on enough folds, the recommended one first."""
+    """Return all candidates that were tried on enough folds, the recommended one first; none if nothing teaches."""
     model = weighing.model
     settings = weighing.shortlist(STOPS, 3)
+    if not settings:
+        return []
     step()
     first = weighing.tried(settings, min(FIRST_FOLDS, model.n_folds))
     naive = naive_settings(weighing)
@@ -169,6 +171,7 @@ def _fitting(settings: Sequence[Setting], weighing: Weighing) -> list[Setting]:
         and least <= setting.n_teachers <= most
         and setting.n_queries <= weighing.task.n_public
         and (setting.max_unstable is None or weighing.noise.event(setting.max_unstable) is not None)
+        and weighing.teaches(setting)
     ]
 
 

@@ -23,6 +23,7 @@ DEVIATIONS = 1.645  # nine runs of ten
 LEAST_WIDTH = 0.005
 INDIFFERENT = 0.0025  # accuracies that differ less are as good as each other
 NAIVE_TEACHERS = 250
+LEAST_INFORMATION = 1.0  # right labels
 ACTIVE = "margin"
 
 
@@ -80,14 +81,19 @@ class Weighing:
         assert event is not None
         return forecast_stream(self.model.votes(*key, 0), event, setting.n_queries)
 
+    def teaches(self, setting: Setting) -> bool:
+        """Return whether the answers are worth a right label at all; what students learn from less is luck."""
+        return self.rough(setting).information >= LEAST_INFORMATION
+
     def shortlist(self, stops: tuple[int, ...], most: int) -> list[Setting]:
-        """Return up to `most` settings of each kind and appetite, by what the noise's law promises."""
+        """Return up to `most` settings of each kind and appetite that teach, by what the noise's law promises."""
         chosen: dict[Setting, None] = {}
         kinds: dict[str, list[tuple[Setting, Forecast]]] = {"labels": [], "counts": [], "sparse-vector": []}
         for k in self.teachers:
             for setting in (*gaussian_settings(self.task, k), *stream_settings(self.task, k, self.noise, stops)):
                 kind = setting.release if setting.max_unstable is None else setting.aggregator
-                kinds[kind].append((setting, self.rough(setting)))
+                if self.teaches(setting):
+                    kinds[kind].append((setting, self.rough(setting)))
         for forecasts in kinds.values():
             for appetite in APPETITES:
                 ranked = sorted(forecasts, key=lambda pair: -self._promise(pair[1], appetite))
