@@ -23,7 +23,7 @@ def stand_in(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def made() -> Plan:
-    return plan(4000, 150, budget=BUDGET, like=stand_in(), seed=3)
+    return plan(4000, 150, budget=BUDGET, like=stand_in(), n_teachers=100, seed=3)
 
 
 def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
@@ -36,9 +36,15 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
+def test_more_public_points_are_weighed_as_far_as_the_stand_in_has_rows_for_them(made: Plan) -> None:
+    assert "twice the public points" in {one.change for one in made.improvements}
+    many = plan(4000, 151, budget=BUDGET, like=stand_in(), n_teachers=100, seed=3)
+    assert "twice the public points" not in {one.change for one in many.improvements}
+
+
 def test_classes_may_have_any_names(made: Plan) -> None:
     X, y = stand_in()
-    named = plan(4000, 150, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), seed=3)
+    named = plan(4000, 150, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_teachers=100, seed=3)
     assert named == made
 
 

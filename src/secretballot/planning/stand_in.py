@@ -1,5 +1,6 @@
 """A task known from a labelled stand-in: another year's data, another town's, or made-up records."""
 
+import copy
 import math
 import zlib
 from collections.abc import Callable
@@ -138,6 +139,14 @@ class StandInModel(VoteModel):
         n_points = min(self._n_stock, MOST_POINTS)
         repeated = max(n_points - self._n_distinct(fold) for fold in range(self.n_folds))
         return setting.n_queries <= min(self._n_public, n_points) - repeated
+
+    def with_public(self, n_public: int) -> "StandInModel | None":
+        """Return the model for another number of public points, None where the stand-in has too few rows for them."""
+        if n_public > min(self._n_stock, MOST_POINTS):
+            return None
+        other = copy.copy(self)
+        other._n_public = n_public
+        return other
 
     def student_accuracy(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> float:
         """Return the accuracy on the fold's held-out rows of one student, of one simulated run.
