@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -91,6 +92,22 @@ def test_expected_margins_are_half_the_lead_of_the_mean_shares() -> None:
         halves = (counts[:, x, a] - counts[:, x, b]) / 18
         assert resampling[x] == pytest.approx(np.std(halves, ddof=1) / math.sqrt(6))
     assert expected_margins(counts[:1])[2] is None
+
+
+def test_margins_of_all_sizes_of_ensembles_are_the_nearest_floats_to_their_fractions() -> None:
+    """Sums of rounded shares exceed 1/2 for unanimous votes of 3 ensembles of 50, and miss the levels of the curve."""
+    for k, r in itertools.product((7, 10, 20, 49, 50, 100, 250), range(1, 8)):
+        lead = np.arange(k % 2, k + 1, 2)
+        counts = np.stack([(k - lead) // 2, (k + lead) // 2], axis=1)
+        margins, standard, _ = expected_margins(np.stack([counts] * r))
+        assert margins.tolist() == [float(Fraction(int(number), 2 * k)) for number in lead]
+        assert standard[-1] == 0
+        table = VoteCounts.from_counts(counts, ["no", "yes"])
+        curve = diagnose_expected_margins([table] * r).values()
+        exact = [
+            np.mean([Fraction(int(number), 2 * k) <= Fraction(step, 200) for number in lead]) for step in range(101)
+        ]
+        assert curve["shares"].tolist() == exact
 
 
 def test_standard_errors_hold_where_the_truth_is_known() -> None:

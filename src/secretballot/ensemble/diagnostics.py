@@ -117,15 +117,14 @@ def expected_margins(counts: npt.ArrayLike) -> tuple[FloatArray, FloatArray, Flo
     sizes = np.unique(stacked.sum(axis=2))
     if len(sizes) != 1:
         raise DataError("counts differ in the number of votes; every ensemble must vote at every point.")
-    k = int(sizes[0])
-    shares = stacked / k
-    mean = shares.mean(axis=0)
-    first, second = np.argsort(-mean, axis=1, kind="stable")[:, :2].T
-    rows = np.arange(len(mean))
-    halves = (shares[:, rows, first] - shares[:, rows, second]) / 2
-    margins = halves.mean(axis=0)
-    variance = (mean[rows, first] + mean[rows, second]) / 4 - margins**2
-    resampling = halves.std(axis=0, ddof=1) / math.sqrt(len(halves)) if len(halves) > 1 else None
+    k, totals, rows = int(sizes[0]), stacked.sum(axis=0), np.arange(stacked.shape[1])
+    first, second = np.argsort(-totals, axis=1, kind="stable")[:, :2].T
+    leads = stacked[:, rows, first] - stacked[:, rows, second]
+    # Whole numbers until the last division: sums of rounded shares may exceed 1/2, and miss a level they stand at.
+    voters = k * len(stacked)
+    margins = leads.sum(axis=0) / (2 * voters)
+    variance = (totals[rows, first] + totals[rows, second]) / (4 * voters) - margins**2
+    resampling = leads.std(axis=0, ddof=1) / (2 * k * math.sqrt(len(leads))) if len(leads) > 1 else None
     return margins, np.sqrt(np.maximum(variance, 0) / k), resampling
 
 

@@ -21,8 +21,8 @@ from secretballot.exceptions import DataError
 
 __all__ = ["diagnose_agreement", "diagnose_expected_margins", "diagnose_margins", "diagnose_stability"]
 
-#: Levels Delta at which the curve of approximate high margin is given.
-LEVELS = np.linspace(0.0, 0.5, 101)
+#: Levels Delta at which the curve of approximate high margin is given; each the nearest float, as margins are.
+LEVELS = np.arange(101) / 200
 
 
 def diagnose_margins(counts: VoteCounts) -> Diagnosis:
