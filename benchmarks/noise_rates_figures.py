@@ -22,7 +22,7 @@ from secretballot.report.drawing import BLUE, GREY, INK, ORANGE, PALE
 from secretballot.theory import rate
 
 N_BOOTSTRAPS = 2000
-DISAGREEMENT, EXCESS = 0, 1
+DISAGREEMENT, EXCESS, TEACHER = 0, 1, 4  # columns of runs
 LABELS = ("disagreement with the best classifier (probability)", "excess error (probability)")
 THEOREMS = {"passive": "gaussian", "active": "active", "sparse vector": "sparse-vector"}
 # colours of Okabe and Ito, told apart by the colour-blind, and not by colour alone
@@ -46,8 +46,9 @@ class Place:
     Attributes
     ----------
     x : float
-    runs : ndarray of shape (n_runs, 2)
-        Disagreement and excess error of the student.
+    runs : ndarray of shape (n_runs, 5) or (n_runs, 2)
+        Disagreement and excess error of the student, the same of the vote without noise, a teacher's disagreement; the
+        first two without privacy.
     public, private : float
         1 / m, and the bound on a teacher's disagreement (K / n)^(tau / (2 - tau)).
     learning : bool
@@ -62,7 +63,7 @@ class Place:
 
 
 def place_of(cell: Cell, record: dict[str, Any]) -> Place:
-    runs = np.array(record["runs"])[:, :2]
+    runs = np.array(record["runs"])
     plan = record["plan"] or {"teachers": 1, "points": cell.n}
     private = (plan["teachers"] / cell.n) ** (cell.tau / (2 - cell.tau))
     hopeless = runs[:, EXCESS] > cell.law.excess([0, 1]).min() / 4
@@ -132,17 +133,19 @@ def shown(fitted: tuple[float, float, float], sign: int = 1) -> str:
 def print_rates(found: dict[tuple[str, str, float, str], list[Place]], sweep: str) -> None:
     """Print a table of the exponents with which errors fall in n or epsilon."""
     print(f"\nAgainst {sweep}:\n")
-    print("| world | tau | learner | cells | theorem p | disagreement | | excess error | beside p | p / tau | |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("| world | tau | learner | cells | p | a teacher | disagreement | | excess error | beside p | p / tau | |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for world, tau, learner in product(LEFT_MARGIN, TAUS, LEARNERS):
         places = [place for place in found.get((learner, world, tau, sweep), []) if place.learning]
         fits = slope(places, DISAGREEMENT), slope(places, EXCESS)
         if fits[0] is None or fits[1] is None:
             continue
-        p = exponent(learner, tau)
+        p, teacher = exponent(learner, tau), ""
+        if learner in THEOREMS and (fit := slope(places, TEACHER)):
+            teacher = f"{-fit[0]:.2f}"
         print(
             f"| {world} | {tau:g} | {learner} | {len(places)} "
-            f"| {p:.2f} | {shown(fits[0], -1)} | {verdict(fits[0], -p)} "
+            f"| {p:.2f} | {teacher} | {shown(fits[0], -1)} | {verdict(fits[0], -p)} "
             f"| {shown(fits[1], -1)} | {verdict(fits[1], -p)} | {p / tau:.2f} | {verdict(fits[1], -p / tau)} |"
         )
 
