@@ -94,20 +94,20 @@ def test_expected_margins_are_half_the_lead_of_the_mean_shares() -> None:
     assert expected_margins(counts[:1])[2] is None
 
 
-def test_margins_of_all_sizes_of_ensembles_are_the_nearest_floats_to_their_fractions() -> None:
-    """Sums of rounded shares exceed 1/2 for unanimous votes of 3 ensembles of 50, and miss the levels of the curve."""
-    for k, r in itertools.product((7, 10, 20, 49, 50, 100, 250), range(1, 8)):
-        lead = np.arange(k % 2, k + 1, 2)
-        counts = np.stack([(k - lead) // 2, (k + lead) // 2], axis=1)
-        margins, standard, _ = expected_margins(np.stack([counts] * r))
-        assert margins.tolist() == [float(Fraction(int(number), 2 * k)) for number in lead]
-        assert standard[-1] == 0
-        table = VoteCounts.from_counts(counts, ["no", "yes"])
-        curve = diagnose_expected_margins([table] * r).values()
-        exact = [
-            np.mean([Fraction(int(number), 2 * k) <= Fraction(step, 200) for number in lead]) for step in range(101)
-        ]
-        assert curve["shares"].tolist() == exact
+def test_margins_are_the_nearest_floats_to_their_fractions() -> None:
+    """Sums of rounded shares fall below 0 where ensembles tie in all, and miss the levels that they stand at."""
+    rng = np.random.default_rng(8)
+    for k, r in itertools.product((10, 49, 50, 100, 250), (1, 2, 3, 5, 7)):
+        ones = rng.integers(k + 1, size=(r, 200))
+        ones[:, :100] = k - ones[::-1, :100]  # of these the middle ensemble may tie, and the others undo each other
+        ones[r // 2, :50] = r * k // 2 - np.delete(ones, r // 2, axis=0)[:, :50].sum(axis=0)
+        ones = ones.clip(0, k)
+        exact = [Fraction(abs(2 * int(total) - r * k), 2 * r * k) for total in ones.sum(axis=0)]
+        counts = np.stack([k - ones, ones], axis=2)
+        assert expected_margins(counts)[0].tolist() == [float(margin) for margin in exact]
+        curve = diagnose_expected_margins([VoteCounts.from_counts(table, ["no", "yes"]) for table in counts]).values()
+        shares = [sum(margin <= Fraction(step, 200) for margin in exact) / len(exact) for step in range(101)]
+        assert curve["shares"].tolist() == shares
 
 
 def test_standard_errors_hold_where_the_truth_is_known() -> None:

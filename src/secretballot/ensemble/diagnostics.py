@@ -120,7 +120,7 @@ def expected_margins(counts: npt.ArrayLike) -> tuple[FloatArray, FloatArray, Flo
     k, totals, rows = int(sizes[0]), stacked.sum(axis=0), np.arange(stacked.shape[1])
     first, second = np.argsort(-totals, axis=1, kind="stable")[:, :2].T
     leads = stacked[:, rows, first] - stacked[:, rows, second]
-    # Whole numbers until the last division: sums of rounded shares may exceed 1/2, and miss a level they stand at.
+    # Whole numbers until the last division: sums of rounded shares fall below 0 at ties, and miss levels.
     voters = k * len(stacked)
     margins = leads.sum(axis=0) / (2 * voters)
     variance = (totals[rows, first] + totals[rows, second]) / (4 * voters) - margins**2
