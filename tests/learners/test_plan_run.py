@@ -155,6 +155,40 @@ BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no teachers": (lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(n_teachers=0)), "is 0"),
     "recommended is not weighed": (lambda path: spoilt(path, lambda v: v.update(weighed=[])), "not among those"),
+    "a strategy of nobody's": (
+        lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(strategy="rm -rf")),
+        "^[^:]*cannot be used: strategy is 'rm -rf'; it must be one of passive",
+    ),
+    "more teachers than records": (
+        lambda path: spoilt(path, lambda v: v["task"].update(n_records=7)),
+        "more than the 7",
+    ),
+    "more queries than points": (lambda path: spoilt(path, lambda v: v["task"].update(n_public=7)), "more than the 7"),
+    "a constant of nine": (lambda path: spoilt(path, lambda v: v.update(constant_accuracy=9)), "is 9; it must lie"),
+    "a frontier below 0": (lambda path: spoilt(path, lambda v: v["frontier"][0].update(epsilon=-1)), "epsilon is -1"),
+    "noise below 0": (lambda path: spoilt(path, lambda v: v["recommended"].update(noise=-1)), "noise is -1"),
+    "a student of seven": (
+        lambda path: spoilt(
+            path,
+            lambda v: v["recommended"]["expected"].update(student_accuracy={"value": 7, "low": 6, "high": 8}),
+        ),
+        "student_accuracy has the range 6 to 8; it must lie between 0 and 1",
+    ),
+    "less than no answers": (
+        lambda path: spoilt(
+            path, lambda v: v["recommended"]["expected"].update(answered={"value": 7, "low": -6, "high": 8})
+        ),
+        "answered has the range -6 to 8; it must not be negative",
+    ),
+    "an improvement of seven": (
+        lambda path: spoilt(
+            path,
+            lambda v: v.update(
+                improvements=[{"change": "luck", "student_accuracy": {"value": 7, "low": 6, "high": 8}}]
+            ),
+        ),
+        "student_accuracy has the range 6 to 8",
+    ),
     "delta of one": (lambda path: spoilt(path, lambda v: v["task"].update(delta=1.0)), "delta"),
 }
 
@@ -167,6 +201,7 @@ def test_a_file_that_is_no_plan_is_one_sentence(tmp_path: Path, spoil: Callable[
         read_plan(path)
     assert str(caught.value).startswith(f"The plan {str(path)!r} ")
     assert "\n" not in str(caught.value)
+    assert str(caught.value).count("cannot be used") <= 1
 
 
 # --- what a plan supplies ---

@@ -13,7 +13,7 @@ from typing import NoReturn
 from secretballot.exceptions import DataError
 from secretballot.learners.watch import Watch
 from secretballot.planning.pictures import draw_plan_pictures
-from secretballot.planning.plan import Plan
+from secretballot.planning.plan import UNFIT, Plan
 from secretballot.planning.words import describe
 from secretballot.report.extras import MissingExtraError
 
@@ -62,7 +62,7 @@ def _plan_of(content: bytes, where: str) -> Plan:
         return Plan.from_json(values)
     except DataError as error:
         problem = str(error)
-    raise DataError(f"{where} cannot be used: {problem}")
+    raise DataError(f"{where} cannot be used: {problem.removeprefix(UNFIT)}")
 
 
 def _refuse_constant(word: str) -> NoReturn:

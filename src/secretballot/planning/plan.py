@@ -1,13 +1,15 @@
 """A plan as data: the task, what is recommended for it, what to expect, and what else was weighed."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from secretballot._validation import check_choice, check_count, check_finite, shown
+from secretballot._validation import check_choice, check_count, check_finite, check_positive, shown
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.queries import STRATEGIES
 
 __all__ = ["Candidate", "Estimate", "Expected", "FrontierPoint", "Improvement", "Plan", "Setting", "Task"]
 
@@ -15,6 +17,7 @@ FORMAT = "secretballot/plan"
 VERSION = 1
 AGGREGATORS = ("gaussian", "sparse-vector")
 RELEASES = ("labels", "counts")
+UNFIT = "the plan cannot be used: "
 SOURCES = ("stand-in", "curve", "guess")
 
 
@@ -90,6 +93,7 @@ class Setting:
         check_choice("aggregator", self.aggregator, AGGREGATORS)
         check_choice("release", self.release, RELEASES)
         check_count("n_queries", self.n_queries)
+        check_choice("strategy", self.strategy, STRATEGIES)
         if (self.max_unstable is None) != (self.aggregator == "gaussian"):
             raise ParameterError(
                 f"max_unstable is {shown(self.max_unstable)} for {self.aggregator} voting; a sparse vector needs one "
@@ -142,6 +146,18 @@ class Expected:
     label_accuracy: Estimate
     student_accuracy: Estimate
 
+    def __post_init__(self) -> None:
+        _check_within("answered", self.answered, math.inf)
+        for name in ("vote_accuracy", "label_accuracy", "student_accuracy"):
+            _check_within(name, getattr(self, name), 1.0)
+
+
+def _check_within(name: str, estimate: Estimate, most: float) -> None:
+    """Refuse an estimate whose range leaves 0 to `most`."""
+    if not 0 <= estimate.low <= estimate.high <= most:
+        rule = "it must not be negative" if most == math.inf else f"it must lie between 0 and {most:g}"
+        raise ParameterError(f"{name} has the range {estimate.low} to {estimate.high}; {rule}.")
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -159,6 +175,10 @@ class Candidate:
     noise: float
     expected: Expected
 
+    def __post_init__(self) -> None:
+        if not check_finite("noise", self.noise) >= 0:
+            raise ParameterError(f"noise is {self.noise}; it must not be negative.")
+
 
 @dataclass(frozen=True)
 class FrontierPoint:
@@ -173,6 +193,9 @@ class FrontierPoint:
 
     epsilon: float
     candidate: Candidate | None
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -189,6 +212,9 @@ class Improvement:
 
     change: str
     student_accuracy: Estimate
+
+    def __post_init__(self) -> None:
+        _check_within("student_accuracy", self.student_accuracy, 1.0)
 
 
 @dataclass(frozen=True)
@@ -230,6 +256,13 @@ class Plan:
         check_count("seed", self.seed, minimum=0)
         if self.recommended not in self.weighed:
             raise ParameterError("the recommended candidate is not among those that were weighed.")
+        if not 0 <= check_finite("constant_accuracy", self.constant_accuracy) <= 1:
+            raise ParameterError(f"constant_accuracy is {self.constant_accuracy}; it must lie between 0 and 1.")
+        for name, most in (("n_teachers", self.task.n_records), ("n_queries", self.task.n_public)):
+            asked = getattr(self.recommended.setting, name)
+            if asked > most:
+                what = "private records" if name == "n_teachers" else "public points"
+                raise ParameterError(f"{name} is {shown(asked)}, more than the {shown(most)} {what} of the task.")
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, from which `from_json` rebuilds it."""
@@ -252,7 +285,7 @@ class Plan:
         try:
             return _plan_of({name: value for name, value in values.items() if name not in ("format", "version")})
         except SecretBallotError as problem:
-            raise DataError(f"the plan cannot be used: {problem}") from None
+            raise DataError(f"{UNFIT}{problem}") from None
 
 
 def _plan_of(values: Mapping[str, Any]) -> Plan:
@@ -266,7 +299,7 @@ def _plan_of(values: Mapping[str, Any]) -> Plan:
         assumptions=tuple(assumptions),
         recommended=_candidate(plain["recommended"]),
         weighed=tuple(_candidate(each) for each in _list("weighed", plain["weighed"])),
-        constant_accuracy=check_finite("constant_accuracy", plain["constant_accuracy"]),
+        constant_accuracy=plain["constant_accuracy"],
         frontier=tuple(_frontier_point(each) for each in _list("frontier", plain["frontier"])),
         improvements=tuple(_improvement(each) for each in _list("improvements", plain["improvements"])),
         seed=plain["seed"],
@@ -276,9 +309,7 @@ def _plan_of(values: Mapping[str, Any]) -> Plan:
 def _candidate(values: object) -> Candidate:
     plain = _fields(Candidate, values)
     expected = {name: _estimate(each) for name, each in _fields(Expected, plain["expected"]).items()}
-    return Candidate(
-        Setting(**_fields(Setting, plain["setting"])), check_finite("noise", plain["noise"]), Expected(**expected)
-    )
+    return Candidate(Setting(**_fields(Setting, plain["setting"])), plain["noise"], Expected(**expected))
 
 
 def _estimate(values: object) -> Estimate:
@@ -288,7 +319,7 @@ def _estimate(values: object) -> Estimate:
 def _frontier_point(values: object) -> FrontierPoint:
     plain = _fields(FrontierPoint, values)
     best = plain["candidate"]
-    return FrontierPoint(check_finite("epsilon", plain["epsilon"]), None if best is None else _candidate(best))
+    return FrontierPoint(plain["epsilon"], None if best is None else _candidate(best))
 
 
 def _improvement(values: object) -> Improvement:
@@ -302,7 +333,7 @@ def _fields(kind: type, values: object) -> dict[str, Any]:
     """Return the values if they are exactly the fields of a dataclass."""
     names = [field.name for field in fields(kind)]
     if not isinstance(values, Mapping) or sorted(map(str, values)) != sorted(names):
-        raise DataError(f"{kind.__name__.lower()} must have exactly the fields {', '.join(names)}.")
+        raise DataError(f"{kind.__name__} must have exactly the fields {', '.join(names)}.")
     return dict(values)
 
 
