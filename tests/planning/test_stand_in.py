@@ -84,7 +84,7 @@ def forecast():
         sample = stand_in.votes(K, N_RECORDS, 0)
         found.append(figures(sample.counts, sample.truth, LABELS))
         setting = Setting(K, "gaussian", "labels", 400)
-        students.append(stand_in.student_accuracy(setting, LABELS, N_RECORDS, 0))
+        students.append(stand_in.rehearse(setting, LABELS, N_RECORDS, 0).student)
     return np.mean(found, axis=0), np.mean(students)
 
 
@@ -104,7 +104,7 @@ def test_a_model_says_the_same_again_and_another_seed_says_something_else():
     assert np.array_equal(first.votes(40, 4000, 1).counts, second.votes(40, 4000, 1).counts)
     assert not np.array_equal(first.votes(40, 4000, 1).counts, other.votes(40, 4000, 1).counts)
     assert not np.array_equal(first.votes(40, 4000, 1).counts, first.votes(40, 4000, 2).counts)
-    scores = [one.student_accuracy(setting, aggregator, 4000, 0) for one in (first, second)]
+    scores = [one.rehearse(setting, aggregator, 4000, 0).student for one in (first, second)]
     assert scores[0] == scores[1]
 
 
@@ -176,7 +176,7 @@ def test_three_classes():
     assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - best) < 0.06
     for release in ("labels", "counts"):
         aggregator = GaussianAggregator(3.0, 200, n_classes=3, release=release, budget=BUDGET)
-        score = stand_in.student_accuracy(Setting(50, "gaussian", release, 200), aggregator, 2500, 0)
+        score = stand_in.rehearse(Setting(50, "gaussian", release, 200), aggregator, 2500, 0).student
         assert abs(score - best) < 0.12
 
 
@@ -193,7 +193,7 @@ def test_frames_and_sparse_rows_are_forecast_as_arrays_are():
     aggregator = GaussianAggregator(8.0, 50, budget=BUDGET)
     setting = Setting(30, "gaussian", "labels", 50, strategy="margin")
     found = [
-        (stand_in.votes(30, 1500, 0).counts, stand_in.student_accuracy(setting, aggregator, 1500, 0))
+        (stand_in.votes(30, 1500, 0).counts, stand_in.rehearse(setting, aggregator, 1500, 0).student)
         for stand_in in (StandInModel(form, y, **settings) for form in (X, pd.DataFrame(X), sp.csr_matrix(X)))
     ]
     for counts, score in found[1:]:
@@ -218,10 +218,10 @@ def test_it_knows_what_can_be_walked():
     walks = [Setting(30, "gaussian", "labels", n, strategy="margin") for n in range(20, 160, 10)]
     possible = [setting for setting in walks if stand_in.can_walk(setting)]
     assert 0 < len(possible) < len(walks)
-    assert 0.5 < stand_in.student_accuracy(possible[-1], aggregator, 2000, 0) <= 1
+    assert 0.5 < stand_in.rehearse(possible[-1], aggregator, 2000, 0).student <= 1
     assert stand_in.can_walk(Setting(30, "gaussian", "labels", 5000))
     with pytest.raises(ParameterError, match="distinct public points"):
-        stand_in.student_accuracy(walks[-1], aggregator, 2000, 0)
+        stand_in.rehearse(walks[-1], aggregator, 2000, 0)
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def gaussian(sigma, n, release="labels"):
 @pytest.mark.parametrize("release", ["labels", "counts"])
 def test_little_noise_teaches_and_much_noise_does_not(release):
     setting = Setting(K, "gaussian", release, 300)
-    good = [trial().accuracy(setting, gaussian(5.0, 300, release), seed) for seed in range(4)]
-    bad = [trial().accuracy(setting, gaussian(1e5, 300, release), seed) for seed in range(4)]
+    good = [trial().run(setting, gaussian(5.0, 300, release), seed).student for seed in range(4)]
+    bad = [trial().run(setting, gaussian(1e5, 300, release), seed).student for seed in range(4)]
     assert min(good) > 0.87
     assert abs(np.mean(bad) - 0.5) < 0.25
     assert np.mean(bad) < np.mean(good) - 0.1
@@ -53,45 +53,45 @@ def test_little_noise_teaches_and_much_noise_does_not(release):
 
 def test_a_run_is_repeated_by_its_seed():
     setting, aggregator = Setting(K, "gaussian", "counts", 100), gaussian(60.0, 100, "counts")
-    scores = [trial().accuracy(setting, aggregator, seed) for seed in (1, 1, 2, 3)]
+    scores = [trial().run(setting, aggregator, seed).student for seed in (1, 1, 2, 3)]
     assert scores[0] == scores[1]
     assert len(set(scores)) > 1
 
 
 def test_a_student_without_a_seed_is_repeated_too():
     setting = Setting(K, "gaussian", "labels", 60)
-    scores = [trial(student=SGDClassifier()).accuracy(setting, gaussian(60.0, 60), 5) for _ in range(3)]
+    scores = [trial(student=SGDClassifier()).run(setting, gaussian(60.0, 60), 5).student for _ in range(3)]
     assert len(set(scores)) == 1
 
 
 def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated():
     aggregator = Listening(1.0, 120, budget=BUDGET)
-    trial(400, n_public=150, marked=True).accuracy(Setting(400, "gaussian", "labels", 120), aggregator, 0)
+    trial(400, n_public=150, marked=True).run(Setting(400, "gaussian", "labels", 120), aggregator, 0)
     (asked,) = aggregator.asked
     assert len(np.unique(asked[:, 1])) == len(asked) == 120
 
 
 def test_more_queries_than_points_ask_points_again_under_fresh_noise():
     aggregator = Listening(1.0, 1000, budget=BUDGET)
-    trial(100, n_public=60, marked=True).accuracy(Setting(100, "gaussian", "labels", 1000), aggregator, 0)
+    trial(100, n_public=60, marked=True).run(Setting(100, "gaussian", "labels", 1000), aggregator, 0)
     times = np.bincount(aggregator.asked[0][:, 1])
     assert (times > 0).sum() == 60
     assert set(times[times > 0]) == {16, 17}
-    score = trial(100).accuracy(Setting(K, "gaussian", "counts", 3000), gaussian(40.0, 3000, "counts"), 0)
+    score = trial(100).run(Setting(K, "gaussian", "counts", 3000), gaussian(40.0, 3000, "counts"), 0).student
     assert score > 0.84
 
 
 def test_the_given_student_is_used():
     setting = Setting(K, "gaussian", "labels", 50)
-    constant = trial(student=DummyClassifier(strategy="constant", constant=1)).accuracy(setting, gaussian(1, 50), 0)
+    constant = trial(student=DummyClassifier(strategy="constant", constant=1)).run(setting, gaussian(1, 50), 0).student
     assert constant == trial().y_test.mean()
     with pytest.raises(DataError, match="release counts"):
-        trial(student=NoisyCountsClassifier()).accuracy(setting, gaussian(1, 50), 0)
+        trial(student=NoisyCountsClassifier()).run(setting, gaussian(1, 50), 0)
 
 
 def test_a_sparse_vector_that_stops_at_once_leaves_a_constant_student():
     never = SparseVectorAggregator(1.0, 1.0, 1000, 1, refresh=True, n_queries=100, budget=BUDGET)
-    score = trial().accuracy(Setting(K, "sparse-vector", "labels", 100, 1), never, 0)
+    score = trial().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).student
     assert score == (trial().y_test == 0).mean()
 
 
@@ -99,20 +99,18 @@ def test_abstentions_are_left_out():
     sure = trial()
     sure.sample.counts[::2] = 50  # even votes are never answered, and the rest is enough to learn from
     careful = SparseVectorAggregator(0.5, 0.5, 20, 300, refresh=True, n_queries=300, budget=BUDGET)
-    assert sure.accuracy(Setting(K, "sparse-vector", "labels", 300, 300), careful, 0) > 0.87
+    assert sure.run(Setting(K, "sparse-vector", "labels", 300, 300), careful, 0).student > 0.87
 
 
 @pytest.mark.parametrize("strategy", ["margin", "entropy", "committee", "k-center", "cluster", "disagreement"])
 def test_walks_learn(strategy):
     setting = Setting(K, "gaussian", "labels", 60, strategy=strategy)
-    assert trial(200).accuracy(setting, gaussian(5.0, 60), 0) > 0.85
+    assert trial(200).run(setting, gaussian(5.0, 60), 0).student > 0.85
 
 
 def test_a_walk_asks_distinct_points_in_rounds():
     aggregator = Listening(1.0, 65, budget=BUDGET)
-    trial(400, n_public=300, marked=True).accuracy(
-        Setting(400, "gaussian", "labels", 65, strategy="margin"), aggregator, 0
-    )
+    trial(400, n_public=300, marked=True).run(Setting(400, "gaussian", "labels", 65, strategy="margin"), aggregator, 0)
     sizes = [len(asked) for asked in aggregator.asked]
     assert sizes == [3] * 21 + [2]
     assert len(np.unique(np.concatenate(aggregator.asked)[:, 1])) == 65
@@ -120,19 +118,19 @@ def test_a_walk_asks_distinct_points_in_rounds():
 
 def test_a_walk_learns_from_counts_and_ends_where_a_sparse_vector_stops():
     counts = Setting(K, "gaussian", "counts", 60, strategy="margin")
-    assert trial(200).accuracy(counts, gaussian(10.0, 60, "counts"), 0) > 0.85
+    assert trial(200).run(counts, gaussian(10.0, 60, "counts"), 0).student > 0.85
     never = SparseVectorAggregator(1.0, 1.0, 1000, 4, refresh=True, n_queries=60, budget=BUDGET)
     stopped = Setting(K, "sparse-vector", "labels", 60, 4, strategy="margin")
-    assert trial(200).accuracy(stopped, never, 0) == (trial(200).y_test == 0).mean()
+    assert trial(200).run(stopped, never, 0).student == (trial(200).y_test == 0).mean()
 
 
 def test_a_walk_needs_a_distinct_point_for_each_query():
     twice = trial(100)
     twice.points[50:] = twice.points[:50]
     fits, too_many = (Setting(K, "gaussian", "labels", n, strategy="margin") for n in (50, 51))
-    assert twice.accuracy(fits, gaussian(5.0, 50), 0) > 0.8
+    assert twice.run(fits, gaussian(5.0, 50), 0).student > 0.8
     with pytest.raises(ParameterError, match="51 and the stand-in has 50 distinct"):
-        twice.accuracy(too_many, gaussian(5.0, 51), 0)
+        twice.run(too_many, gaussian(5.0, 51), 0)
 
 
 def test_distinct_rows_of_arrays_frames_and_sparse_matrices():
@@ -147,4 +145,16 @@ def test_a_student_that_cannot_learn_is_told():
             raise RuntimeError("never")
 
     with pytest.raises(DataError, match="Broken"):
-        trial(student=Broken()).accuracy(Setting(K, "gaussian", "labels", 50), gaussian(5.0, 50), 0)
+        trial(student=Broken()).run(Setting(K, "gaussian", "labels", 50), gaussian(5.0, 50), 0)
+
+
+def test_a_run_tells_how_many_of_its_labels_are_right():
+    bayes = trial(400)
+    votes = (bayes.points.sum(axis=1) > 0).astype(int)  # teachers who know the best line, and err beside it only
+    bayes.sample.counts[:] = np.stack([90 - 80 * votes, 10 + 80 * votes], axis=1)
+    everywhere = bayes.run(Setting(K, "gaussian", "labels", 400), gaussian(0.5, 400), 0).labels
+    assert everywhere == (votes == bayes.sample.truth).mean()
+    walked = bayes.run(Setting(K, "gaussian", "labels", 80, strategy="margin"), gaussian(0.5, 80), 0).labels
+    assert walked < everywhere - 0.05  # a walk asks where it is hard to tell
+    never = SparseVectorAggregator(1.0, 1.0, 1000, 1, refresh=True, n_queries=100, budget=BUDGET)
+    assert trial().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).labels is None

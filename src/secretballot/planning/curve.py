@@ -15,7 +15,7 @@ from secretballot.aggregation import Aggregator
 from secretballot.exceptions import ParameterError
 from secretballot.planning.forecast import forecast
 from secretballot.planning.plan import Setting
-from secretballot.planning.votes import VoteModel, VoteSample
+from secretballot.planning.votes import Rehearsal, VoteModel, VoteSample
 
 __all__ = ["CurveModel", "LearningCurve"]
 
@@ -206,11 +206,11 @@ class CurveModel(VoteModel):
         """Return the model itself: that public points are many is told by the number of queries alone."""
         return self
 
-    def student_accuracy(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> float:
+    def rehearse(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> Rehearsal:
         """Return the curve's accuracy at the information of the release, on the way to the vote's own accuracy."""
         sample = self.votes(setting.n_teachers, n_records, fold)
         expected = forecast(sample, aggregator)
-        return max(1 / self.n_classes, self.curve.towards(expected.vote_accuracy, expected.information))
+        return Rehearsal(max(1 / self.n_classes, self.curve.towards(expected.vote_accuracy, expected.information)))
 
 
 def _assumptions(curve: LearningCurve, source: str, balanced: bool) -> tuple[str, ...]:

@@ -137,9 +137,8 @@ def _weigh(weighing: Weighing, step: _Steps) -> list[Candidate]:
     if not settings:
         return []
     step()
-    first = weighing.tried(settings, min(FIRST_FOLDS, model.n_folds))
-    naive = naive_settings(weighing)
-    kept = dict.fromkeys([one.setting for one in first[:FINALISTS]] + weighing.active(first, 2) + naive)
+    first = weighing.tried([*settings, *weighing.active()], min(FIRST_FOLDS, model.n_folds))
+    kept = dict.fromkeys([one.setting for one in first[:FINALISTS]] + naive_settings(weighing))
     middle = weighing.tried(kept, _half(model))
     step()
     winners = weighing.tried([one.setting for one in middle[:WINNERS]], model.n_folds)

@@ -21,7 +21,7 @@ from secretballot.planning.more_teachers import drawn_votes
 from secretballot.planning.plan import Setting
 from secretballot.planning.shard_votes import ShardVotes, Stock, out_of_shard_votes
 from secretballot.planning.trials import Trial, distinct_rows
-from secretballot.planning.votes import VoteModel, VoteSample
+from secretballot.planning.votes import Rehearsal, VoteModel, VoteSample
 
 __all__ = ["StandInModel"]
 
@@ -133,7 +133,7 @@ class StandInModel(VoteModel):
         return VoteSample(K, drawn_votes(K, counted, rng), counted.truth)
 
     def can_walk(self, setting: Setting) -> bool:
-        """Return whether `student_accuracy` can simulate a setting: an active one needs a distinct point per query."""
+        """Return whether `rehearse` can simulate a setting: an active one needs a distinct point per query."""
         if setting.strategy == "passive":
             return True
         n_points = min(self._n_stock, MOST_POINTS)
@@ -148,8 +148,8 @@ class StandInModel(VoteModel):
         other._n_public = n_public
         return other
 
-    def student_accuracy(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> float:
-        """Return the accuracy on the fold's held-out rows of one student, of one simulated run.
+    def rehearse(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> Rehearsal:
+        """Return what comes of one simulated run, its student scored on the fold's held-out rows.
 
         Passive settings with more queries than there are stand-in points ask points several times.
 
@@ -170,7 +170,7 @@ class StandInModel(VoteModel):
             self._n_public,
             self._student,
         )
-        return trial.accuracy(setting, aggregator, self._trial_seed(setting, n_records, fold))
+        return trial.run(setting, aggregator, self._trial_seed(setting, n_records, fold))
 
     def _check(self, n_teachers: int, n_records: int, fold: int) -> int:
         K = check_count("n_teachers", n_teachers)

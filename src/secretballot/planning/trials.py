@@ -13,7 +13,7 @@ from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import ParameterError
 from secretballot.planning.coins import RehearsalNoise
 from secretballot.planning.plan import Setting
-from secretballot.planning.votes import VoteSample
+from secretballot.planning.votes import Rehearsal, VoteSample
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.students import default_student, fit_student
@@ -49,8 +49,8 @@ class Trial:
     n_public: int
     student: Any = None
 
-    def accuracy(self, setting: Setting, aggregator: Aggregator, seed: int) -> float:
-        """Return the accuracy of one student of one run.
+    def run(self, setting: Setting, aggregator: Aggregator, seed: int) -> Rehearsal:
+        """Return what comes of one run.
 
         Parameters
         ----------
@@ -78,7 +78,9 @@ class Trial:
                 released = self._walked(public, setting, aggregator, noise, rng)
             student = default_student(released) if self.student is None else self.student
             fitted = fit_student(student, take_rows(self.points, public), released, random_state=seed % 2**32)
-            return float(np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test))
+            student_accuracy = float(np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test))
+        right = self.sample.truth[public[released.queries]] == released.labels
+        return Rehearsal(student_accuracy, float(right[released.answered].mean()) if released.answered.any() else None)
 
     def _public_rows(self, rng: np.random.Generator) -> IntArray:
         """Return rows of `points` as the public pool of the run, in random order."""

@@ -10,7 +10,7 @@ from secretballot.aggregation import Aggregator
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan import Setting
 
-__all__ = ["VoteModel", "VoteSample"]
+__all__ = ["Rehearsal", "VoteModel", "VoteSample"]
 
 IntArray = NDArray[np.int64]
 
@@ -40,6 +40,22 @@ class VoteSample:
             )
         if not (self.counts.min() >= 0 and (self.counts.sum(axis=1) == self.n_teachers).all()):
             raise ParameterError(f"every row of counts must sum to the {self.n_teachers} teachers.")
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What came of one simulated run.
+
+    Attributes
+    ----------
+    student : float
+        Accuracy of the student on new points.
+    labels : float or None
+        Share of the answers that are the true class; None where there are none, or the model tells of votes alone.
+    """
+
+    student: float
+    labels: float | None = None
 
 
 class VoteModel(ABC):
@@ -79,7 +95,7 @@ class VoteModel(ABC):
         """Return votes of K teachers on shards of n / K records each."""
 
     def can_walk(self, setting: Setting) -> bool:
-        """Return whether `student_accuracy` can simulate a setting; by default those that ask at random."""
+        """Return whether `rehearse` can simulate a setting; by default those that ask at random."""
         return setting.strategy == "passive"
 
     def with_public(self, n_public: int) -> "VoteModel | None":
@@ -87,5 +103,5 @@ class VoteModel(ABC):
         return None
 
     @abstractmethod
-    def student_accuracy(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> float:
-        """Return the accuracy on new points of one student, of one simulated run of `setting` with this noise."""
+    def rehearse(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> Rehearsal:
+        """Return what comes of one simulated run of `setting` with this noise."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from secretballot.planning.forecast import Forecast, RoughForecast, forecast, forecast_stream
 from secretballot.planning.plan import Candidate, Estimate, Expected, Setting, Task
 from secretballot.planning.settings import Noise, gaussian_settings, stated_noise, stream_settings, teacher_counts
-from secretballot.planning.votes import VoteModel
+from secretballot.planning.votes import Rehearsal, VoteModel
 
 __all__ = ["Spread", "Tried", "Weighing", "best_of", "naive_settings"]
 
@@ -54,7 +54,7 @@ class Weighing:
         self.task, self.model, self.given = task, model, n_teachers
         self.noise = Noise(task.budget, task.n_classes)
         self._rough: dict[tuple[int, int], RoughForecast] = {}
-        self._students: dict[tuple[Setting, int], float] = {}
+        self._rehearsals: dict[tuple[Setting, int], Rehearsal] = {}
 
     def changed(self, task: Task, model: VoteModel | None = None) -> "Weighing":
         """Return a weighing of a task that differs; what is known of the votes is shared."""
@@ -106,18 +106,19 @@ class Weighing:
         learnt = 1 - 1 / math.sqrt(1 + outlook.information / appetite)
         return guess + (outlook.vote_accuracy - guess) * learnt
 
-    def student(self, setting: Setting, fold: int) -> float:
-        """Return the accuracy of one student of one fold."""
+    def rehearsal(self, setting: Setting, fold: int) -> Rehearsal:
+        """Return what came of one simulated run in one fold."""
         key = (setting, fold)
-        if key not in self._students:
+        if key not in self._rehearsals:
             noise = self.noise.aggregator(setting)
-            self._students[key] = self.model.student_accuracy(setting, noise, self.task.n_records, fold)
-        return self._students[key]
+            self._rehearsals[key] = self.model.rehearse(setting, noise, self.task.n_records, fold)
+        return self._rehearsals[key]
 
     def tried(self, settings: Iterable[Setting], n_folds: int) -> list[Tried]:
         """Try settings on the first folds; the best student on average comes first."""
         found = [
-            Tried(setting, np.array([self.student(setting, fold) for fold in range(n_folds)])) for setting in settings
+            Tried(setting, np.array([self.rehearsal(setting, fold).student for fold in range(n_folds)]))
+            for setting in settings
         ]
         return sorted(found, key=lambda one: -one.mean)
 
@@ -139,7 +140,7 @@ class Weighing:
         outlooks = [forecast(sample, aggregator) for sample in samples]
         known = min(len(sample.truth) for sample in samples)
         answered = _answered(outlooks)
-        labels = np.array([outlook.label_accuracy for outlook in outlooks])
+        labels = self._label_accuracies(setting, outlooks)
         votes = np.array([outlook.vote_accuracy for outlook in outlooks])
         expected = Expected(
             answered=answered,
@@ -149,18 +150,33 @@ class Weighing:
         )
         return Candidate(setting, stated_noise(aggregator), expected)
 
+    def _label_accuracies(self, setting: Setting, outlooks: Sequence[Forecast]) -> FloatArray:
+        """Return the share of right labels in each fold: by the law of the noise where points are asked at random."""
+        if setting.strategy == "passive":
+            return np.array([outlook.label_accuracy for outlook in outlooks])
+        # a strategy asks where it is hard to tell, so the labels of its points are worse than those of the pool
+        walked = (self.rehearsal(setting, fold).labels for fold in range(len(outlooks)))
+        return np.array([0.0 if labels is None else labels for labels in walked])
+
     def spread(self, tried: Sequence[Tried]) -> "Spread":
         """Return how students differ between folds and between runs."""
         return Spread.of(tried, self.model.folds_average_out)
 
-    def active(self, tried: Sequence[Tried], most: int) -> list[Setting]:
-        """Return the best settings of labels as they would be asked in rounds, where the model can simulate that."""
-        asked = [replace(one.setting, strategy=ACTIVE) for one in tried if _asks_part(one.setting, self.task)]
-        return [setting for setting in asked if self.model.can_walk(setting)][:most]
-
-
-def _asks_part(setting: Setting, task: Task) -> bool:
-    return setting.aggregator == "gaussian" and setting.release == "labels" and setting.n_queries < task.n_public
+    def active(self) -> list[Setting]:
+        """Return the most promising settings of labels that the model can simulate being asked in rounds."""
+        walks = [
+            setting
+            for k in self.teachers
+            for setting in gaussian_settings(self.task, k)
+            if setting.release == "labels" and setting.n_queries < self.task.n_public
+            if self.model.can_walk(replace(setting, strategy=ACTIVE)) and self.teaches(setting)
+        ]
+        outlooks = [self.rough(setting) for setting in walks]
+        best = {
+            max(range(len(walks)), key=lambda place: self._promise(outlooks[place], appetite)): None
+            for appetite in (APPETITES if walks else ())
+        }
+        return [replace(walks[place], strategy=ACTIVE) for place in best]
 
 
 def naive_settings(weighing: Weighing) -> list[Setting]:
