@@ -113,6 +113,12 @@ def test_an_interrupted_run_goes_on_after_a_look_was_refused(study: Path, tmp_pa
         (["--max-unstable", "1,x"], "--max-unstable"),
         (["--max-unstable", ""], "--max-unstable"),
         (["--max-unstable", "0"], "--max-unstable"),
+        (["--max-unstable", "9" * 5000], "--max-unstable"),
+        (["--max-unstable", "10001"], "at most 10,000"),
+        (["--max-unstable", ",".join("1" * 21)], "--max-unstable has 21 numbers"),
+        (["--epsilon", "1e-5"], "takes noise of"),
+        (["--epsilon", "1e9"], "--epsilon is 1000000000.0"),
+        (["--epsilon", "nan"], "--epsilon is nan"),
         (["--ensembles", "0"], "ensembles"),
         (["--resampling", "jackknife"], "jackknife"),
         (["--epsilon", "-1"], "epsilon"),
@@ -125,7 +131,14 @@ def test_bad_input_is_one_sentence_and_code_two(study: Path, more: list[str], wo
     result = diagnose(study, *[word.format(study) for word in more])
     assert result.exit_code == 2
     assert words in result.stderr
+    assert len(result.stderr) < 400
     assert result.stdout == ""
+
+
+def test_any_seed_will_do(study: Path) -> None:
+    result = diagnose(study, "--labelled", str(study / "labelled.csv"), "--seed", str(2**40))
+    assert result.exit_code == 0, result.stderr
+    assert "noise" in result.stdout
 
 
 def test_other_folders_are_no_vaults(study: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners import diagnose_run
 from secretballot.learners.diagnose_folder import check_private_place, write_diagnoses
 from secretballot.learners.diagnose_run import DiagnoseOutcome, DiagnoseRun, _noise, run_diagnose
-from secretballot.learners.diagnose_study import LabelledRows
+from secretballot.learners.diagnose_study import LabelledRows, Study
 from secretballot.learners.learn_run import LearnRun, run_learn
 from secretballot.learners.run_inputs import RunTables
 from secretballot.learners.watch import Watch
@@ -199,7 +199,7 @@ def test_the_number_of_teachers_is_taken_from_the_certificate(tmp_path: Path, mo
         "teachers": certificate["released"]["n_teachers"],
     }
     (moved / "certificate.json").unlink()
-    with pytest.raises(DataError, match="certificate alone"):
+    with pytest.raises(DataError, match="no certificate of a finished release"):
         run_diagnose(replace(run, schema=moved / "schema.json"))
 
 
@@ -283,6 +283,11 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
     write_diagnoses(folder, {"old": 1}, {"old.png": b"old"})
     write_diagnoses(folder, {"new": 1}, {"new.png": b"new"})
     assert {path.name for path in folder.iterdir()} == {"diagnostics.json", "diagnostics-new.png"}
+    (folder / "diagnostics-notes.txt").write_text("mine")
+    (folder / "diagnostics-old.svg").mkdir()
+    write_diagnoses(folder, {"newer": 1}, {})
+    kept = {"diagnostics.json", "diagnostics-notes.txt", "diagnostics-old.svg"}
+    assert {path.name for path in folder.iterdir()} == kept
 
 
 def test_a_vault_itself_is_no_place_for_them(learnt: DiagnoseRun) -> None:
@@ -300,6 +305,8 @@ def test_a_vault_itself_is_no_place_for_them(learnt: DiagnoseRun) -> None:
         ({"seed": -1}, "seed"),
         ({"max_unstable": ()}, "max_unstable"),
         ({"max_unstable": (0,)}, "max_unstable"),
+        ({"max_unstable": (10**400,)}, "max_unstable"),
+        ({"max_unstable": (1,) * 21}, "max_unstable has 21"),
         ({"resampling": "jackknife"}, "resampling"),
         ({"epsilon": float("nan")}, "epsilon"),
         ({"delta": 0.0}, "delta"),
@@ -331,6 +338,56 @@ def test_other_files_are_refused_without_a_cell(learnt: DiagnoseRun, tmp_path: P
         run_diagnose(replace(learnt, out=tmp_path / "out", labelled=wrong))
     assert "s3cr3t" not in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_schema_alone_does_not_open_a_run_without_a_release(learnt: DiagnoseRun, tmp_path: Path) -> None:
+    """Any run of the same columns has one: the certificate must be there, and be of the run."""
+    release = learnt.vault.parent / "release"
+    content = (release / "schema.json").read_bytes()
+    (tmp_path / "schema.json").write_bytes(content)
+    run = replace(learnt, schema=tmp_path / "schema.json", out=tmp_path / "out")
+    stated = json.loads((release / "certificate.json").read_text())
+    for text in (None, "{}", "no JSON", json.dumps(stated | {"released": {}}), json.dumps([])):
+        if text is not None:
+            (tmp_path / "certificate.json").write_text(text)
+        with pytest.raises(DataError, match="no certificate of a finished release"):
+            run_diagnose(run)
+    other = json.loads(content)
+    other["classes"] = other["classes"][::-1]
+    for certificate, schema, words in (
+        (stated | {"epsilon": 3.0}, json.loads(content), "epsilon"),
+        (stated | {"unit_column": "who"}, json.loads(content), "unit"),
+        (stated | {"released": stated["released"] | {"n_teachers": 31}}, json.loads(content), "teachers"),
+        (stated, other, "classes"),
+    ):
+        (tmp_path / "certificate.json").write_text(json.dumps(certificate))
+        (tmp_path / "schema.json").write_text(json.dumps(schema))
+        with pytest.raises(DataError, match=f"of another run than the vault: it differs in {words};"):
+            run_diagnose(run)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_vault_is_found_from_inside(learnt: DiagnoseRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    for here, place in ((".", "."), ("teachers", ".."), ("teachers", "../../vault/teachers/.."), ("..", "vault")):
+        monkeypatch.chdir(learnt.vault / here)
+        assert Study.read(place).n_teachers == K
+
+
+def test_an_estimate_beside_the_release_takes_its_part_of_epsilon(learnt: DiagnoseRun, tmp_path: Path) -> None:
+    release = learnt.vault.parent / "release"
+    (tmp_path / "schema.json").write_bytes((release / "schema.json").read_bytes())
+    stated = json.loads((release / "certificate.json").read_text()) | {"epsilon": 1.4, "delta": 0.5e-5}
+    (tmp_path / "certificate.json").write_text(json.dumps(stated))
+    assert Study.read(learnt.vault, tmp_path / "schema.json").n_teachers == K
+
+
+def test_a_vault_with_half_a_description_is_no_vault(learnt: DiagnoseRun, tmp_path: Path) -> None:
+    about = json.loads((learnt.vault / "run.json").read_text())
+    for name in ("epsilon", "delta", "teacher", "teachers", "seed", "target", "unit", "classes", "private file"):
+        described = {key: value for key, value in about["description"].items() if key != name}
+        (tmp_path / "run.json").write_text(json.dumps(about | {"description": described}))
+        with pytest.raises(DataError, match="is no vault of a run of `learn`"):
+            run_diagnose(replace(learnt, vault=tmp_path))
 
 
 def test_a_run_without_a_release_is_not_diagnosed(tmp_path: Path) -> None:

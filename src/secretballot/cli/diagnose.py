@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from secretballot._validation import shown
 from secretballot.cli.options import AsJson, Seed, words_of
 from secretballot.cli.outcome import print_json
 from secretballot.exceptions import ParameterError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["diagnose"]
 
 _SHOWN_LEVELS = (0.05, 0.1, 0.25)
+_LONGEST_NUMBER = 18  # digits; Python refuses to read a number of thousands
 
 
 class Resampling(StrEnum):
@@ -103,8 +105,8 @@ def diagnose(
 def _numbers(text: str) -> tuple[int, ...]:
     """Return whole numbers listed by commas."""
     words = words_of(text)
-    if not words or not all(word.isdecimal() for word in words):
-        raise ParameterError(f"max_unstable is {text!r}; give whole numbers by commas, such as 1,10,100.")
+    if not words or not all(word.isdecimal() and len(word) <= _LONGEST_NUMBER for word in words):
+        raise ParameterError(f"max_unstable is {shown(text)}; give whole numbers by commas, such as 1,10,100.")
     return tuple(int(word) for word in words)
 
 
@@ -136,7 +138,7 @@ def _print_margins(realised: "Diagnosis", expected: "Diagnosis") -> None:
 
     margins, k = realised.values()["margins"], realised.sizes["teachers"]
     low, middle, high = np.quantile(margins, [0.1, 0.5, 0.9])
-    print(f"margins      median {middle:.0f} of {k:,} votes; one in ten below {low:.0f}, one in ten above {high:.0f}")
+    print(f"margins      median {middle:.0f} of {k:,} votes; a tenth at most {low:.0f}, a tenth at least {high:.0f}")
     values, r = expected.values(), expected.sizes["ensembles"]
     from_ = f"{r} ensembles" if r > 1 else "one ensemble"
     print(

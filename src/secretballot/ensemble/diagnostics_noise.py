@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._validation import check_count, check_finite, check_probability
+from secretballot.ensemble.isolation import seed_of
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["TsybakovFit", "estimated_regression", "tsybakov_constant", "tsybakov_fit"]
@@ -197,7 +198,9 @@ def estimated_regression(
             f"A class has fewer than {2 * n_folds} labelled points, too few to estimate probabilities from."
         )
     learner = LogisticRegression(max_iter=1000) if classifier is None else classifier
-    parts = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
+    parts = StratifiedKFold(
+        n_folds, shuffle=True, random_state=seed_of(check_count("random_state", random_state, minimum=0))
+    )
     calibrated = CalibratedClassifierCV(learner, cv=n_folds)
     chances = cross_val_predict(calibrated, X, labels.astype(np.int64), cv=parts, method="predict_proba")
     return np.asarray(chances[:, 1], dtype=np.float64)

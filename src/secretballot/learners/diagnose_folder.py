@@ -14,6 +14,7 @@ from secretballot.vault import make_vault, write_secret
 __all__ = ["check_private_place", "write_diagnoses"]
 
 DOCUMENT = "diagnostics.json"
+_PICTURES = (".svg", ".png")
 
 
 def check_private_place(folder: str | Path) -> Path:
@@ -75,7 +76,8 @@ def write_diagnoses(folder: str | Path, document: Mapping[str, Any], pictures: M
     """
     target = make_vault(check_private_place(folder))
     for path in target.glob("diagnostics-*"):
-        path.unlink()
+        if path.suffix in _PICTURES and not path.is_dir():
+            path.unlink()
     drawn = {f"diagnostics-{name}": content for name, content in pictures.items()}
     files = {DOCUMENT: (json.dumps(document, indent=1, allow_nan=False) + "\n").encode(), **drawn}
     for name, content in files.items():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import check_choice, check_count, shown
 from secretballot.ensemble.diagnostics_noise import LEAST_TAIL, estimated_regression, tsybakov_fit
 from secretballot.ensemble.diagnostics_retraining import RESAMPLINGS, retrained_votes
 from secretballot.ensemble.diagnostics_seal import NOT_RELEASABLE, Diagnosis
@@ -26,12 +26,19 @@ from secretballot.learners.diagnose_folder import check_private_place, write_dia
 from secretballot.learners.diagnose_pictures import draw_diagnoses
 from secretballot.learners.diagnose_study import LabelledRows, Study
 from secretballot.learners.watch import Watch
-from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector, needed_distance
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    SparseVectorEvent,
+    calibrate_sparse_vector,
+    needed_distance,
+)
 from secretballot.theory.voting import stream_forecast
 
 __all__ = ["DiagnoseOutcome", "DiagnoseRun", "run_diagnose"]
 
 MAX_UNSTABLE = (1, 3, 10, 30, 100)
+# What a sparse vector is considered for: calibrating and forecasting beyond it takes minutes, and no vote outshouts it.
+_MOST_ABSTENTIONS, _MOST_LISTED, _MOST_NOISE, _MOST_EPSILON = 10_000, 20, 5_000, 1_000.0
 _TAIL = 0.1
 IntArray = NDArray[np.int64]
 
@@ -151,6 +158,8 @@ def run_diagnose(run: DiagnoseRun, watch: Watch | None = None) -> DiagnoseOutcom
         study.settings["delta"] if run.delta is None else run.delta,
     )
     folder = check_private_place(study.vault / "diagnostics" if run.out is None else run.out)
+    watch.step("Calibrating")
+    events = _sparse_vectors(budget, run.max_unstable, study.n_teachers)
     watch.step("Reading tables")
     public = study.public(run.public)
     labelled = None if run.labelled is None else study.labelled(run.labelled, "labelled file")
@@ -163,7 +172,7 @@ def run_diagnose(run: DiagnoseRun, watch: Watch | None = None) -> DiagnoseOutcom
     diagnoses = {
         "margins": diagnose_margins(votes.take(on_public)),
         "expected": diagnose_expected_margins([counts.take(on_public) for counts in ensembles]),
-        "stability": _stability(votes.take(on_public), budget, run.max_unstable),
+        "stability": _stability(votes.take(on_public), events),
     }
     if private is not None:
         diagnoses["reference"] = diagnose_agreement(votes.take(on_public), _reference(study, private, public, run.seed))
@@ -183,8 +192,33 @@ def _check(run: DiagnoseRun) -> None:
     check_choice("resampling", run.resampling, RESAMPLINGS)
     if not run.max_unstable:
         raise ParameterError("max_unstable is empty; give one or more numbers of abstentions.")
+    if len(run.max_unstable) > _MOST_LISTED:
+        raise ParameterError(
+            f"max_unstable has {len(run.max_unstable):,} numbers of abstentions; give at most {_MOST_LISTED}."
+        )
     for number in run.max_unstable:
-        check_count("max_unstable", number)
+        if check_count("max_unstable", number) > _MOST_ABSTENTIONS:
+            raise ParameterError(f"max_unstable is {shown(number)}; give numbers of at most {_MOST_ABSTENTIONS:,}.")
+
+
+def _sparse_vectors(
+    budget: PrivacyBudget, max_unstable: tuple[int, ...], n_teachers: int
+) -> dict[int, SparseVectorEvent]:
+    """Return the sparse vector for each T; only those that can be forecast in seconds."""
+    if not budget.epsilon <= _MOST_EPSILON:
+        raise ParameterError(
+            f"epsilon is {shown(budget.epsilon)}; a sparse vector is considered up to {_MOST_EPSILON:,.0f}."
+        )
+    events = {}
+    for t in sorted(set(max_unstable)):
+        events[t] = calibrate_sparse_vector(budget, t)
+        noise = max(events[t].threshold_scale, events[t].query_scale)
+        if not noise <= max(_MOST_NOISE, n_teachers):
+            raise ParameterError(
+                f"epsilon {budget.epsilon:g} with max_unstable {t} takes noise of {noise:,.0f} votes, against "
+                f"{n_teachers:,} teachers; consider fewer abstentions or a larger epsilon."
+            )
+    return events
 
 
 def _votes(
@@ -234,9 +268,8 @@ def _reference(study: Study, private: LabelledRows, points: NDArray[np.float64],
     return np.asarray(model.vote_counts(points).open_at_the_door().argmax(axis=1), dtype=np.int64)
 
 
-def _stability(votes: VoteCounts, budget: PrivacyBudget, max_unstable: tuple[int, ...]) -> Diagnosis:
+def _stability(votes: VoteCounts, events: Mapping[int, SparseVectorEvent]) -> Diagnosis:
     """Return the share of unstable queries at each T, and what a sparse vector would ask and answer of them."""
-    events = {t: calibrate_sparse_vector(budget, t) for t in sorted(set(max_unstable))}
     found = diagnose_stability(votes, {t: needed_distance(event) for t, event in events.items()})
     values, counts = np.unique(diagnose_margins(votes).values()["distances"], return_counts=True)
     shares = (counts / votes.n_queries).tolist()

@@ -1,6 +1,8 @@
 """What a finished run of `learn` tells a diagnosis: its settings from the vault, its encoding from the release."""
 
 import json
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,17 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_path
+from secretballot._validation import check_count, check_path
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import check_file, check_named, class_indices, read_table, unit_ids
 from secretballot.ensemble.diagnostics_kept import kept_teachers
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.exceptions import DataError
+from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.learners.run_folder import file_digest
 from secretballot.learners.teaching import FILE as TEACHERS
+from secretballot.report.certificate_fields import read_certificate
 from secretballot.vault import read_secret
 
 __all__ = ["LabelledRows", "Study"]
+
+_SETTINGS = frozenset(
+    {"classes", "delta", "epsilon", "neighbours", "private file", "seed", "target", "teacher", "teachers", "unit"}
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,12 +79,12 @@ class Study:
         Raises
         ------
         DataError
-            If it is no vault of a finished run of `learn`, or its schema is not to be found.
+            If it is no vault of a finished run of `learn`, or the schema and certificate of its release are not found.
         """
         check_path("The vault", folder)
         vault = Path(folder) / "vault" if (Path(folder) / "vault" / "run.json").is_file() else Path(folder)
         settings = _settings(vault)
-        release = vault.parent / "release" if schema is None else schema.parent
+        release = Path(os.path.abspath(vault)).parent / "release" if schema is None else schema.parent
         if schema is None and not (release / "certificate.json").is_file():
             raise DataError(
                 f"The vault {str(vault)!r} has no finished release beside it: what is chosen after a diagnosis depends "
@@ -86,7 +93,7 @@ class Study:
         known = Schema.read(release / "schema.json" if schema is None else schema)
         if known.classes is None:
             raise DataError("The schema names no classes; give the schema.json of the run's release.")
-        return cls(vault, settings, known, known.classes, _n_teachers(release, settings))
+        return cls(vault, settings, known, known.classes, _n_teachers(release, settings, known.classes))
 
     def teachers(self) -> TeacherEnsemble | None:
         """Return the teachers kept in the vault, None if they are not all there or of other library versions.
@@ -158,7 +165,7 @@ def _settings(vault: Path) -> dict[str, Any]:
     """Return the description of the run of learning that the vault belongs to."""
     try:
         settings = dict(json.loads((vault / "run.json").read_text(encoding="utf-8"))["description"])
-        known = settings["verb"] == "learn"
+        known = settings["verb"] == "learn" and settings.keys() >= _SETTINGS
     except (OSError, ValueError, LookupError, TypeError):
         known = False
     if not known:
@@ -166,14 +173,30 @@ def _settings(vault: Path) -> dict[str, Any]:
     return settings
 
 
-def _n_teachers(release: Path, settings: dict[str, Any]) -> int:
-    """Return the number of teachers: as the certificate says, else as the run was asked to."""
+def _n_teachers(release: Path, settings: Mapping[str, Any], classes: tuple[Any, ...]) -> int:
+    """Return the number of teachers as the certificate of the finished release says, which must be that of the run.
+
+    Whoever looks before the release chooses by private data what it asks, so a schema from elsewhere is not enough.
+    """
+    path = release / "certificate.json"
     try:
-        return int(json.loads((release / "certificate.json").read_text(encoding="utf-8"))["released"]["n_teachers"])
-    except (OSError, ValueError, LookupError, TypeError):
-        pass  # only the schema was kept
-    if settings["teachers"] is None:
+        stated = dict(read_certificate(path))
+        released = {name: stated["released"][name] for name in ("classes", "n_teachers")}
+        same = {name: stated[name] <= settings[name] for name in ("epsilon", "delta")}  # less, beside an estimate
+        same["neighbours"] = stated["neighbours"] == settings["neighbours"]
+        same["unit"] = stated["unit_column"] == settings["unit"]
+        n_teachers = check_count("n_teachers", released["n_teachers"])
+    except (CertificateError, ParameterError, LookupError, TypeError):
         raise DataError(
-            "The run's number of teachers stands on its certificate alone; put certificate.json beside schema.json."
+            f"There is no certificate of a finished release at {str(path)!r}: what is chosen after a diagnosis depends "
+            "on private data, so finish the run first, and leave schema.json and certificate.json in one folder."
+        ) from None
+    same["classes"] = list(classes) == released["classes"] and settings["classes"] in (None, released["classes"])
+    same["teachers"] = settings["teachers"] in (None, n_teachers)
+    other = sorted(name for name, agrees in same.items() if not agrees)
+    if other:
+        raise DataError(
+            f"The release {str(release)!r} is of another run than the vault: it differs in {', '.join(other)}; "
+            "name the schema.json of the run's own release."
         )
-    return int(settings["teachers"])
+    return n_teachers
