@@ -25,6 +25,7 @@ INDIFFERENT = 0.0025  # accuracies that differ less are as good as each other
 NAIVE_TEACHERS = 250
 LEAST_INFORMATION = 1.0  # right labels
 ACTIVE = "margin"
+WALKS = (0.15, 0.4, 1.0)  # queries of the walks that are weighed, at most, beside the longest that can be simulated
 
 
 @dataclass(frozen=True)
@@ -171,12 +172,17 @@ class Weighing:
             if setting.release == "labels" and setting.n_queries < self.task.n_public
             if self.model.can_walk(replace(setting, strategy=ACTIVE)) and self.teaches(setting)
         ]
-        outlooks = [self.rough(setting) for setting in walks]
-        best = {
-            max(range(len(walks)), key=lambda place: self._promise(outlooks[place], appetite)): None
-            for appetite in (APPETITES if walks else ())
-        }
-        return [replace(walks[place], strategy=ACTIVE) for place in best]
+        # few labels, chosen well, may teach what many at random do; a forecast for random points cannot tell
+        longest = max((setting.n_queries for setting in walks), default=0)
+        best = [
+            max(
+                (setting for setting in walks if setting.n_queries <= share * longest),
+                key=lambda setting: self._promise(self.rough(setting), APPETITES[1]),
+                default=None,
+            )
+            for share in WALKS
+        ]
+        return [replace(setting, strategy=ACTIVE) for setting in dict.fromkeys(best) if setting is not None]
 
 
 def naive_settings(weighing: Weighing) -> list[Setting]:
