@@ -380,6 +380,27 @@ def test_bounded_noise_has_tau_one() -> None:
     assert (fit.tau, fit.low, fit.high, fit.massart) == (1.0, 1.0, 1.0, pytest.approx(0.1))
     assert fit.eta == pytest.approx(5.0)  # one over twice the margin
     assert tsybakov_fit(np.full(400, 0.5)).tau == 0.0
+    assert tsybakov_fit(np.repeat(np.nextafter(0.5, [0, 1]), 200)).tau == 0.0  # one half, but for rounding
+
+
+def test_a_rare_level_of_bounded_noise_sets_eta() -> None:
+    """Flipping the hundredth at 0.1 disagrees on 0.01 for an excess error of 0.002."""
+    fit = tsybakov_fit(np.repeat([0.6, 0.9], [20, 1980]))
+    assert (fit.tau, fit.n_tail, fit.eta) == (1.0, 20, pytest.approx(5.0))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.09])
+def test_an_atom_of_clear_points_does_not_steepen_the_tail_below(share: float) -> None:
+    """|r - 1/2| uniform up to 0.4 for a few, and 0.4 for all others, has tau 1/2, however few there are."""
+    rng = np.random.default_rng(13)
+    taus, inside = [], 0
+    for seed in range(30):
+        unclear = rng.random(2000) < share
+        fit = tsybakov_fit(np.where(unclear, rng.uniform(0.1, 0.9, 2000), 0.9), replicates=150, random_state=seed)
+        taus.append(fit.tau)
+        inside += fit.low <= 0.5 <= fit.high
+    assert np.mean(taus) == pytest.approx(0.5, abs=0.02)
+    assert inside >= 25  # 28.5 expected of 30
 
 
 def test_the_constant_is_the_least_that_holds_for_every_labelling() -> None:

@@ -21,6 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Points of the tail below which no exponent is given: its relative error is about one over the root of them.
 LEAST_TAIL = 20
+# |r - 1/2| that sums of a few rounded chances leave where r is 1/2.
+_ROUNDING = 2.5e-16
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class TsybakovFit:
     level : float
         t up to which the tail was fitted.
     n_points, n_tail : int
-        Points, and those of them in the tail.
+        Points, and those of them below that level, or at it where none is below.
     """
 
     tau: float
@@ -68,9 +70,10 @@ def tsybakov_fit(
     Source: Liu et al. 2021, Definition 3 and Lemma 4, r(x) = E[y | x]. The exponent a = tau / (1 - tau) is the slope of
     log P(|r - 1/2| <= t) against log t for small t, fitted by maximum likelihood on the tail (Hill 1975): 1 / a is the
     mean of log(level / |r(x) - 1/2|) over the tail. Points with r = 1/2 in it give tau = 0, even if only by rounding,
-    which floats do from 1e-16 on; a tail at one level gives tau = 1. Bounded noise whose levels differ gives less than
-    1, and closer to 1 the smaller the tail: a finite sample cannot tell a steep tail from a gap, so look at `massart`
-    as well.
+    taken to be below 2.5e-16. Where many points share the level at which the tail would end, it ends below that level,
+    and may be of few points, as the interval then shows; a tail at one level gives tau = 1. Bounded noise whose levels
+    differ gives less than 1, and closer to 1 the smaller the tail: a finite sample cannot tell a steep tail from a gap,
+    so look at `massart` as well.
 
     Parameters
     ----------
@@ -101,11 +104,11 @@ def tsybakov_fit(
     again = [
         _exponent(rng.choice(margins, len(margins)), size)[0] for _ in range(check_count("replicates", replicates))
     ]
-    exponent, edge = _exponent(margins, size)
+    exponent, edge, n_tail = _exponent(margins, size)
     low, high = np.quantile([_tau(a) for a in again], [(1 - level) / 2, (1 + level) / 2])
     tau, least_margin = _tau(exponent), float(margins.min())
-    eta = _constant(margins, tau, size)
-    return TsybakovFit(tau, float(low), float(high), eta, least_margin, edge, len(margins), size)
+    eta = _constant(margins, tau, n_tail)
+    return TsybakovFit(tau, float(low), float(high), eta, least_margin, edge, len(margins), n_tail)
 
 
 def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
@@ -131,17 +134,29 @@ def _margins(regression: npt.ArrayLike) -> FloatArray:
     values = np.asarray(regression, dtype=np.float64)
     if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
         raise DataError("regression must be one probability, from 0 to 1, for each of at least one point.")
-    return np.abs(values - 0.5)
+    margins = np.abs(values - 0.5)
+    return np.where(margins < _ROUNDING, 0.0, margins)
 
 
-def _exponent(margins: FloatArray, size: int) -> tuple[float, float]:
-    """Return the exponent of the tail of so many points, and the level at which it ends."""
+def _exponent(margins: FloatArray, size: int) -> tuple[float, float, int]:
+    """Return the exponent of the tail of so many points, the level at which it ends, and the points below it.
+
+    A level that many points share does not belong to the tail where it cuts through them: then the tail ends at the
+    next level below, which may leave none below it. They count as the tail that they make up themselves.
+    """
     least = np.partition(margins, size)[: size + 1]
     edge = float(least[size])
     if not least.min() > 0:
-        return 0.0, edge
-    total = float(np.log(edge / least[:size]).sum())
-    return (size / total if total > 0 else math.inf), edge
+        return 0.0, edge, size
+    below = least[least < edge]
+    if 0 < below.size < size:
+        edge = float(below.max())
+        within, below = below.size, below[below < edge]
+    else:
+        within = size
+    if not below.size:
+        return math.inf, edge, within
+    return float(below.size / np.log(edge / below).sum()), edge, int(below.size)
 
 
 def _tau(exponent: float) -> float:
