@@ -205,6 +205,7 @@ def test_a_diagnosis_shows_kind_and_sizes_alone() -> None:
         pickle.dumps,
         copy.copy,
         copy.deepcopy,
+        lambda found: found.__getstate__(),
         lambda found: found["margins"],
         lambda found: 7769 in found,
         lambda found: vars(found),

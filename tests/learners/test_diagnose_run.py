@@ -332,6 +332,7 @@ def test_other_files_are_refused_without_a_cell(learnt: DiagnoseRun, tmp_path: P
         with pytest.raises(DataError, match=words) as caught:
             run_diagnose(replace(learnt, out=tmp_path / "out", **change))
         assert "s3cr3t" not in str(caught.value)
+        assert "--drop" not in str(caught.value)  # which a diagnosis has not
     wrong = tmp_path / "wrong.csv"
     wrong.write_text(table(250, 6).replace("yes", "s3cr3t"))
     with pytest.raises(DataError) as caught:
@@ -388,6 +389,16 @@ def test_a_vault_with_half_a_description_is_no_vault(learnt: DiagnoseRun, tmp_pa
         (tmp_path / "run.json").write_text(json.dumps(about | {"description": described}))
         with pytest.raises(DataError, match="is no vault of a run of `learn`"):
             run_diagnose(replace(learnt, vault=tmp_path))
+
+
+def test_cells_that_are_no_numbers_are_told_of(learnt: DiagnoseRun, tmp_path: Path) -> None:
+    """The run's own public file set the schema; another one may write its numbers otherwise."""
+    (tmp_path / "public.csv").write_text('a,b\n0.5,1\n"1,5",2\n0.1,"2,5"\n"0,3",1\n')
+    watch = Watch()
+    run_diagnose(replace(learnt, public=tmp_path / "public.csv", out=tmp_path / "out"), watch)
+    assert [note.private for note in watch.notes] == [True, True]
+    assert watch.notes[0].text.startswith("Column 'a' of the public file has 2 cells that are no numbers")
+    assert not any("1,5" in note.text for note in watch.notes)
 
 
 def test_a_run_without_a_release_is_not_diagnosed(tmp_path: Path) -> None:

@@ -106,6 +106,9 @@ class Diagnosis:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         _refuse("be pickled or copied")
 
+    def __getstate__(self) -> NoReturn:
+        _refuse("be taken apart")
+
     def __dataframe__(self, *args: object, **kwargs: object) -> NoReturn:
         _refuse("become a table")
 

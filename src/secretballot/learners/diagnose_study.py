@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from secretballot._validation import check_count, check_path
+from secretballot.datasets.naming import name_columns, name_rows
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import check_file, check_named, class_indices, read_table, unit_ids
 from secretballot.ensemble.diagnostics_kept import kept_teachers
@@ -18,6 +20,7 @@ from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.learners.run_folder import file_digest
 from secretballot.learners.teaching import FILE as TEACHERS
+from secretballot.learners.watch import Watch
 from secretballot.report.certificate_fields import read_certificate
 from secretballot.vault import read_secret
 
@@ -118,7 +121,7 @@ class Study:
         except (ValueError, LookupError, TypeError):
             raise DataError(f"{self.vault / TEACHERS} is damaged; put the vault back as it was.") from None
 
-    def public(self, path: Path, role: str = "public file") -> NDArray[np.float64]:
+    def public(self, path: Path, watch: Watch) -> NDArray[np.float64]:
         """Return the rows of a file without labels, encoded as the run did it, shape (n, n_features).
 
         Raises
@@ -126,10 +129,10 @@ class Study:
         DataError
             If the file cannot be read or lacks a column.
         """
-        check_file(path, role=role)
-        return self.schema.encode(read_table(path, role=role), role=role)
+        check_file(path, role="public file")
+        return self._encoded(read_table(path, role="public file"), "public file", watch)
 
-    def private(self, path: Path) -> LabelledRows:
+    def private(self, path: Path, watch: Watch) -> LabelledRows:
         """Return the private records of the run.
 
         Raises
@@ -142,9 +145,11 @@ class Study:
             raise DataError(
                 f"The private file {str(path)!r} is not the one that this run learned from; give that file, unchanged."
             )
-        return self.labelled(path, "private file", with_units=True)
+        return self.labelled(path, watch, role="private file", with_units=True)
 
-    def labelled(self, path: Path, role: str, *, with_units: bool = False) -> LabelledRows:
+    def labelled(
+        self, path: Path, watch: Watch, *, role: str = "labelled file", with_units: bool = False
+    ) -> LabelledRows:
         """Return the rows of a labelled file.
 
         Raises
@@ -158,7 +163,24 @@ class Study:
         check_named(frame, target, "a file with the label column of the run", role=role)
         index = class_indices(frame, target, self.classes, role=role)
         units = unit_ids(frame, unit, role=role) if with_units and unit is not None else None
-        return LabelledRows(self.schema.encode(frame, role=role), index, units)
+        return LabelledRows(self._encoded(frame, role, watch), index, units)
+
+    def _encoded(self, frame: pd.DataFrame, role: str, watch: Watch) -> NDArray[np.float64]:
+        """Encode a table as the run did it; cells that are no numbers count as missing, and are told of."""
+        missing = [name for name in self.schema.names if name not in frame.columns]
+        if missing:
+            raise DataError(
+                f"The {role} lacks {name_columns(missing)} that the run learned from; add what is missing, under the "
+                "names of the run's own files."
+            )
+        encoding = self.schema.encoding(frame, role=role)
+        for name, rows in encoding.unreadable.items():
+            watch.note(
+                f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count as missing "
+                f"({name_rows(rows)}).",
+                private=True,
+            )
+        return encoding.matrix
 
 
 def _settings(vault: Path) -> dict[str, Any]:
