@@ -13,6 +13,7 @@ from secretballot.report.extras import MissingExtraError
 __all__ = ["draw_diagnoses"]
 
 _BARS = 25
+_UPRIGHT = 7  # bars with room for a number of five digits beside each other
 
 
 def draw_diagnoses(diagnoses: Mapping[str, Diagnosis], watch: Watch) -> dict[str, bytes]:
@@ -108,11 +109,13 @@ def _stability(found: Diagnosis) -> Picture:
 
     def paint(axes: Any) -> None:
         places = np.arange(len(values["max_unstable"]))
+        turned = 90 if len(places) > _UPRIGHT else 0  # else long numbers run into each other
         axes.bar(places, 100 * values["unstable"], 0.62, color=BLUE, edgecolor=INK, linewidth=0.8)
         for place, share, answered in zip(places, values["unstable"], values["answered"], strict=True):
-            axes.text(place, 100 * share + 2, f"{answered:,.0f}", ha="center", va="bottom", color=INK)
-        axes.set_xticks(places, [f"{t:,}" for t in values["max_unstable"]])
-        axes.set_ylim(0, 118)
+            words = f"{answered:,.0f}"
+            axes.text(place, 100 * share + 2, words, ha="center", va="bottom", color=INK, rotation=turned)
+        axes.set_xticks(places, [f"{t:,}" for t in values["max_unstable"]], rotation=turned)
+        axes.set_ylim(0, 145 if turned else 118)
         axes.set_yticks(range(0, 101, 25))
         axes.set_xlabel("T, abstentions allowed")
         axes.set_ylabel("unstable queries (%)")
