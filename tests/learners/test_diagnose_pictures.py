@@ -1,5 +1,6 @@
 """Pictures of diagnoses: every number can be read, however many abstentions are considered."""
 
+import itertools
 from typing import Any
 
 import matplotlib as mpl
@@ -35,6 +36,6 @@ def test_numbers_of_a_stability_picture_keep_apart(count: int) -> None:
     for texts in (axes.get_xticklabels(), axes.texts):
         boxes = [text.get_window_extent(ruler) for text in texts]
         assert len(boxes) == count
-        assert all(left.x1 < right.x0 for left, right in zip(boxes, boxes[1:], strict=False))
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
     assert all(text.get_window_extent(ruler).y1 < axes.bbox.y1 for text in axes.texts)
     assert axes.get_title(loc="left") == "NOT RELEASABLE"
