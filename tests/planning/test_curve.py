@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from secretballot.exceptions import ParameterError
-from secretballot.planning.curve import CurveModel, LearningCurve
+from secretballot.planning.curve import CurveModel, LearningCurve, _arg_max_chances
 from secretballot.planning.forecast import vote_accuracy
 from secretballot.planning.plan import Setting
 from secretballot.planning.settings import Noise
@@ -127,3 +127,27 @@ def test_a_curve_for_other_classes_is_refused() -> None:
     for wrong in (0.0, 1.0, float("nan"), "much"):
         with pytest.raises(ParameterError, match="constant_accuracy"):
             CurveModel(None, n_classes=2, constant_accuracy=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n_classes", [3, 12])
+@pytest.mark.parametrize("scale", [0.1, 2.0, 50.0])
+def test_the_chance_to_be_highest_is_that_of_many_draws(n_classes: int, scale: float) -> None:
+    rng = np.random.default_rng(0)
+    scores = scale * rng.standard_normal((20, n_classes))
+    highest = np.argmax(scores[:, None, :] + rng.standard_normal((20, 20_000, n_classes)), axis=2)
+    drawn = np.array([np.bincount(row, minlength=n_classes) for row in highest]) / 20_000
+    chances = _arg_max_chances(scores)
+    assert np.abs(chances - drawn).max() < 0.02  # above five standard errors
+    assert np.allclose(chances.sum(axis=1), 1)
+
+
+def test_figures_far_off_the_curve_are_told() -> None:
+    falling = CurveModel({50: 0.8, 200: 0.7}, n_classes=2)
+    assert falling.assumptions[-1] == "The accuracies that were given lie up to 5.1 points off this curve."
+    assert not any("lie up to" in text for text in CurveModel({50: 0.7, 200: 0.8}, n_classes=2).assumptions)
+
+
+def test_sizes_that_nobody_has_measured_are_refused() -> None:
+    for size in (10**13, 10**26, 10**400):
+        with pytest.raises(ParameterError, match=r"at most 1e\+12 records"):
+            CurveModel({size: 0.9}, n_classes=2)
