@@ -8,6 +8,7 @@ from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan import Setting, Task
 from secretballot.planning.settings import (
+    LONGEST_STREAM,
     STOPS,
     Noise,
     gaussian_settings,
@@ -102,3 +103,10 @@ def test_a_stream_without_noise_that_keeps_the_budget_is_refused() -> None:
     assert noise.event(3) is None
     with pytest.raises(ParameterError, match="No sparse vector"):
         noise.aggregator(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
+
+
+def test_no_stream_is_longer_than_can_be_weighed() -> None:
+    for m, longest in ((300, 300), (10**7, LONGEST_STREAM)):
+        task = Task(10**9, m, 2, 1.0, 1e-12)
+        streams = list(stream_settings(task, 10_000, Noise(task.budget, 2), (1, 10)))
+        assert [stream.n_queries for stream in streams] == [longest, longest]

@@ -23,6 +23,7 @@ __all__ = ["plan"]
 
 IntArray = NDArray[np.int64]
 LEAST_ROWS = 100
+MOST_CLASSES = 1000  # work and memory grow with them
 FOLDS = 8  # settings are compared on the first half, which score on disjoint parts, and judged on all
 
 
@@ -87,6 +88,8 @@ def plan(
     if like is not None and curve is not None:
         raise ParameterError("both like and curve are given; give a stand-in or a learning curve, not both.")
     check_count("n_public", n_public)
+    if n_classes is not None and check_count("n_classes", n_classes, minimum=2) > MOST_CLASSES:
+        raise ParameterError(f"n_classes is {shown(n_classes)}; plans are made for at most {MOST_CLASSES:,} classes.")
     model: VoteModel
     if like is None:
         classes = _classes(n_classes, curve)

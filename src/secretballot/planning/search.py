@@ -110,8 +110,8 @@ def _check(task: Task, model: VoteModel, n_teachers: int | None) -> None:
     least, most = model.teacher_range(task.n_records)
     if not least <= n_teachers <= most:
         raise ParameterError(
-            f"{n_teachers} teachers of {task.n_records} records cannot be forecast from what is known; "
-            f"{least} to {most} can."
+            f"n_teachers is {n_teachers}, which cannot be forecast for {task.n_records} records from what is known; "
+            f"give {least} to {most}."
         )
 
 

@@ -25,6 +25,9 @@ __all__ = ["FEWER_STOPS", "STOPS", "Noise", "gaussian_settings", "stated_noise",
 TEACHER_STEP = 1.6  # between neighbouring numbers of teachers
 QUERY_STEP = 1.7  # between neighbouring numbers of labels
 LEAST_SHARD = 10  # records that a teacher should have, where that leaves a choice
+LONGEST_STREAM = (
+    20_000  # queries of a sparse vector; the law of longer ones takes minutes, for hardly more to learn from
+)
 LEAST_QUERIES = 5  # labels for each class
 STOPS = (1, 3, 10, 30, 100, 300, 1000)  # T of a sparse vector
 FEWER_STOPS = (10, 100)
@@ -60,12 +63,13 @@ def gaussian_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
 
 
 def stream_settings(task: Task, n_teachers: int, noise: "Noise", stops: tuple[int, ...]) -> Iterator[Setting]:
-    """Yield sparse vectors over all public points whose threshold unanimous teachers would pass."""
+    """Yield sparse vectors, as long as can be weighed, whose threshold unanimous teachers would pass."""
     for stop in stops:
         event = noise.event(stop) if stop <= task.n_public else None
         if event is None or event.threshold >= (n_teachers - 1) // 2:
             return
-        yield Setting(n_teachers, "sparse-vector", "labels", task.n_public, max_unstable=stop)
+        longest = min(task.n_public, LONGEST_STREAM)
+        yield Setting(n_teachers, "sparse-vector", "labels", longest, max_unstable=stop)
 
 
 class Noise:
