@@ -82,13 +82,25 @@ def a_vault(folder: Path) -> Path:
     return folder / "vault"
 
 
+def in_a_release(folder: Path) -> Path:
+    (folder / "release").mkdir()
+    (folder / "release" / "certificate.json").touch()
+    return folder / "release" / "plan"
+
+
 def in_a_vault(folder: Path) -> Path:
     return a_vault(folder) / "plans" / "first"
 
 
 @pytest.mark.parametrize(
     ("place", "message"),
-    [(thesis, "something else"), (a_file, "is a file"), (a_vault, "lies in the vault"), (in_a_vault, "stays secret")],
+    [
+        (thesis, "something else"),
+        (a_file, "is a file"),
+        (a_vault, "lies in the vault"),
+        (in_a_vault, "stays secret"),
+        (in_a_release, "lies in a release"),
+    ],
 )
 def test_a_folder_of_others_is_refused_before_anything_is_weighed(
     tmp_path: Path, place: Callable[[Path], Path], message: str, monkeypatch: pytest.MonkeyPatch
@@ -373,7 +385,13 @@ BAD_TABLES: dict[str, tuple[str, dict[str, Any], Any, str]] = {
     "dropped column": (TABLE, {"drop": ("nothing",)}, 2, "lacks column 'nothing', to be dropped"),
     "more classes": (TABLE, {}, 5, "has 2 classes in column 'ill', not 5; list them by name"),
     "class not declared": (TABLE, {}, ("no", "perhaps"), "none of the 2 declared classes"),
-    "one class": (TABLE.replace("no", "yes"), {}, 2, "has 1 different labels"),
+    "one class": (TABLE.replace("no", "yes"), {}, 2, "has 1 different label in"),
+    "a number as target": (
+        "a,ill\n1,0.1\n2,0.2\n1,0.3\n",
+        {"drop": ()},
+        None,
+        "has 3 different labels in .* of 3 rows",
+    ),
     "no label": (TABLE.replace("a,no", "a,"), {}, 2, "1 rows without a label"),
     "no feature": ("person,ill\n1,yes\n2,no\n", {}, 2, "no column that could be a feature"),
     "empty": ("", {}, 2, "is empty"),

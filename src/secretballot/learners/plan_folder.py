@@ -81,11 +81,13 @@ def check_plan_folder(folder: Path, plan: Plan | None = None) -> None:
     Raises
     ------
     DataError
-        If the folder is no folder, holds something else than this plan, or lies in the vault of a run.
+        If the folder is no folder, holds something else than this plan, or lies in the vault or the release of a run.
     """
     place = Path(os.path.abspath(folder))
     if any((above / name).exists() for above in (place, *place.parents) for name in _SECRETS):
         raise DataError(f"{str(folder)!r} lies in the vault of a run, which stays secret; give another one with --out.")
+    if any((above / "certificate.json").exists() for above in (place, *place.parents)):
+        raise DataError(f"{str(folder)!r} lies in a release, which is complete; give another one with --out.")
     if not os.path.lexists(place):
         return
     if not place.is_dir():

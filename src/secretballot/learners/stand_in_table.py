@@ -13,11 +13,13 @@ from secretballot.datasets.tables import check_columns, check_named, class_indic
 from secretballot.exceptions import DataError
 from secretballot.learners.run_inputs import LabelledTable, check_classes
 from secretballot.learners.watch import Watch
+from secretballot.report.wording import count_text
 
 __all__ = ["StandInTable", "read_stand_in"]
 
 ROLE = "stand-in file"
 MOST_CLASSES = 1000  # more distinct labels than this are a column of numbers
+LEAST_OF_A_CLASS = 2  # rows, on average; with fewer, labels are a column of numbers too, or nothing can be learnt
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,13 @@ def _classes(frame: pd.DataFrame, target: str, declared: tuple[Any, ...] | int |
     found = sorted({text for text in texts_of(frame[target]) if not is_missing(text)})
     if not 2 <= len(found) <= MOST_CLASSES:
         raise DataError(
-            f"The {ROLE} has {len(found)} different labels in column {target!r}; name the column of classes with "
-            f"--target, of which there are 2 to {MOST_CLASSES}."
+            f"The {ROLE} has {count_text(len(found), 'different label')} in column {target!r}; name the column of "
+            f"classes with --target, of which there are 2 to {MOST_CLASSES:,}."
+        )
+    if len(found) * LEAST_OF_A_CLASS > len(frame):
+        raise DataError(
+            f"The {ROLE} has {len(found)} different labels in column {target!r} of {count_text(len(frame), 'row')}; "
+            f"name the column of classes with --target, or give {LEAST_OF_A_CLASS} rows of each class or more."
         )
     if declared is not None and declared != len(found):
         raise DataError(

@@ -132,11 +132,18 @@ def _points(share: float) -> str:
 
 def _verdict(plan: Plan) -> list[str]:
     student, constant = plan.recommended.expected.student_accuracy, plan.constant_accuracy
+    task = plan.task
+    careless = task.delta * task.n_records >= 1
+    beware = [
+        f"Beware: delta {task.delta:g} is not below one over the {count_text(task.n_records, 'record')}: a program "
+        "that publishes one whole record at random would keep such a promise; use a much smaller delta."
+    ] if careless else []  # fmt: skip
     if student.low > constant:
-        return []
+        return beware
     return [
+        *beware,
         f"Beware: always naming the most frequent class is right {constant:.3f} of the time, and this student is not "
-        "surely better; the budget may be spent on noise."
+        "surely better; the budget may be spent on noise.",
     ]
 
 
