@@ -114,3 +114,8 @@ def test_a_hopeless_stand_in_is_told_what_would_do() -> None:
         ParameterError, match=r"epsilon 0.001 with 500 records .*; an epsilon of about [0-9.]+ would do"
     ):
         plan(500, 40, budget=PrivacyBudget(0.001, 1e-6), like=stand_in(120), n_teachers=20)
+
+
+def test_a_record_alone_is_told_what_would_do() -> None:
+    with pytest.raises(ParameterError, match="epsilon 1 with 1 records and 1 public points leads to no student"):
+        plan(1, 1, budget=PrivacyBudget(epsilon=1.0, delta=1e-6))

@@ -183,4 +183,7 @@ def _unit_of_counts(budget: PrivacyBudget) -> float:
 
 @lru_cache(1024)
 def _sigma_without_game(budget: PrivacyBudget, n_queries: int) -> float:
-    return calibrate_label_gaussian(budget, n_queries)
+    try:
+        return calibrate_label_gaussian(budget, n_queries)
+    except ParameterError:  # so little noise that it cannot be told from none; counts need no less
+        return float(_unit_of_counts(budget) * math.sqrt(n_queries))

@@ -79,7 +79,9 @@ def _passing(
     event: SparseVectorEvent, noise: IntArray, distances: IntArray, right: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return, for every threshold noise, the chance of an answer, and of one that is right."""
-    values, where = np.unique(distances, return_inverse=True)
+    # farther from a tie every query passes, to 1e-15; so the table stays short however many teachers there are
+    sure = int(event.threshold + noise[-1] + np.ceil(REACH * event.query_scale))
+    values, where = np.unique(np.minimum(distances, sure), return_inverse=True)
     share = np.bincount(where) / len(distances)
     share_right = np.bincount(where, weights=right) / len(distances)
     # the chance depends on noise - distance alone, so the tail is looked up in one table
