@@ -363,6 +363,7 @@ BAD_RUNS: dict[str, tuple[dict[str, Any], str]] = {
     "public as text": ({"public": "many"}, "public is 'many'"),
     "epsilon nan": ({"epsilon": float("nan")}, "epsilon is nan"),
     "one class": ({"classes": 1}, "classes is 1"),
+    "a class for each": ({"classes": 10**5}, "classes is 100000; plans are made for at most 1,000"),
     "a name alone": ({"classes": ("yes",)}, "two or more"),
     "no classes": ({"classes": None}, "classes is missing"),
     "unknown teacher": ({"teacher": "oracle"}, "teacher is 'oracle'"),

@@ -17,6 +17,7 @@ from secretballot.learners.run_inputs import RunTables, check_classes
 from secretballot.learners.stand_in_table import StandInTable, read_stand_in
 from secretballot.learners.watch import Watch
 from secretballot.planning.plan import Plan, Task
+from secretballot.planning.planner import MOST_CLASSES
 from secretballot.planning.planner import plan as make_plan
 from secretballot.queries import strategy_by_name
 
@@ -130,7 +131,8 @@ def _check(run: PlanRun) -> None:
     if isinstance(run.classes, tuple):
         check_classes(run.classes)
     elif run.classes is not None:
-        check_count("classes", run.classes, minimum=2)
+        if check_count("classes", run.classes, minimum=2) > MOST_CLASSES:
+            raise ParameterError(f"classes is {run.classes}; plans are made for at most {MOST_CLASSES:,} classes.")
     if run.like is not None and run.curve is not None:
         raise ParameterError("like and curve both say how teachers learn; give one of the two.")
     teacher_by_name(run.teacher)
