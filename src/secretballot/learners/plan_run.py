@@ -130,9 +130,8 @@ def _check(run: PlanRun) -> None:
     check_count("seed", run.seed, minimum=0)
     if isinstance(run.classes, tuple):
         check_classes(run.classes)
-    elif run.classes is not None:
-        if check_count("classes", run.classes, minimum=2) > MOST_CLASSES:
-            raise ParameterError(f"classes is {run.classes}; plans are made for at most {MOST_CLASSES:,} classes.")
+    elif run.classes is not None and check_count("classes", run.classes, minimum=2) > MOST_CLASSES:
+        raise ParameterError(f"classes is {run.classes}; plans are made for at most {MOST_CLASSES:,} classes.")
     if run.like is not None and run.curve is not None:
         raise ParameterError("like and curve both say how teachers learn; give one of the two.")
     teacher_by_name(run.teacher)
