@@ -121,11 +121,11 @@ def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
 
 def test_an_impossible_task_says_which_epsilon_and_how_many_records_would_do() -> None:
     model = CurveModel({50: 0.6, 400: 0.65}, n_classes=2)
-    task = Task(300, 30, 2, 0.02, 1e-6)
+    task = Task(300, 300, 2, 0.02, 1e-6)
     with pytest.raises(ParameterError) as refused:
         make_plan(task, model)
     text = str(refused.value)
-    assert "epsilon 0.02 with 300 records and 30 public points" in text
+    assert "epsilon 0.02 with 300 records and 300 public points" in text
     epsilon = float(text.split("epsilon of about ")[1].split(" ")[0])
     records = int(text.split("or about ")[1].split(" ")[0].replace(",", ""))
     assert epsilon > 0.02
