@@ -160,3 +160,17 @@ def test_digests_of_files_that_cannot_be_read_are_refused(tmp_path: Path) -> Non
     assert file_digest(tmp_path / "a").startswith("ba7816bf")
     with pytest.raises(DataError, match="cannot be read"):
         file_digest(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "sign", "said"), [("vault", "run.lock", "vault"), ("release", "certificate.json", "release")]
+)
+def test_a_run_never_lies_in_another_ones_vault_or_release(tmp_path: Path, part: str, sign: str, said: str) -> None:
+    other = tmp_path / "other" / part
+    other.mkdir(parents=True)
+    (other / sign).write_text("{}")
+    (tmp_path / "link").symlink_to(other)
+    for place in (other, other / "deep" / "er", tmp_path / "link" / "x"):
+        with pytest.raises(DataError, match=f"lies in .* {said}"):
+            RunFolder(place, {})
+    RunFolder(tmp_path / "other" / "next", {})

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from secretballot.exceptions import DataError
+from secretballot.learners.run_folder import check_outside_of_runs
 from secretballot.learners.watch import Watch
 from secretballot.planning.pictures import draw_plan_pictures
 from secretballot.planning.plan import UNFIT, Plan
@@ -21,8 +22,6 @@ __all__ = ["check_plan_folder", "read_plan", "write_plan"]
 
 LARGEST = 1 << 24  # bytes; a plan has some hundred candidates of a kilobyte each
 PLAN_FILE, TEXT_FILE = "plan.json", "plan.txt"
-#: What tells the vault of a run or of a fit.
-_SECRETS = ("run.lock", "partition.key", "record.ids")
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
@@ -83,11 +82,8 @@ def check_plan_folder(folder: Path, plan: Plan | None = None) -> None:
     DataError
         If the folder is no folder, holds something else than this plan, or lies in the vault or the release of a run.
     """
+    check_outside_of_runs(folder)
     place = Path(os.path.abspath(folder))
-    if any((above / name).exists() for above in (place, *place.parents) for name in _SECRETS):
-        raise DataError(f"{str(folder)!r} lies in the vault of a run, which stays secret; give another one with --out.")
-    if any((above / "certificate.json").exists() for above in (place, *place.parents)):
-        raise DataError(f"{str(folder)!r} lies in a release, which is complete; give another one with --out.")
     if not os.path.lexists(place):
         return
     if not place.is_dir():

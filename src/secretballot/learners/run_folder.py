@@ -23,7 +23,7 @@ try:
 except ImportError:  # Windows has no such locks; two runs in one folder are then the user's own care
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["RunFolder", "file_digest"]
+__all__ = ["RunFolder", "check_outside_of_runs", "file_digest"]
 
 FORMAT = "secretballot/run"
 VERSION = 1
@@ -31,6 +31,8 @@ VERSION = 1
 _FREE = frozenset({"student", "abstentions"})
 #: What a run leaves in its vault before anything was learnt.
 _BEGINNINGS = frozenset({"run.json", "run.lock", "ledger.sqlite", "ledger.sqlite-journal"})
+#: What tells the vault of a run or of a fit.
+_SECRETS = ("run.lock", "partition.key", "record.ids")
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
@@ -48,6 +50,24 @@ def file_digest(path: str | os.PathLike[str]) -> str:
     except OSError as error:
         problem = error.strerror or "no reason given"
     raise DataError(f"The file {os.fspath(path)!r} cannot be read ({problem}).")
+
+
+def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that is or lies in a vault, where all is secret, or in a release, where nothing is.
+
+    Raises
+    ------
+    DataError
+        If it does.
+    """
+    place = Path(os.path.realpath(folder))  # a link may lead there
+    for above in (place, *place.parents):
+        if any((above / name).exists() for name in _SECRETS):
+            raise DataError(
+                f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret; give another one with --out."
+            )
+        if (above / "certificate.json").exists():
+            raise DataError(f"{os.fspath(folder)!r} lies in a release, which is complete; give another one with --out.")
 
 
 class RunFolder:
@@ -77,10 +97,12 @@ class RunFolder:
     Raises
     ------
     DataError
-        If the folder holds a finished run, another run, something else, or is in use.
+        If the folder holds a finished run, another run, something else, or is in use, or lies in the vault or the
+        release of a run.
     """
 
     def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
+        check_outside_of_runs(root)
         self.root = Path(root)
         self.vault = self.root / "vault"
         self.release = self.root / "release"
