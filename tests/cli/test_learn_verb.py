@@ -487,7 +487,6 @@ def test_an_option_against_the_plan_is_refused_with_both_values(
     [
         ({"n_classes": 3}, "The plan is about 3 classes and the run has 2; plan again with --classes 2"),
         ({"teacher": "sklearn.naive_bayes:GaussianNB"}, "must not have code imported"),
-        ({"n_records": 19}, "20 teachers are more than the 19 records"),
     ],
 )
 def test_a_plan_for_another_task_is_refused(files: Path, task: dict[str, Any], message: str) -> None:
