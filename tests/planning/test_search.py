@@ -149,7 +149,7 @@ def test_numbers_that_do_not_fit_are_refused(model: CurveModel) -> None:
         make_plan(replace(TASK, delta=0.0), model)
     with pytest.raises(ParameterError, match="more than the 20000 records"):
         make_plan(TASK, model, n_teachers=20_001)
-    with pytest.raises(ParameterError, match="2 to 4000 can"):
+    with pytest.raises(ParameterError, match="give 2 to 4000"):
         make_plan(TASK, model, n_teachers=5000)
     with pytest.raises(ParameterError, match="seed"):
         make_plan(TASK, model, seed=-1)
