@@ -166,8 +166,8 @@ def tried(values: list[float], **changes: object) -> Tried:
 
 def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
     best = tried([0.9, 0.8, 0.85], n_queries=400)
-    fewer = tried([0.899, 0.799, 0.849], n_queries=100)
-    active = tried([0.901, 0.801, 0.851], n_queries=50, strategy="margin")
+    fewer = tried([0.8995, 0.7995, 0.8495], n_queries=100)
+    active = tried([0.9002, 0.8002, 0.8502], n_queries=50, strategy="margin")
     worse = tried([0.88, 0.78, 0.83], n_queries=10)
     assert best_of([best, fewer, active, worse]) is fewer
     assert best_of([best, worse]) is best

@@ -248,3 +248,20 @@ def test_what_cannot_be_a_stand_in_is_refused(change, error, message):
 def test_too_few_rows_are_refused():
     with pytest.raises(DataError, match="at least 40"):
         StandInModel(np.zeros((39, 2)), np.arange(39) % 2, n_classes=2, teacher=LOGISTIC, n_public=5)
+
+
+def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None:
+    data = synthetic_two_class(1600, n_features=3, bayes_error=0.1, seed=4)
+    setting = Setting(40, "gaussian", "labels", 100, strategy="margin")
+    aggregator = GaussianAggregator(3.0, 100, budget=PrivacyBudget(1.0, 1e-5))
+
+    def labels(n_public: int, rows: slice) -> float:
+        model = StandInModel(
+            data.X[rows], data.y[rows], n_classes=2, teacher=LogisticRegression(), n_public=n_public, n_folds=4
+        )
+        return float(np.mean([model.rehearse(setting, aggregator, 2000, fold).labels for fold in range(4)]))
+
+    whole, small = labels(1200, slice(None)), labels(600, slice(800))
+    assert small - whole > 0.01  # more points to choose from are harder ones
+    assert labels(1200, slice(800)) == pytest.approx(whole, abs=0.03)  # a half of the rows foretells it
+    assert labels(1200, slice(800)) < small

@@ -4,6 +4,7 @@ import copy
 import math
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -170,7 +171,29 @@ class StandInModel(VoteModel):
             self._n_public,
             self._student,
         )
-        return trial.run(setting, aggregator, self._trial_seed(setting, n_records, fold))
+        seed = self._trial_seed(setting, n_records, fold)
+        whole = trial.run(setting, aggregator, seed)
+        return (
+            whole if setting.strategy == "passive" else self._in_a_larger_pool(trial, whole, setting, aggregator, seed)
+        )
+
+    def _in_a_larger_pool(
+        self, trial: Trial, whole: Rehearsal, setting: Setting, aggregator: Aggregator, seed: int
+    ) -> Rehearsal:
+        """Return what came of a walk, its labels as they would be in a pool of the real run's size.
+
+        The more points there are to choose from, the harder those that a strategy asks. Shares of right labels go down
+        about linearly with the share of the pool that is asked; a pool of two thirds tells how steeply.
+        """
+        known = len(trial.sample.truth)
+        part = 2 * known // 3
+        if whole.labels is None or not setting.n_queries < part or not self._n_public > known:
+            return whole
+        among_fewer = replace(trial, n_public=part).run(setting, aggregator, seed).labels
+        if among_fewer is None:
+            return whole
+        lost = (among_fewer - whole.labels) * (1 - known / self._n_public) / (known / part - 1)
+        return replace(whole, labels=float(np.clip(whole.labels - lost, 0.0, 1.0)))
 
     def _check(self, n_teachers: int, n_records: int, fold: int) -> int:
         K = check_count("n_teachers", n_teachers)

@@ -7,11 +7,12 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 
-from secretballot.aggregation import Aggregator
+from secretballot.aggregation import Aggregator, GaussianAggregator
 from secretballot.ensemble.isolation import isolated, one_thread
 from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import ParameterError
 from secretballot.planning.coins import RehearsalNoise
+from secretballot.planning.forecast import forecast
 from secretballot.planning.plan import Setting
 from secretballot.planning.votes import Rehearsal, VoteSample
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
@@ -79,8 +80,16 @@ class Trial:
             student = default_student(released) if self.student is None else self.student
             fitted = fit_student(student, take_rows(self.points, public), released, random_state=seed % 2**32)
             student_accuracy = float(np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test))
-        right = self.sample.truth[public[released.queries]] == released.labels
-        return Rehearsal(student_accuracy, float(right[released.answered].mean()) if released.answered.any() else None)
+        return Rehearsal(student_accuracy, self._right_labels(public[released.queries], released, aggregator))
+
+    def _right_labels(self, rows: IntArray, released: ReleasedLabels, aggregator: Aggregator) -> float | None:
+        """Return the share of right labels: under Gaussian noise by its law, as one draw at these points says less."""
+        if not released.answered.any():
+            return None
+        asked = VoteSample(self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows])
+        if isinstance(aggregator, GaussianAggregator):
+            return forecast(asked, aggregator).label_accuracy
+        return float((asked.truth == released.labels)[released.answered].mean())
 
     def _public_rows(self, rng: np.random.Generator) -> IntArray:
         """Return rows of `points` as the public pool of the run, in random order."""

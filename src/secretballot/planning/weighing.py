@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 APPETITES = (5.0, 50.0, 500.0)
 DEVIATIONS = 1.645  # nine runs of ten
 LEAST_WIDTH = 0.005
-INDIFFERENT = 0.0025  # accuracies that differ less are as good as each other
+INDIFFERENT = 0.001  # accuracies that differ less are as good as each other
 NAIVE_TEACHERS = 250
 LEAST_INFORMATION = 1.0  # right labels
 ACTIVE = "margin"
@@ -197,14 +197,8 @@ def naive_settings(weighing: Weighing) -> list[Setting]:
 def best_of(tried: Sequence[Tried]) -> Tried:
     """Return the best, or the plainest of those as good: asked at random, then fewer queries, then fewer teachers."""
     best = max(tried, key=lambda one: one.mean)
-
-    def as_good(one: Tried) -> bool:
-        n = min(len(one.accuracies), len(best.accuracies))
-        behind = best.accuracies[:n] - one.accuracies[:n]
-        error = float(behind.std(ddof=1)) / math.sqrt(n) if n > 1 else 0.0
-        return float(behind.mean()) <= max(INDIFFERENT, min(error, 2 * INDIFFERENT))
-
-    return min(filter(as_good, tried), key=lambda one: _plainness(one.setting))
+    as_good = (one for one in tried if best.mean - one.mean <= INDIFFERENT)
+    return min(as_good, key=lambda one: _plainness(one.setting))
 
 
 def _plainness(setting: Setting) -> tuple[bool, int, int]:
