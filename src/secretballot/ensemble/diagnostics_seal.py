@@ -1,9 +1,11 @@
 """What a diagnosis is held in: it calls itself NOT RELEASABLE, and shows its values only where they are asked for."""
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
+
+from secretballot.ensemble.sealed import Sealed
 
 __all__ = ["NOT_RELEASABLE", "Diagnosis"]
 
@@ -11,7 +13,7 @@ NOT_RELEASABLE = "NOT RELEASABLE"
 _NOTICE = "computed from private data without noise; for the curator's eyes, to be kept in the vault"
 
 
-class Diagnosis:
+class Diagnosis(Sealed):
     """A result about private votes: for the curator, who asks for it by `values` or `to_private_json`.
 
     Its kind and sizes are public and shown; its values are not. It refuses to become an array, to be iterated,
@@ -37,6 +39,7 @@ class Diagnosis:
     """
 
     __slots__ = ("__kind", "__sizes", "__values")
+    _refusal = "a private diagnosis refuses to {}; ask for its values(), and keep them in the vault."
 
     def __init__(self, kind: str, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
         self.__kind = kind
@@ -78,43 +81,6 @@ class Diagnosis:
     def __repr__(self) -> str:
         sizes = "".join(f"{name}={size}, " for name, size in self.__sizes.items())
         return f"{NOT_RELEASABLE}: Diagnosis({self.__kind!r}, {sizes}values=<private>)"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{self!r}</code>".replace("<private>", "&lt;private&gt;")
-
-    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        _refuse("become an array")
-
-    def __iter__(self) -> NoReturn:
-        _refuse("be iterated")
-
-    def __len__(self) -> NoReturn:
-        _refuse("be measured")
-
-    def __getitem__(self, item: object) -> NoReturn:
-        _refuse("be indexed")
-
-    def __contains__(self, item: object) -> NoReturn:
-        _refuse("be searched")
-
-    def __float__(self) -> NoReturn:
-        _refuse("become a number")
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        _refuse("be pickled or copied")
-
-    def __getstate__(self) -> NoReturn:
-        _refuse("be taken apart")
-
-    def __dataframe__(self, *args: object, **kwargs: object) -> NoReturn:
-        _refuse("become a table")
-
-
-def _refuse(what: str) -> NoReturn:
-    raise TypeError(f"a private diagnosis refuses to {what}; ask for its values(), and keep them in the vault.")
 
 
 def _own(value: Any) -> Any:

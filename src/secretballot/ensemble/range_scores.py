@@ -1,11 +1,10 @@
 """How often each interval of public points is right on private records: two sums for each point, for the door alone."""
 
-from typing import NoReturn
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._validation import check_choice
+from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError
 
 __all__ = ["PrivateRangeScores"]
@@ -13,7 +12,7 @@ __all__ = ["PrivateRangeScores"]
 IntArray = NDArray[np.int64]
 
 
-class PrivateRangeScores:
+class PrivateRangeScores(Sealed):
     """Scores of all ranges of m places, by their ends: private until the door has chosen by them.
 
     The range from place i to place j >= i has the score ``starts[i] - ends[j]``, no range the score 0; or all so much
@@ -46,6 +45,7 @@ class PrivateRangeScores:
     """
 
     __slots__ = ("__ends", "__starts", "neighbours", "unit")
+    _refusal = "private scores refuse to {}; choose by them through the door."
 
     def __init__(self, starts: ArrayLike, ends: ArrayLike, unit: str, neighbours: str) -> None:
         self.__starts, self.__ends = np.asarray(starts), np.asarray(ends)
@@ -79,9 +79,3 @@ class PrivateRangeScores:
 
     def __repr__(self) -> str:
         return f"PrivateRangeScores(n_candidates={self.n_candidates}, values=<private>)"
-
-    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        raise TypeError("private scores refuse to become an array; choose by them through the door.")
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("private scores refuse to be pickled or copied; choose by them through the door.")

@@ -1,12 +1,13 @@
 """How often each of some candidates is right on private records: counts by unit that only the door may read."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from secretballot._validation import check_choice
 from secretballot.ensemble.partition import KeyedHashPartition
+from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.unit_ids import canonical_id
 from secretballot.exceptions import DataError
 
@@ -42,7 +43,7 @@ def unit_numbers(units: Any, n_records: int) -> IntArray:
     return np.array([known.setdefault(one, len(known)) for one in ids], dtype=np.int64)
 
 
-class PrivateScores:
+class PrivateScores(Sealed):
     """The number of units on which each candidate is right: private until the door has chosen by it.
 
     Make one with `of`. Its shape is public and shown, its values are not.
@@ -65,6 +66,7 @@ class PrivateScores:
     """
 
     __slots__ = ("__scores", "neighbours", "unit")
+    _refusal = "private scores refuse to {}; choose by them through the door."
 
     def __init__(self, scores: npt.NDArray[Any], unit: str, neighbours: str) -> None:
         self.__scores = np.asarray(scores, dtype=np.int64)
@@ -120,9 +122,3 @@ class PrivateScores:
 
     def __repr__(self) -> str:
         return f"PrivateScores(n_candidates={self.n_candidates}, values=<private>)"
-
-    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        raise TypeError("private scores refuse to become an array; choose by them through the door.")
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("private scores refuse to be pickled or copied; choose by them through the door.")

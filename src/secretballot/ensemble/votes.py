@@ -4,11 +4,12 @@ import io
 import os
 import stat
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.vault import write_secret
@@ -18,7 +19,7 @@ __all__ = ["VoteCounts"]
 IntArray = npt.NDArray[np.int64]
 
 
-class VoteCounts:
+class VoteCounts(Sealed):
     """Votes per query and class: private until the door has released something about them.
 
     Make one with `from_votes`, `from_counts` or `read`, or take what an ensemble returns. Its shape and classes are
@@ -33,6 +34,7 @@ class VoteCounts:
     """
 
     __slots__ = ("__classes", "__counts", "__n_teachers")
+    _refusal = "private votes refuse to {}; use n_queries and take, and release them through secretballot.release."
 
     def __init__(self, counts: npt.NDArray[Any], classes: object, n_teachers: int) -> None:
         values = check_classes(classes)
@@ -197,37 +199,6 @@ class VoteCounts:
             f"VoteCounts(n_queries={self.n_queries}, n_classes={self.n_classes}, "
             f"n_teachers={self.n_teachers}, values=<private>)"
         )
-
-    def _repr_html_(self) -> str:
-        return f"<code>{self!r}</code>".replace("<private>", "&lt;private&gt;")
-
-    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        _refuse("become an array")
-
-    def __iter__(self) -> NoReturn:
-        _refuse("be iterated")
-
-    def __len__(self) -> NoReturn:
-        _refuse("be measured or indexed; use n_queries and take")
-
-    def __getitem__(self, item: object) -> NoReturn:
-        _refuse("be measured or indexed; use n_queries and take")
-
-    def __contains__(self, item: object) -> NoReturn:
-        _refuse("be searched")
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        _refuse("be pickled or copied")
-
-    def __dataframe__(self, *args: object, **kwargs: object) -> NoReturn:
-        _refuse("become a table")
-
-
-def _refuse(what: str) -> NoReturn:
-    raise TypeError(f"private votes refuse to {what}; release them through secretballot.release.")
 
 
 def _table(values: Any, name: str) -> npt.NDArray[Any]:
