@@ -26,7 +26,7 @@ WAYS: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("held", HELD, ids=lambda held: type(held).__name__)
 def test_no_way_leads_out_of_what_is_sealed(held: Sealed, way: Callable[[Any], Any]) -> None:
-    with pytest.raises(TypeError, match="private (votes|diagnosis) refuses? to") as refused:
+    with pytest.raises(TypeError, match=r"private (votes|diagnosis) refuses? to") as refused:
         way(held)
     assert str(SECRET) not in str(refused.value)
     assert held
