@@ -1,6 +1,6 @@
 """Do plans come true, and are they better than what one would do without one?
 
-    python benchmarks/plans_come_true.py [n_runs] [--rehearse] [--only NAME]
+    python benchmarks/plans_come_true.py [n_runs] [--rehearse] [--only TASK]
 
 Five tasks, four budgets. For each a plan is made from public numbers and a stand-in (or, for the published votes, from
 one published figure), then carried out on the private data, `n_runs` times with fresh shards and noise. Beside it what
@@ -255,7 +255,7 @@ def main() -> None:
           "| student: planned | measured | off | range | naive labels | naive counts |")  # fmt: skip
     print("|" + "---|" * 14)
     for job in jobs(chosen.rehearse):
-        if chosen.only in job.name:
+        if chosen.only in ("", job.name):
             for epsilon in EPSILONS:
                 report(job, epsilon, chosen.n_runs)
 
