@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from made_plan import BEST, WEIGHED, candidate, made_plan, share
 
+from secretballot.aggregation import GaussianAggregator
 from secretballot.planning.plan import Estimate, FrontierPoint, Improvement, Plan, Setting
 from secretballot.planning.words import (
     WIDTH,
@@ -19,6 +20,7 @@ from secretballot.planning.words import (
     rivals,
     share_range,
 )
+from secretballot.privacy.accounting import PrivacyBudget
 
 
 def one(vote: float, label: float, student: float, best_vote: float | None = None) -> Plan:
@@ -171,3 +173,19 @@ def test_a_careless_delta_is_said_first() -> None:
     careless = replace(plan, task=replace(plan.task, delta=1e-4))
     assert reasons(careless)[0].startswith("Beware: delta 0.0001 is not below one over the 10,000 records")
     assert reasons(careless)[1:] == reasons(plan)
+
+
+@pytest.mark.parametrize(("release", "said"), [("labels", 1.8), ("counts", 1.4)])
+def test_what_two_classes_would_save_is_true(release: str, said: float) -> None:
+    budget = PrivacyBudget(epsilon=1.0, delta=1e-6)
+    many, two = (GaussianAggregator.calibrate(budget, 300, n_classes=c, release=release) for c in (10, 2))
+    assert many.sigma / two.sigma == pytest.approx(said, abs=0.05)
+    best = replace(BEST, setting=replace(BEST.setting, release=release))
+    plan = made_plan(best, (best,))
+    assert "two classes" not in describe(plan)
+    words = " ".join(describe(replace(plan, task=replace(plan.task, n_classes=10))).split())
+    assert (
+        f"two classes, if the question can be put so: the same number of {'noisy ' * (release == 'counts')}{release}"
+        in words
+    )
+    assert f"{said} times smaller" in words
