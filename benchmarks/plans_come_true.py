@@ -1,6 +1,7 @@
 """Do plans come true, and are they better than what one would do without one?
 
     python benchmarks/plans_come_true.py [n_runs] [--rehearse] [--only TASK]
+    python benchmarks/plans_come_true.py [n_runs] --streams         # answers of sparse vectors
 
 Five tasks, four budgets. For each a plan is made from public numbers and a stand-in (or, for the published votes, from
 one published figure), then carried out on the private data, `n_runs` times with fresh shards and noise. Beside it what
@@ -16,7 +17,8 @@ a person would do without a plan: 250 teachers, all public points asked, labels 
 - normal, blobs, moons: made up, 20,000 or 10,000 private records; the stand-in is another sample of the same law. The
   teachers of moons are decision trees.
 
-Accuracies in percent. "off" is predicted less measured.
+Accuracies in percent. "off" is predicted less measured. No plan recommends a sparse vector here, so --streams asks how
+well the number of its answers is foretold: three tasks at epsilon 2, with as many teachers as leave ten records each.
 """
 
 import os
@@ -28,7 +30,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import argparse  # noqa: E402
 import warnings  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
+from dataclasses import dataclass, replace  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -36,14 +38,19 @@ from sklearn.datasets import make_blobs, make_moons  # noqa: E402
 
 import secretballot as sb  # noqa: E402
 from adult_students import on_log_scale  # noqa: E402
+from secretballot.aggregation import SparseVectorAggregator  # noqa: E402
 from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET, adult, mnist, mnist_votes, synthetic_two_class  # noqa: E402
 from secretballot.datasets.schema import Schema  # noqa: E402
 from secretballot.ensemble.teacher_names import teacher_by_name  # noqa: E402
 from secretballot.planning import Plan, Setting  # noqa: E402
+from secretballot.planning.forecast import forecast  # noqa: E402
+from secretballot.planning.stand_in import StandInModel  # noqa: E402
 from secretballot.students import default_student, fit_student  # noqa: E402
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
+STREAM_BUDGET = sb.PrivacyBudget(epsilon=2.0, delta=DELTA)
+STREAM_TASKS = ("adult", "normal", "blobs")
 SPLIT_SEED = 2026
 NAIVE_TEACHERS = 250
 STAND_IN_ROWS = 2500
@@ -243,14 +250,54 @@ def report(job: Job, epsilon: float, n_runs: int) -> None:
     )
 
 
+def shuffled(job: Job, seed: int) -> Job:
+    """Return a task with its public points in another order."""
+    order = np.random.default_rng(seed).permutation(len(job.y_public))
+    return replace(job, X_public=job.X_public[order], y_public=job.y_public[order])
+
+
+def report_stream(job: Job, max_unstable: int, n_runs: int) -> None:
+    """Forecast the answers of one sparse vector from the stand-in, ask it, and print one line."""
+    X, y = job.known["like"]
+    setting = Setting(job.n_records // 10, "sparse-vector", "labels", len(job.X_public), max_unstable)
+    model = StandInModel(
+        X, y, n_classes=job.n_classes, teacher=teacher_by_name(job.teacher, job.n_classes), n_public=len(job.X_public)
+    )
+    noise = SparseVectorAggregator.calibrate(
+        STREAM_BUDGET, setting.n_queries, max_unstable=max_unstable, n_classes=job.n_classes
+    )
+    outlooks = [forecast(model.votes(setting.n_teachers, job.n_records, fold), noise) for fold in range(model.n_folds)]
+    answered, low, high, label = (
+        float(np.mean([getattr(outlook, name) for outlook in outlooks]))
+        for name in ("answered", "answered_low", "answered_high", "label_accuracy")
+    )
+    # a stream ends after a hundred points or so: other ones in every run
+    runs = [carried_out(shuffled(job, run), setting, STREAM_BUDGET, run) for run in range(n_runs)]
+    counts = [run.answered for run in runs]
+    print(
+        f"| {job.name} | K {setting.n_teachers}, T {max_unstable} | {answered:.0f} ({low:.0f} to {high:.0f}) "
+        f"| {np.mean(counts):.0f} ({min(counts)} to {max(counts)}) | {100 * label:.1f} "
+        f"| {np.mean([run.label for run in runs]):.1f} |",
+        flush=True,
+    )
+
+
 def main() -> None:
     """Print one row for each task and budget."""
     parser = argparse.ArgumentParser()
     parser.add_argument("n_runs", type=int, nargs="?", default=3)
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--streams", action="store_true")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
+    if chosen.streams:
+        print("| task | setting | answers: planned | measured | labels: planned | measured |")
+        print("|" + "---|" * 6)
+        for job in jobs(chosen.rehearse):
+            for max_unstable in (2, 10) if job.name in STREAM_TASKS else ():
+                report_stream(job, max_unstable, chosen.n_runs)
+        return
     print("| task | epsilon | plan | answers: planned | measured | labels: planned | measured | off "
           "| student: planned | measured | off | range | naive labels | naive counts |")  # fmt: skip
     print("|" + "---|" * 14)
