@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import check_choice, check_count, check_positive
 from secretballot.aggregation import WeakSignalWarning
-from secretballot.ensemble.teacher_names import TEACHER_NAMES, teacher_by_name
+from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.active import ActivePATEClassifier
 from secretballot.learners.learning_curve import learning_curve
@@ -26,14 +25,14 @@ from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_
 from secretballot.learners.teaching import NEIGHBOURS
 from secretballot.learners.watch import Watch, note_few_answers
 from secretballot.planning.plan import Plan
+from secretballot.planning.student_names import student_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.queries import STRATEGIES, strategy_by_name
 from secretballot.report.folder import write_release
 from secretballot.report.query_story import QueryStory, make_story
-from secretballot.students import VotingStudent
 
-__all__ = ["LearnOutcome", "LearnRun", "run_learn", "student_by_name"]
+__all__ = ["LearnOutcome", "LearnRun", "run_learn"]
 
 DEFAULT_TEACHERS = 250
 PASSIVE = "passive"
@@ -242,33 +241,6 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         resumed=folder.resumed,
         plan=run.plan,
     )
-
-
-def student_by_name(name: str) -> Any:
-    """Return a new learner of that name, None for "auto": the student that measured best for what is released.
-
-    Raises
-    ------
-    ParameterError
-        If the name is unknown, or the class cannot be imported, made or used as a classifier.
-    """
-    if name == "auto":
-        return None
-    if name == "logistic":
-        return LogisticRegression(max_iter=1000)
-    if name == "boosted":
-        return VotingStudent(random_state=0)
-    if name not in TEACHER_NAMES and ":" not in name:
-        raise ParameterError(
-            f"student is {name!r}; it must be one of auto, boosted, {', '.join(TEACHER_NAMES)}, "
-            "or package.module:Class."
-        )
-    problem = ""
-    try:
-        return teacher_by_name(name)
-    except ParameterError as error:
-        problem = str(error).replace("teacher", "student", 1)  # students and teachers share their names
-    raise ParameterError(problem)
 
 
 def _check(run: LearnRun, watch: Watch) -> None:

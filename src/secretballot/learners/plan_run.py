@@ -9,7 +9,7 @@ from secretballot._validation import check_count, check_instance
 from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.exceptions import ParameterError
 from secretballot.learners.active import ActivePATEClassifier
-from secretballot.learners.learn_run import PASSIVE, LearnRun, student_by_name
+from secretballot.learners.learn_run import PASSIVE, LearnRun
 from secretballot.learners.pate import PATEClassifier
 from secretballot.learners.plan_folder import check_plan_folder, read_plan, write_plan
 from secretballot.learners.planned import check_imports, settings_of
@@ -19,6 +19,7 @@ from secretballot.learners.watch import Watch
 from secretballot.planning.plan import Plan, Task
 from secretballot.planning.planner import MOST_CLASSES
 from secretballot.planning.planner import plan as make_plan
+from secretballot.planning.student_names import student_by_name
 from secretballot.queries import strategy_by_name
 
 __all__ = ["PlanRun", "classifier_by_plan", "read_plan", "run_by_plan", "run_plan"]

@@ -5,19 +5,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import check_count, check_instance, shown
 from secretballot.ensemble.rows import n_rows
-from secretballot.ensemble.teacher_names import TEACHER_NAMES, teacher_by_name
+from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.curve import CurveModel, LearningCurve
 from secretballot.planning.plan import Plan, Task
 from secretballot.planning.search import make_plan
 from secretballot.planning.stand_in import StandInModel
+from secretballot.planning.student_names import student_by_name
 from secretballot.planning.votes import VoteModel
 from secretballot.privacy.accounting import PrivacyBudget
-from secretballot.students import VotingStudent
 
 __all__ = ["plan"]
 
@@ -93,7 +92,7 @@ def plan(
     model: VoteModel
     if like is None:
         classes = _classes(n_classes, curve)
-        _teacher(teacher, classes), _student(student)
+        teacher_by_name(teacher, classes), student_by_name(student)  # refused before anything is simulated
         model = CurveModel(curve, n_classes=classes, seed=seed)
     else:
         X, y = _stand_in(like)
@@ -102,8 +101,8 @@ def plan(
             X,
             y,
             n_classes=classes,
-            teacher=_teacher(teacher, classes),
-            student=_student(student),
+            teacher=teacher_by_name(teacher, classes),
+            student=student_by_name(student),
             n_public=n_public,
             seed=seed,
             n_folds=FOLDS,
@@ -151,23 +150,3 @@ def _indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntArray, int
             "clear which."
         )
     return labels.astype(np.int64), given
-
-
-def _teacher(name: str, n_classes: int) -> Any:
-    return teacher_by_name(name, n_classes)
-
-
-def _student(name: str) -> Any:
-    """Return a new student, None for "auto"."""
-    if name == "auto":
-        return None
-    if name == "logistic":
-        return LogisticRegression(max_iter=1000)
-    if name == "boosted":
-        return VotingStudent(random_state=0)
-    if not isinstance(name, str) or (name not in TEACHER_NAMES and ":" not in name):
-        raise ParameterError(
-            f"student is {shown(name)}; it must be one of auto, boosted, {', '.join(TEACHER_NAMES)}, "
-            "or package.module:Class."
-        )
-    return teacher_by_name(name)
