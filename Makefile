@@ -11,6 +11,14 @@ FIRST_SEED ?= 0
 # For `make rates`: runs of every cell (100: the full grid), and where finished cells, tables and pictures go.
 RUNS       ?= 30
 RATES      ?= build/noise-rates
+# For `make audit`: runs of every line, and where tables, results and the report go.
+AUDIT_RUNS ?= 30
+AUDIT      ?= build/audit
+
+# For `make fuzz` and `make torture`: hostile inputs for each parser; kills of each verb, steps of a filling disk.
+INPUTS     ?= 100000
+KILLS      ?= 200
+STEPS      ?= 20
 
 # One BLAS thread: teachers are small, and threads inside them only get in each other's way.
 export OMP_NUM_THREADS := 1
@@ -18,13 +26,21 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export SECRETBALLOT_DATA := $(abspath $(DATA))
 
-.PHONY: demo test check test-slow bench figures rates smoke clean
+.PHONY: demo test test-lowest check test-slow bench figures rates audit fuzz torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest
+
+# With the lowest version of every dependency that pyproject.toml allows; that newer ones warn of older ones is no news.
+test-lowest:
+	rm -rf build/lowest && $(PYTHON) -m venv build/lowest
+	build/lowest/bin/python -m pip install --quiet uv
+	build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
+		--editable ".[all,onnx]" --group test
+	build/lowest/bin/python -m pytest -W ignore::DeprecationWarning
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -m slow
@@ -46,6 +62,17 @@ figures: $(VENV)/.ready
 rates: $(VENV)/.ready
 	$(BIN)/python benchmarks/noise_rates.py $(RUNS) $(RATES)
 	$(BIN)/python benchmarks/noise_rates_figures.py $(RUNS) $(RATES)
+
+# Attacks on whole commands and on the mechanisms: docs/auditing.md. Stopped, it goes on where it was.
+audit: $(VENV)/.ready
+	$(BIN)/python campaigns/standing_audit.py $(AUDIT_RUNS) $(AUDIT)
+
+# Hostile inputs for every parser (stopped, it goes on where it was); kills, full disks, races: docs/reliability.md.
+fuzz: $(VENV)/.ready
+	$(BIN)/python -m campaigns.fuzzing --examples $(INPUTS) --out build/fuzz
+
+torture: $(VENV)/.ready
+	$(BIN)/python -m campaigns.torture --kills $(KILLS) --steps $(STEPS)
 
 # A wheel built and installed as a stranger would, without development tools, and the main job run with it.
 smoke:

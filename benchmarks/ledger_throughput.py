@@ -1,7 +1,7 @@
 """Durable ledger transactions per second, beside a bare SQLite append under the same settings in the same run.
 
 The bare append is the floor: one open connection, one table, one row per transaction, as durable. A ledger transaction
-opens a connection, checks the chain, asks the filter and appends. Rounds take turns, so that both meet the same disk.
+opens a connection, follows the chain, asks the filter and appends. Rounds take turns, so that both meet the same disk.
 On a slow disk the ratio is near one; TMPDIR=/dev/shm takes the disk away and shows the ledger's own work. `rows` is how
 many reservations the ledger holds already.
 """
@@ -15,9 +15,11 @@ from statistics import median
 
 from secretballot.privacy.accounting import GaussianEvent, Grant, PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.ledger.chain import add_reservation, catch_up, encode_events
+from secretballot.privacy.ledger.chain import add_checkpoint, add_reservation, encode_events
+from secretballot.privacy.ledger.checkpoints import EVERY
+from secretballot.privacy.ledger.following import catch_up
 
-BUDGET = PrivacyBudget(10.0, 1e-5)
+BUDGET = PrivacyBudget(100.0, 2e-5)
 EVENTS = (GaussianEvent(50_000.0, 1),)
 PRICE = PrivacyBudget(5e-4, 1e-10)
 ANSWER = bytes(300)
@@ -42,10 +44,14 @@ def filled(path: Path, rows: int, composition: str) -> Ledger:
     """Return a ledger that holds `rows` reservations already, written in one transaction."""
     ledger = Ledger(path, dataset="benchmark", budget=BUDGET, composition=composition)
     grant, text = Grant(EVENTS, PRICE.epsilon, PRICE.delta), encode_events(EVENTS)
-    with ledger._book.transaction("IMMEDIATE") as (connection, seen):
+    rule, where = ledger._book.filter, "benchmark"
+    with ledger._book.writing() as (connection, seen):
         for number in range(rows):
             add_reservation(connection, seen, f"old{number}", "", text, grant=grant, at="")
-            seen = catch_up(connection, seen, "benchmark")
+            seen = catch_up(connection, seen, rule, where)
+            if seen.position - seen.checkpoint >= EVERY:
+                add_checkpoint(connection, seen, rule, "")
+                seen = catch_up(connection, seen, rule, where)
     return ledger
 
 
@@ -54,6 +60,12 @@ def rate(work: Callable[[str], object], name: str) -> float:
     for number in range(PER_ROUND):
         work(f"{name}-{number}")
     return PER_ROUND / (time.perf_counter() - start)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def compare(folder: Path, rows: int, composition: str) -> None:
@@ -68,12 +80,16 @@ def compare(folder: Path, rows: int, composition: str) -> None:
         )
         rates["commit"].append(rate(lambda _: ledger.commit(numbers.pop(), ANSWER), str(turn)))
     append_rate, reserve, commit = (median(rates[name]) for name in ("append", "reserve", "commit"))
-    start = time.perf_counter()
-    Ledger.open_existing(folder / f"{composition}{rows}.sqlite")
-    opening = time.perf_counter() - start
+    place = folder / f"{composition}{rows}.sqlite"
+    opening = seconds(lambda: Ledger.open_existing(place))
+    fresh = seconds(lambda: Ledger.open_existing(place).reserve(EVENTS, PRICE, request="fresh", purpose=""))
+    show = seconds(lambda: (Ledger.open_existing(place).spent(), Ledger.open_existing(place).releases()))
+    history = seconds(lambda: Ledger.open_existing(place).history())
+    check = seconds(lambda: Ledger.open_existing(place).check())
     print(
         f"{composition:>11} {rows:>7} {append_rate:>12.0f} {reserve:>10.0f} {commit:>9.0f}"
-        f" {reserve / append_rate:>13.2f} {commit / append_rate:>12.2f} {opening * 1000:>11.0f}",
+        f" {reserve / append_rate:>13.2f} {commit / append_rate:>12.2f} {opening * 1000:>11.0f}"
+        f" {fresh * 1000:>16.0f} {show * 1000:>8.0f} {history * 1000:>10.0f} {check * 1000:>8.0f}",
         flush=True,
     )
 
@@ -82,10 +98,11 @@ def main() -> None:
     print(
         f"{'composition':>11} {'rows':>7} {'append/s':>12} {'reserve/s':>10} {'commit/s':>9}"
         f" {'reserve ratio':>13} {'commit ratio':>12} {'opening ms':>11}"
+        f" {'new reserve ms':>16} {'show ms':>8} {'history ms':>10} {'check ms':>8}"
     )
     with tempfile.TemporaryDirectory() as folder:
         for composition in ("basic", "renyi"):
-            for rows in (0, 1000, 10_000):
+            for rows in (0, 1000, 10_000, 100_000):
                 compare(Path(folder), rows, composition)
 
 

@@ -41,7 +41,7 @@ from adult_students import on_log_scale  # noqa: E402
 from secretballot.aggregation import SparseVectorAggregator  # noqa: E402
 from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET, adult, mnist, mnist_votes, synthetic_two_class  # noqa: E402
 from secretballot.datasets.schema import Schema  # noqa: E402
-from secretballot.ensemble.teacher_names import teacher_by_name  # noqa: E402
+from secretballot.named_learners import teacher_by_name  # noqa: E402
 from secretballot.planning import Plan, Setting  # noqa: E402
 from secretballot.planning.forecast import forecast  # noqa: E402
 from secretballot.planning.stand_in import StandInModel  # noqa: E402

@@ -154,7 +154,7 @@ def test_tests_and_files_that_pages_name_are_there() -> None:
     known = {name for path in tests for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)}
     files = {
         f"/{path.relative_to(ROOT)}"
-        for top in ("src", "tests", "docs", "benchmarks")
+        for top in ("src", "tests", "docs", "benchmarks", "campaigns")
         for path in (ROOT / top).rglob("*.*")
     }
     for page in PAGES:

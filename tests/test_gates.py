@@ -71,7 +71,7 @@ def test_all_names_exist_and_nothing_public_is_left_out(name: str) -> None:
 
 
 def test_promised_names_are_there() -> None:
-    assert set(dir(sb)) == {*sb.__all__, "hypotheses", "planning", "queries", "theory"}
+    assert set(dir(sb)) == {*sb.__all__, "audit", "hypotheses", "planning", "queries", "theory"}
     for name in sb.__all__:
         assert getattr(sb, name) is not None
     with pytest.raises(AttributeError):
@@ -97,7 +97,23 @@ def test_private_things_state_their_privacy(thing: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["", "plan", "learn", "label", "choose", "diagnose", "verify", "ledger", "ledger show", "demo"]
+    "verb",
+    [
+        "",
+        "plan",
+        "learn",
+        "label",
+        "choose",
+        "diagnose",
+        "verify",
+        "ledger",
+        "ledger show",
+        "demo",
+        "audit",
+        "audit release",
+        "audit canaries",
+        "audit mechanisms",
+    ],
 )
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     result = CliRunner().invoke(app, [*verb.split(), "--help"])

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         DataError,
         LedgerError,
         ParameterError,
+        ResourceError,
+        SamplerError,
         SecretBallotError,
     )
     from secretballot.learners.active import ActivePATEClassifier, label_actively
@@ -63,6 +65,8 @@ _HOMES = {
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
     "ReleasedLabels": "released",
+    "ResourceError": "exceptions",
+    "SamplerError": "exceptions",
     "SecretBallotError": "exceptions",
     "SemiPrivateClassifier": "learners.semi_private",
     "SparseVectorAggregator": "aggregation",
@@ -86,7 +90,7 @@ _HOMES = {
 }
 
 # Rooms that are used by their own names, as in secretballot.queries.MarginSampling.
-_ROOMS = ("hypotheses", "planning", "queries", "theory")
+_ROOMS = ("audit", "hypotheses", "planning", "queries", "theory")
 
 __all__ = [
     "ActivePATEClassifier",
@@ -108,6 +112,8 @@ __all__ = [
     "Plan",
     "PrivacyBudget",
     "ReleasedLabels",
+    "ResourceError",
+    "SamplerError",
     "SecretBallotError",
     "SemiPrivateClassifier",
     "SparseVectorAggregator",

@@ -20,21 +20,62 @@ __all__ = [
     "check_positive",
     "check_probability",
     "check_relation",
+    "plain_line",
     "shown",
     "shown_classes",
+    "shown_kind",
+    "without_controls",
 ]
 
 LONGEST_SHOWN = 60  # letters of a text in a message
 MOST_CLASSES_SHOWN = 20
 LONGEST_NAME = 200  # letters of a name
+LONGEST_LINE = 500  # characters of a message
+LONGEST_WORDS = 200  # characters of what a message says of one thing that was given
+_ELLIPSIS = " ... "
+
+
+def without_controls(text: str, *, keep: str = "") -> str:
+    """Return text with its control characters written out (``\\x1b``), which could move a cursor or forge a line.
+
+    Parameters
+    ----------
+    text : str
+    keep : str
+        Characters that stay as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )
+
+
+def plain_line(text: str, *, longest: int = LONGEST_LINE) -> str:
+    """Return text on one line, without control characters, and with its middle left out where it is too long.
+
+    Messages begin with what was given and end with what to do, so both ends stay.
+    """
+    if len(text) > 2 * longest:
+        text = f"{text[:longest]}{text[-longest:]}"  # bounds the work; the middle goes below
+    text = without_controls(text)
+    if len(text) <= longest:
+        return text
+    end = (longest - len(_ELLIPSIS)) // 3
+    return f"{text[: longest - len(_ELLIPSIS) - end]}{_ELLIPSIS}{text[-end:]}"
 
 
 def shown(value: object) -> str:
     """Return how a message names something that was given: numbers and short text as they are, the rest by its type.
 
     Anything may be given for anything, the private labels for a number of teachers too, so arrays, frames, lists and
-    objects are told by type and shape alone.
+    objects are told by type and shape alone, and all of them on one line of at most `LONGEST_WORDS` characters.
     """
+    return plain_line(_words(value), longest=LONGEST_WORDS)
+
+
+def _words(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     kind = type(value).__name__
@@ -53,6 +94,12 @@ def shown(value: object) -> str:
     return _article(kind)
 
 
+def shown_kind(value: object) -> str:
+    """Return how a message names the type of something that was given, with its article."""
+    name = type(value).__name__
+    return _article(name if name.isprintable() and len(name) <= LONGEST_SHOWN else "object")
+
+
 def shown_classes(values: Sequence[object]) -> str:
     """Return how a message names classes: as they are where they are few and plain; private labels are many."""
     plain = all(value is None or isinstance(value, str | bool | numbers.Number) for value in values)
@@ -66,7 +113,10 @@ def _plain(value: Any) -> str:
         return f"a text of {len(value)} letters" if isinstance(value, str) else f"{len(value)} bytes"
     if isinstance(value, int) and value.bit_length() > 256:
         return f"a whole number of {value.bit_length()} bits"  # Python does not even write the longest ones
-    return repr(value)
+    try:
+        return repr(value)
+    except ValueError:  # Python does not write a fraction of thousands of digits either
+        return _article(type(value).__name__)
 
 
 def _article(kind: str) -> str:

@@ -5,6 +5,8 @@
     |-- DataError           a table, file or array does not fit
     |-- BudgetError         the privacy budget would be broken; nothing was spent
     |-- LedgerError         the ledger cannot be opened, read or trusted
+    |-- SamplerError        exact noise cannot be drawn by the installed software; nothing was drawn
+    |-- ResourceError       memory, files or processes ran out, and the run ended
     `-- CertificateError    a certificate does not verify
 
 Messages name what was given, what is allowed and what to do. They never carry a value of the private data.
@@ -16,6 +18,8 @@ __all__ = [
     "DataError",
     "LedgerError",
     "ParameterError",
+    "ResourceError",
+    "SamplerError",
     "SecretBallotError",
 ]
 
@@ -38,6 +42,14 @@ class BudgetError(SecretBallotError):
 
 class LedgerError(SecretBallotError):
     """The ledger cannot be opened, read or trusted."""
+
+
+class ResourceError(SecretBallotError):
+    """Memory, files or processes ran out; the run ended, since all shards together may have caused it."""
+
+
+class SamplerError(SecretBallotError):
+    """Exact noise cannot be drawn: OpenDP is missing, broken, or draws wrong noise; nothing was drawn."""
 
 
 class CertificateError(SecretBallotError):

@@ -1,15 +1,17 @@
 """The vault: the secret folder of a run. Mode 0700, files 0600, written whole or not at all."""
 
 import os
-import tempfile
+import stat
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from secretballot._drafts import draft_file, sweep_drafts
 from secretballot._validation import check_path
 from secretballot.exceptions import DataError
 
-__all__ = ["keep_secret", "make_vault", "read_secret", "write_secret"]
+__all__ = ["SeenHead", "keep_secret", "make_vault", "read_secret", "release_above", "write_secret"]
 
 
 def make_vault(path: str | Path) -> Path:
@@ -20,10 +22,13 @@ def make_vault(path: str | Path) -> Path:
     ParameterError
         If it is no path.
     DataError
-        If it cannot be made, or is not a folder.
+        If it cannot be made, is not a folder, or lies in a release.
     """
     check_path("The vault", path)
     folder = Path(path)
+    released = release_above(folder)
+    if released is not None:
+        raise DataError(f"The vault {folder} lies in the release {released}, which is published; name another folder.")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -32,20 +37,53 @@ def make_vault(path: str | Path) -> Path:
     return folder
 
 
-def read_secret(path: Path) -> bytes | None:
+def release_above(place: Path) -> Path | None:
+    """Return the release that a place lies in, links followed, None where it lies in none."""
+    real = Path(os.path.realpath(place))
+    return next((above for above in (real, *real.parents) if os.path.lexists(above / "certificate.json")), None)
+
+
+def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:
     """Return the bytes of a file in the vault, None if there is none.
+
+    Parameters
+    ----------
+    path : Path
+    largest : int, optional
+        Bytes; a file of more is refused before it is read.
 
     Raises
     ------
     DataError
-        If it cannot be read.
+        If it cannot be read, is no ordinary file, or is too large.
     """
+    content, problem = None, ""
     try:
-        return path.read_bytes()
+        # a pipe in its place would make a plain open wait for ever
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            problem = _unfit(os.fstat(handle), largest)
+            if not problem:
+                with os.fdopen(handle, "rb", closefd=False) as file:
+                    content = file.read()
+        finally:
+            os.close(handle)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}).") from None
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(f"{path} cannot be read ({problem}); put the vault back as it was.")
+    return content
+
+
+def _unfit(found: os.stat_result, largest: int | None) -> str:
+    """Return why a file is not read, nothing where it may be."""
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no ordinary file"
+    if largest is not None and found.st_size > largest:
+        return f"it has {found.st_size:,} bytes, and none of ours has more than {largest:,}"
+    return ""
 
 
 def write_secret(path: Path, content: bytes) -> None:
@@ -81,22 +119,83 @@ def keep_secret(path: Path, content: bytes) -> bytes:
 
 def _write(path: Path, content: bytes, settle: Callable[[Path], object]) -> None:
     make_vault(path.parent)
+    problem = ""
+    sweep_drafts(path.parent, path.name)
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mkstemp opens with mode 0600
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            settle(Path(temporary))
-            _sync_folder(path.parent)  # else a power cut could bring back what was there before
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with draft_file(path) as (file, draft):
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            if os.name == "nt":  # which does not rename an open file
+                file.close()
+            settle(draft)
+        _sync_folder(path.parent)  # else a power cut could bring back what was there before
     except OSError as error:
-        raise DataError(
-            f"{path} cannot be written ({error.strerror}); free some space or name another folder."
-        ) from None
+        problem = error.strerror or type(error).__name__
+    if problem:
+        raise DataError(f"{path} cannot be written ({problem}); free some space or name another folder.")
+
+
+class SeenHead:
+    """The last row that was seen of a ledger: its number and its SHA-256, in a file that is overwritten in place.
+
+    Two records take turns, so that a write that breaks off leaves the other; one write to the disk each time, and no
+    space beyond the first.
+
+    Parameters
+    ----------
+    path : Path
+        In the vault.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> tuple[int, str] | None:
+        """Return position and hash of the furthest row that was seen, None where there is none.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read.
+        """
+        content = read_secret(self._path, largest=2 * _RECORD) or b""
+        found = [_head_in(content[start : start + _RECORD]) for start in (0, _RECORD)]
+        return max((head for head in found if head is not None), default=None)
+
+    def write(self, position: int, chain: str) -> None:
+        """Remember a row if it is further than those before; where that fails, the memory lags behind."""
+        with suppress(OSError, DataError):
+            last = self.read()
+            if last is None:
+                write_secret(self._path, _record_of(position, chain) * 2)
+            elif position > last[0]:
+                content = read_secret(self._path, largest=2 * _RECORD) or b""
+                second = _head_in(content[:_RECORD]) == last  # the older record gives way
+                handle = os.open(self._path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+                try:
+                    os.lseek(handle, _RECORD if second else 0, os.SEEK_SET)
+                    os.write(handle, _record_of(position, chain))
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+
+
+_RECORD = 128  # bytes
+
+
+def _record_of(position: int, chain: str) -> bytes:
+    text = f"{position} {chain}"
+    return f"{text} {zlib.crc32(text.encode()):08x}".ljust(_RECORD - 1).encode() + b"\n"
+
+
+def _head_in(record: bytes) -> tuple[int, str] | None:
+    """Return the head in a record, None where it was not written whole."""
+    fields = record.decode("ascii", errors="replace").split()
+    if len(fields) != 3 or not (fields[0].isascii() and fields[0].isdigit()):
+        return None
+    position, chain = int(fields[0]), fields[1]
+    return (position, chain) if record == _record_of(position, chain) else None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from secretballot.cli import app
 from secretballot.cli.options import classes_of, words_of
+from secretballot.exceptions import ParameterError
 
 VERBS = (
     ["plan"],
@@ -102,3 +103,10 @@ def test_lists_of_words_may_quote_commas() -> None:
     assert classes_of("0,one") == ("0", "one")
     assert classes_of("01,1") == ("01", "1")
     assert classes_of("<=50K,>50K") == ("<=50K", ">50K")
+
+
+@pytest.mark.parametrize("text", ["a\nb,c", "a,b\udcff", "a\r,b"])
+def test_lists_that_no_file_can_hold_are_refused(text: str) -> None:
+    with pytest.raises(ParameterError, match="cannot be read") as refused:
+        words_of(text)
+    assert str(refused.value).isprintable()

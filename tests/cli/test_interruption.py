@@ -39,7 +39,8 @@ def command(tmp_path: Path) -> list[str]:
 
 
 def environment(folder: Path, pause: float) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(folder), "FITS": str(folder / "fits"), "PAUSE": str(pause)}
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, "FITS": str(folder / "fits"), "PAUSE": str(pause)}
 
 
 @pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
@@ -64,3 +65,41 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, command: list[str], jo
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
     assert len((tmp_path / "fits").read_text()) < TEACHERS  # some were kept
+
+
+def children_of(process: int) -> list[int]:
+    """Return the processes that `process` has started and that live; processes are found in /proc."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = place.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == process and state != "Z":
+            found.append(int(place.parent.name))
+    return found
+
+
+def lives(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
+def test_the_workers_of_a_killed_run_end_with_it(tmp_path: Path, command: list[str]) -> None:
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    run = subprocess.Popen([*command, "--jobs", "2"], env=environment(tmp_path, 0.2), **pipes)  # type: ignore[call-overload]
+    deadline = time.monotonic() + 60
+    while len((tmp_path / "fits").read_text() if (tmp_path / "fits").exists() else "") < 12:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    workers = children_of(run.pid)
+    assert len(workers) >= 2
+    run.kill()
+    run.wait()
+    deadline = time.monotonic() + 20
+    while any(map(lives, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [worker for worker in workers if lives(worker)] == []

@@ -108,13 +108,13 @@ def test_an_interrupted_run_goes_on_without_paying(counts: Path, monkeypatch: py
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("secretballot.learners.label_run.write_release", interrupted)
+        patched.setattr("secretballot.learners.label_run.publish", interrupted)
         assert label(counts).exit_code == 130
     result = label(counts, "--json")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["resumed"] is True
     assert len(Ledger.open_existing(counts.parent / "out" / "vault" / "ledger.sqlite").history()) == 1
-    assert "finished release" in label(counts).stderr
+    assert "finished already" in label(counts).stderr
 
 
 def test_a_budget_that_is_spent_is_refused_with_its_own_code(counts: Path) -> None:

@@ -341,7 +341,7 @@ def failing(error: BaseException) -> Callable[..., Any]:
 
 def test_a_run_broken_off_after_paying_goes_on_without_paying(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("secretballot.learners.learn_run.write_release", failing(KeyboardInterrupt()))
+        patched.setattr("secretballot.learners.learn_run.publish", failing(KeyboardInterrupt()))
         result = learn(files)
     assert result.exit_code == 130
     assert "repeat the same command" in result.stderr
@@ -355,14 +355,15 @@ def test_a_run_broken_off_after_paying_goes_on_without_paying(files: Path, monke
     assert json.loads(result.stdout)["resumed"] is True
     assert len(account.history()) == 1
     result = learn(files)
-    assert result.exit_code == 2
-    assert "holds a finished release" in result.stderr
+    assert result.exit_code == 0, result.stderr
+    assert "finished already" in result.stderr
+    assert len(account.history()) == 1
 
 
 def test_a_full_disk_is_said_and_the_run_goes_on_later(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = OSError(28, "No space left on device", str(files / "out" / "release"))
     with monkeypatch.context() as patched:
-        patched.setattr("secretballot.learners.learn_run.write_release", failing(full))
+        patched.setattr("secretballot.learners.learn_run.publish", failing(full))
         result = learn(files, "--json")
     assert result.exit_code == 2
     assert json.loads(result.stdout)["kind"] == "system"
@@ -543,7 +544,7 @@ def test_without_a_plan_the_price_is_needed(files: Path) -> None:
 
 def test_a_changed_plan_is_another_run(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("secretballot.learners.learn_run.write_release", failing(KeyboardInterrupt()))
+        patched.setattr("secretballot.learners.learn_run.publish", failing(KeyboardInterrupt()))
         assert by_plan(files).exit_code == 130
     result = by_plan(files, setting=Setting(20, "gaussian", "counts", 90))
     assert result.exit_code == 2

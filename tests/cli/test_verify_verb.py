@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 
 from secretballot.cli import app
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, price
+from secretballot.publishing.release import write_release
+from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import build_certificate, certificate_digest, describe_released
-from secretballot.report.labels_file import labels_blocks
+from secretballot.verify_release import Finding
 
-QUERIES, LABELS = np.array([0, 3]), np.array([1, 0])
+QUERIES, LABELS, COUNTS = np.array([0, 3]), np.array([1, 0]), np.array([70, 20])
 
 
 @pytest.fixture
@@ -23,7 +25,16 @@ def folder(tmp_path: Path) -> Path:
         budget=budget,
         events=events,
         price=price(events, epsilon=1.0),
-        mechanism={"name": "gaussian", "sigma": 30.0},
+        mechanism={
+            "name": "gaussian",
+            "sigma": 30.0,
+            "n_queries": 2,
+            "n_classes": 2,
+            "release": "counts",
+            "n_teachers": None,
+            "calibration": "given",
+            "budget": budget.to_json(),
+        },
         composition={
             "kind": "basic",
             "dataset": "registry",
@@ -35,13 +46,10 @@ def folder(tmp_path: Path) -> Path:
             "reservation": 1,
         },
         noise={"exact": True, "description": "exact"},
-        released=describe_released(QUERIES, LABELS, [0, 1], 100),
+        released=describe_released(QUERIES, LABELS, [0, 1], 100, COUNTS),
     )
-    folder = tmp_path / "release"
-    folder.mkdir()
-    (folder / "certificate.json").write_text(json.dumps(certificate))
-    (folder / "labels.csv").write_bytes(b"".join(labels_blocks(QUERIES, LABELS, [0, 1])))
-    return folder
+    released = ReleasedLabels(QUERIES, LABELS, (0, 1), 100, 30.0, COUNTS, certificate)
+    return write_release(tmp_path / "release", released).path
 
 
 def verify(path: Path) -> tuple[int, dict[str, Any], str]:
@@ -61,7 +69,7 @@ def test_a_true_certificate_verifies_from_file_release_or_run(folder: Path) -> N
 def test_a_smaller_promise_is_refused_even_with_a_new_digest(folder: Path) -> None:
     path = folder / "certificate.json"
     certificate = json.loads(path.read_text())
-    certificate["epsilon"] = certificate["price"]["epsilon"] = 0.1
+    certificate["epsilon"] = certificate["price"]["epsilon"] = certificate["mechanism"]["budget"]["epsilon"] = 0.1
     certificate["digest"] = certificate_digest(certificate)
     path.write_text(json.dumps(certificate))
     code, document, said = verify(path)
@@ -79,10 +87,56 @@ def test_other_labels_are_refused_in_the_folder(folder: Path) -> None:
     labels = folder / "labels.csv"
     labels.write_text(labels.read_text().replace("3,0", "3,1"))
     assert verify(folder)[0] == 4
-    assert verify(folder / "certificate.json")[0] == 0
+    assert verify(folder / "certificate.json")[0] == 4
+
+
+def test_a_certificate_alone_is_told_what_was_not_checked(folder: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.json"
+    (folder / "certificate.json").rename(alone)
+    code, document, said = verify(alone)
+    assert code == 0
+    assert "not looked at" in said
+    assert len(document["unchecked"]) == 1
 
 
 def test_a_certificate_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["verify", str(tmp_path / "none.json")])
     assert result.exit_code == 2
     assert "There is no" in result.stderr
+
+
+def test_a_second_opinion_is_shown_beside_the_first(folder: Path) -> None:
+    result = CliRunner().invoke(app, ["verify", str(folder), "--independent"])
+    assert result.exit_code == 0
+    assert "second: price" in result.stdout
+    assert "The second program confirms the release." in result.stdout
+    document = json.loads(CliRunner().invoke(app, ["verify", str(folder), "--independent", "--json"]).stdout)
+    assert {finding["verdict"] for finding in document["independent"]} == {"ok"}
+
+
+@pytest.mark.parametrize(("verdict", "code", "words"), [("unsure", 5, "neither confirm nor"), ("FAILED", 4, "REFUSES")])
+def test_the_second_opinion_decides_the_exit_code_where_the_first_agrees(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int, words: str
+) -> None:
+    opinion = [Finding("files", "ok", "All."), Finding("price", verdict, "Hm.")]
+    monkeypatch.setattr("secretballot.cli.verify.check_release", lambda _: opinion)
+    result = CliRunner().invoke(app, ["verify", str(folder), "--independent"])
+    assert result.exit_code == code
+    assert words in result.stdout
+
+
+def test_both_programs_look_at_the_same_certificate(folder: Path) -> None:
+    other = folder / "other.json"
+    (folder / "certificate.json").rename(other)
+    (folder / "certificate.json").write_bytes(other.read_bytes())
+    result = CliRunner().invoke(app, ["verify", str(other), "--independent"])
+    assert result.exit_code == 2
+    assert "checks release folders" in result.stderr
+
+
+def test_a_second_opinion_needs_a_release_folder(folder: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.json"
+    alone.write_bytes((folder / "certificate.json").read_bytes())
+    result = CliRunner().invoke(app, ["verify", str(alone), "--independent"])
+    assert result.exit_code == 2
+    assert "give the folder" in result.stderr

@@ -94,11 +94,26 @@ def meaning(cells: "pd.Series[Any]", kept: slice) -> tuple[Any, ...]:
     return texts.tolist(), numbers.tobytes(), [matrix.tobytes() for matrix in matrices]
 
 
+def array_of_one(cell: Any, kind: Any) -> Any:
+    """Return an Arrow array of one cell, made in a way that old versions know."""
+    if pa.types.is_dictionary(kind):
+        place = pa.array([None if cell is None else 0], type=kind.index_type)
+        return pa.DictionaryArray.from_arrays(place, pa.array([] if cell is None else [cell], type=kind.value_type))
+    if pa.types.is_float16(kind) and cell is not None:
+        cell = np.float16(cell)
+    return pa.array([cell], type=kind)
+
+
 def through_parquet(folder: Path, kind: Any, cells: Sequence[Any]) -> "pd.Series[Any]":
-    held = pa.chunked_array([pa.array([cell], type=kind) for cell in cells], type=kind)
+    held = pa.chunked_array([array_of_one(cell, kind) for cell in cells], type=kind)
     if not pa.types.is_dictionary(kind):
         held = held.combine_chunks()
-    parquet.write_table(pa.table({"a": held}), folder / "t.parquet")
+    table = pa.table({"a": held})
+    try:
+        parquet.write_table(table, folder / "t.parquet")
+    except pa.ArrowNotImplementedError:  # an old version that writes no views of texts
+        assert kind == pa.string_view()
+        return frame_of(table)["a"]
     return read_table(folder / "t.parquet")["a"]
 
 

@@ -215,3 +215,19 @@ def test_a_matrix_beyond_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(schema_module, "memory_bytes", lambda: 100)
     with pytest.raises(DataError, match="more than this machine's memory"):
         infer().encode(PUBLIC)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"columns": {"a" * 5000: "numric"}},
+        {"columns": {"age": {"kind": "numeric", "median": "m" * 5000, "scale": 1}}},
+        {"columns": {"age": "numeric"}, "version": "v" * 5000},
+        {"columns": {"age": "numeric"}, "format": ["f"] * 5000},
+    ],
+    ids=["name", "number", "version", "format"],
+)
+def test_a_sentence_about_a_schema_has_a_bounded_length(declared: dict[str, object]) -> None:
+    with pytest.raises(DataError) as refused:
+        Schema.from_json(declared)
+    assert len(str(refused.value)) < 400

@@ -1,6 +1,7 @@
 """Reading tables, the columns they must share, labels and units; above all what messages do not say."""
 
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 
 from secretballot.datasets import tables
+from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import (
     check_columns,
     class_indices,
@@ -42,10 +44,10 @@ def test_only_the_header_decides_on_the_delimiter(tmp_path: Path) -> None:
 
 
 def test_quoted_fields_spaces_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
-    text = '\ufeff"na""me", b\r\n"x, y", " 1 "\r\n\r\n"two\nlines",2\r\n'
+    text = '\ufeff"na""me", b\r\n"x, y", " 1 "\r\n\r\n"two lines",2\r\n'
     frame = read_table(write(tmp_path, text))
     assert list(frame.columns) == ['na"me', "b"]
-    assert frame['na"me'].tolist() == ["x, y", "two\nlines"]
+    assert frame['na"me'].tolist() == ["x, y", "two lines"]
     assert frame["b"].tolist() == ["1", "2"]
     assert list(frame.index) == [0, 1]
 
@@ -241,3 +243,38 @@ def test_frames_of_other_makers_are_taken() -> None:
     assert list(frame.index) == [0]
     with pytest.raises(DataError, match="is a list"):
         frame_of([[1]])
+
+
+def test_a_quotation_mark_in_one_record_swallows_no_other(tmp_path: Path) -> None:
+    lines = ["a,b", "1,x", '2,",",', '3,","', "4,x", '",5']
+    path = tmp_path / "t.csv"
+    for stray in ('"', '0,"x', '"0,x', '0,"', '0,"x\ny"'):
+        path.write_text("\n".join(["a,b", stray, "1,x", '2,","', '3,","', "4,x"]) + "\n")
+        with pytest.raises(DataError) as caught:
+            read_table(path)
+        assert caught.value.__context__ is None
+    path.write_text("\n".join(["a,b", '0,"x', *lines[1:]]) + "\n")
+    with pytest.raises(DataError, match=r"does not end on its line \(line 2\)"):
+        read_table(path)
+
+
+def test_a_header_longer_than_a_field_may_be_is_read(tmp_path: Path) -> None:
+    names = [f"a column with a rather long name {number}" for number in range(5000)]
+    path = tmp_path / "t.csv"
+    path.write_text(",".join(names) + "\n" + ",".join(["1"] * 5000) + "\n")
+    assert list(read_table(path).columns) == names
+
+
+def test_columns_are_compared_in_linear_time() -> None:
+    names = [f"c{number}" for number in range(16_000)]
+    frame = pd.DataFrame(np.zeros((1, len(names))), columns=names)
+    started = time.process_time()
+    check_columns(frame, names, role="private file", aside=names[:100])
+    assert time.process_time() - started < 2.0  # 16,000 sets of 16,000 names took a minute
+
+
+def test_a_schema_nested_beyond_reading_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(DataError, match="no JSON text"):
+        Schema.read(path)

@@ -252,3 +252,21 @@ def test_nothing_of_the_votes_shows_in_errors(
     assert "private" in repr(counts)
     assert "240" not in str(caught.value)
     assert "240" not in str(ledger.history())
+
+
+def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_and_go() -> None:
+    import secretballot as sb
+
+    rows, labels = np.arange(240.0).reshape(120, 2) % 7, np.arange(120) % 2
+    teachers = sb.train_teachers(None, rows, labels, classes=[0, 1], n_teachers=40, neighbours="replace-one")
+    votes = teachers.vote(teachers.points(rows[:5]))
+    budget = sb.PrivacyBudget(1000.0, 1e-6)
+    aggregator = sb.GaussianAggregator.calibrate(budget, n_queries=5)
+    ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
+    with pytest.raises(sb.LedgerError, match="replace-one"):
+        sb.release(votes, aggregator, ledger)
+    with pytest.raises(sb.ParameterError, match="made for unit 'record' under 'replace-one'"):
+        sb.release(votes.take([0, 1]), aggregator, ledger, declaration={"unit": "record", "neighbours": "add-remove"})
+    assert ledger.spent().epsilon == 0
+    fitting = sb.Ledger.in_memory(dataset="d", budget=budget, neighbours="replace-one")
+    assert sb.release(votes, aggregator, fitting).certificate["neighbours"] == "replace-one"

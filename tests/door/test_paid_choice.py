@@ -91,10 +91,14 @@ def test_noise_is_drawn_only_after_the_price_is_reserved(
 
 @BUYERS
 def test_an_interrupted_draw_stays_spent(buy: Buy, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
+    class Interrupted(ExactNoise):
+        def discrete_laplace(self, scale: float, size: int) -> Any:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(purchase, "choice_noise", interrupt)
+        def exponential_choice(self, *arguments: Any) -> int:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(purchase, "choice_noise", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         buy(ledger, request="one")
     monkeypatch.undo()

@@ -220,6 +220,9 @@ def test_an_older_copy_of_the_ledger_does_not_sell_the_plan_again(ledger: sb.Led
     shutil.copy(ledger.path, older)
     vault = tmp_path / "vault"
     ask(opened(SPARSE, ledger, vault), 0)
+    with pytest.raises(sb.LedgerError, match=r"is an older copy.*Nothing was spent"):
+        opened(SPARSE, sb.Ledger.open_existing(older), vault)
+    shutil.rmtree(vault / "ledgers")  # a vault without that memory knows its own plans still
     with pytest.raises(sb.LedgerError, match=r"the ledger has lost it.*Nothing was spent"):
         opened(SPARSE, sb.Ledger.open_existing(older), vault)
     assert sb.Ledger.open_existing(older).history() == []

@@ -1,8 +1,10 @@
 """A plan bought whole and answered query by query: what is drawn, when, how often, and for whom."""
 
+import contextlib
 import json
 import multiprocessing
 import os
+import sqlite3
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +19,7 @@ from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.audit import ScriptedNoise
 from secretballot.door import ReleaseStream, purchase
 from secretballot.door import stream as stream_room
+from secretballot.privacy.ledger import file
 from secretballot.privacy.noise import ExactNoise
 
 K = 250
@@ -248,6 +251,35 @@ def test_a_stream_that_stops_inside_a_block_answers_no_later_one(
     given = stream.answer(votes(SURE, EVEN, EVEN, SURE, SURE, SURE), names(*range(6)))
     assert given.given.tolist() == [True] * 3 + [False] * 3
     assert given.labels.tolist() == [0, -1, -1, -1, -1, -1]
+
+
+def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = file.connect
+
+    def used(name: str, unstable_at: int) -> int:
+        ledger = sb.Ledger(tmp_path / name, dataset="registry", budget=ACCOUNT)
+        stream = opened(sparse(True, unstable=1, queries=50), ledger, tmp_path / f"{name} vault")
+        with connect(tmp_path / name) as connection:
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+
+        def connect_to_small_disk(place: Path | None) -> sqlite3.Connection:
+            connection = connect(place)
+            connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+            return connection
+
+        monkeypatch.setattr(file, "connect", connect_to_small_disk)
+        asked = votes(*[EVEN if row == unstable_at else SURE for row in range(40)])
+        with contextlib.suppress(sb.LedgerError):
+            stream.answer(asked, names(*range(40)))
+        monkeypatch.setattr(file, "connect", connect)
+        return stream.used
+
+    room = used("never", 40)
+    assert 3 < room < 39
+    assert used("too late", 39) == room
+    assert used("in time", 2) == 3
 
 
 # --- the sparse vector ---

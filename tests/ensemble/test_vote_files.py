@@ -1,4 +1,6 @@
+import decimal
 import io
+import itertools
 import zipfile
 
 import numpy as np
@@ -127,8 +129,11 @@ def test_votes_must_have_the_stated_teachers(write):
 
 def test_inconsistent_rows_of_a_csv_are_named(tmp_path):
     path = tmp_path / "votes.csv"
-    path.write_text("a,b,c\n0,1,1\n0,,1\n0,7,1\n0,1\n")
+    path.write_text("a,b,c\n0,1,1\n0,,1\n0,7,1\nNA,1,1\n")
     with pytest.raises(DataError, match=r"a missing vote \(nan\) \(rows 1, 3"):
+        VoteCounts.read(path, classes=[0, 1])
+    path.write_text("a,b,c\n0,1,1\n0,1\n0,1,1,1\n")
+    with pytest.raises(DataError, match=r"2 rows of another number of cells than the first one's 3 \(rows 1, 2"):
         VoteCounts.read(path, classes=[0, 1])
 
 
@@ -239,3 +244,141 @@ def test_columns_named_for_other_classes_are_refused(tmp_path, suffix):
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
     with pytest.raises(DataError, match="name each column by its class"):
         VoteCounts.read(path, kind="counts", classes=["no", "yes"])
+
+
+EDITS = [
+    *("0", "1", "2", "7", "-1", "1.0", "0.5", "1e0", "nan", "NA", "", " ", " 1", "a", "b", "ab", "x4711", "é", "\0"),
+    *('"', '"a', 'a"', '"a"', '"1"', '""', "1,1", ",", ";", "1;0", "a\tb", "1\r", "\ufeff1", "inf", "9" * 400),
+    "x" * 140_000,
+]
+
+
+def reading(path, edited, **options):
+    """Return the counts of a file without what the edited cell votes for, or None where it was refused."""
+    try:
+        counts = VoteCounts.read(path, **options)
+    except DataError as error:
+        refused = error
+    else:
+        return counts.n_queries, np.delete(counts.open_at_the_door(), edited, axis=0).tolist()
+    assert "4711" not in str(refused)
+    assert str(refused).isprintable()
+    assert len(str(refused)) < 600
+    assert refused.__context__ is None
+    return None
+
+
+# A row less its edited cell cannot be told from counts alone, so the row itself is left out and all others compared.
+@pytest.mark.parametrize("classes", [[0, 1], ["a", "b"]])
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize(("teachers", "said"), [(1, True), (2, False), (2, True)])
+def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, teachers, said):
+    votes = [[str(classes[(row * teacher) % 2]) for teacher in range(1, teachers + 1)] for row in range(1, 4)]
+    first = [[f"teacher {number}" for number in range(teachers)]] if header else []
+    path = tmp_path / "votes.csv"
+    spoken = ("yes" if header else "no") if said else None
+
+    def read(lines, row):
+        path.write_text("".join(",".join(line) + "\n" for line in first + lines), encoding="utf-8", newline="")
+        return reading(path, row, classes=classes, kind="votes", header=spoken)
+
+    for row in (0, 2):
+        before = read(votes, row)
+        assert before is not None
+        for column, cell in itertools.product(range(teachers), EDITS):
+            lines = [list(line) for line in votes]
+            lines[row][column] = cell
+            assert read(lines, row) in (before, None)
+
+
+def test_one_column_of_votes_needs_to_be_told_of_its_header(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("0\n1\n")
+    with pytest.raises(DataError, match="a single cell decides"):
+        VoteCounts.read(path, classes=[0, 1], kind="votes")
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("classes", [None, ["no", "yes"]])
+def test_one_cell_of_counts_changes_no_other_reading(tmp_path, header, classes):
+    path = tmp_path / "counts.csv"
+    for row, column, cell in itertools.product((0, 2), range(2), EDITS):
+        lines = [["4711", "1"], ["4700", "12"], ["0", "4712"]]
+        first = [["no", "yes"]] if header else []
+        path.write_text("\n".join(",".join(line) for line in first + lines))
+        before = reading(path, row, kind="counts", classes=classes)
+        assert before is not None
+        lines[row][column] = cell
+        path.write_text("\n".join(",".join(line) for line in first + lines), encoding="utf-8", newline="")
+        assert reading(path, row, kind="counts", classes=classes) in (before, None)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("cell", [None, "a", "x4711", "", 1, 0.5, True, "1", "1.0", float("nan")])
+@pytest.mark.parametrize("classes", [["a", "1"], [0, 1]])
+def test_one_vote_changes_the_type_of_no_other(write, suffix, cell, classes):
+    votes = [[classes[0], classes[1], classes[1]], [classes[1]] * 3, [classes[1], classes[0], classes[1]]]
+    before = reading(write(votes, suffix), 1, classes=classes, kind="votes")
+    assert before is not None
+    table = np.array(votes, dtype=object)
+    table[1, 2] = cell
+    try:
+        path = write(table, suffix)
+    except Exception:
+        pytest.skip("pandas does not write such a column")
+    assert reading(path, 1, classes=classes, kind="votes") in (before, None)
+
+
+def test_a_class_that_a_teacher_never_voted_for_changes_nothing(write):
+    votes = np.array([["1", "a"], ["1", "1"]], dtype=object)
+    for suffix in (".csv", ".parquet"):
+        assert opened(VoteCounts.read(write(votes, suffix), classes=["a", "1"], kind="votes")) == [[1, 1], [0, 2]]
+    frame = pd.DataFrame({"t0": [1, 1], "t1": ["a", "1"], "t2": [1.0, 1.0]})
+    path = write(votes, ".parquet")
+    frame.to_parquet(path, index=False)
+    assert opened(VoteCounts.read(path, classes=["a", "1"], kind="votes")) == [[1, 2], [0, 3]]
+
+
+def test_the_first_vote_of_a_file_without_header_is_no_header(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("0,1,x4711\n1,1,0\n0,0,0\n")
+    with pytest.raises(DataError, match="column 3 cannot be votes") as caught:
+        VoteCounts.read(path, classes=[0, 1], kind="votes")
+    assert "4711" not in str(caught.value)
+    assert VoteCounts.read(path, classes=[0, 1], kind="votes", header="yes").n_queries == 2
+    with pytest.raises(DataError, match=r"no declared class \(rows 0"):
+        VoteCounts.read(path, classes=[0, 1], kind="votes", header="no")
+    with pytest.raises(ParameterError, match="header is 'maybe'"):
+        VoteCounts.read(path, classes=[0, 1], header="maybe")
+
+
+def test_names_of_columns_that_may_be_counts_are_not_quoted(tmp_path):
+    path = tmp_path / "counts.csv"
+    path.write_text("4711,289\n1,4999\n")
+    with pytest.raises(DataError, match="columns 1, 2 by none of them") as caught:
+        VoteCounts.read(path, kind="counts", classes=["no", "yes"], header="yes")
+    assert "4711" not in str(caught.value)
+
+
+def test_hostile_parquet_is_one_sentence(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    hostile = {
+        "list": pa.array([[4711], [0]]),
+        "struct": pa.array([{"a": 4711}, {"a": 0}]),
+        "map": pa.array([[("a", 4711)], []], type=pa.map_(pa.string(), pa.int64())),
+        "date": pa.array([4711, 0], type=pa.date32()),
+        "bytes": pa.array([b"4711", b"0"]),
+        "decimal": pa.array([decimal.Decimal("4711.5"), None]),
+        "words": pa.array(["4711", "x"]).dictionary_encode(),
+        "lists of words": pa.array([["4711"], None]),
+        "nothing": pa.nulls(2),
+    }
+    for name, column in hostile.items():
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"t0": pa.array([0, 1]), "t1": column}), path)
+        for kind in ("votes", "counts"):
+            assert reading(path, 0, classes=[0, 1], kind=kind) is None
+    one = pa.array([decimal.Decimal("1.0"), decimal.Decimal("0.0")])
+    pq.write_table(pa.table({"t0": one, "t1": pa.array(["1", "0"]).dictionary_encode()}), path)
+    assert opened(VoteCounts.read(path, classes=[0, 1], kind="votes")) == [[0, 2], [2, 0]]

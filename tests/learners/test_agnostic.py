@@ -177,10 +177,11 @@ def lie(path: str, value: Any) -> Any:
         ([lie("mechanism.sampled", 5)], "mechanism"),
         ([lie("events.0.stream.threshold", 900)], "mechanism"),
         ([lie("events.0.neighbours", "add-remove"), lie("mechanism.neighbours", "add-remove")], "mechanism"),
-        ([lie("unit", "user"), lie("neighbours", "add-remove")], "mechanism"),
+        ([lie("unit", "user"), lie("unit_column", "id"), lie("neighbours", "add-remove")], "mechanism"),
         ([lie("events.0.relabel_epsilon", 9.0), lie("mechanism.relabel_epsilon", 9.0)], "price"),
         ([lie("events.0.stream.query_scale", 0.5), lie("mechanism.query_scale", 0.5)], "price"),
-        ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "price"),
+        ([lie("epsilon", 0.1), lie("price.epsilon", 0.1), lie("mechanism.budget.epsilon", 0.1)], "price"),
+        ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "mechanism"),
         ([lie("events.0.stream", {"event": "pure", "version": 1, "epsilon": 0.1, "count": 1})], "events"),
         ([lie("events.0.stream", 3)], "events"),
         ([lie("events", [{"event": "pure", "version": 1, "epsilon": 0.1, "count": 1}])], "mechanism"),
@@ -200,7 +201,7 @@ def test_the_stream_alone_does_not_price_a_sample(fitted: sb.AgnosticLabeler) ->
     assert not sb.verify_certificate(signed(certificate)).ok
     certificate["mechanism"]["name"] = "sparse-vector"
     (failure,) = sb.verify_certificate(signed(certificate)).failures
-    assert "sampled" in failure.detail
+    assert (failure.name, "lacks or adds" in failure.detail) == ("mechanism", True)
 
 
 # -- restarts and samples --------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from secretballot.door import purchase
 from secretballot.learners import choice as room
 from secretballot.learners.choice import certified
 from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.noise import ExactNoise
 from secretballot.report.certificate import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
 from secretballot.students import fit_student
 
@@ -238,10 +239,11 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(monkeypatc
     assert first.choice == again.choice
     assert len(ledger.history()) == 1
 
-    def interrupt() -> None:
-        raise KeyboardInterrupt
+    class Interrupted(ExactNoise):
+        def exponential_choice(self, *arguments: object) -> int:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(purchase, "choice_noise", interrupt)
+    monkeypatch.setattr(purchase, "choice_noise", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="two")
     monkeypatch.undo()

@@ -284,7 +284,7 @@ class _NeverFits(LogisticRegression):
         ({}, {"abstentions": "guess"}, "abstentions"),
         ({}, {"release": "votes"}, "release"),
         ({}, {"teacher": object()}, "teacher"),
-        ({}, {"teacher": _NeverFits()}, "made-up labels"),
+        ({}, {"teacher": _NeverFits()}, "dummy labels"),
         ({}, {"neighbours": "replace-one", "n_teachers": 5000}, "teacher"),
     ],
 )

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -115,16 +116,47 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_disk_that_fails_leaves_no_draft_and_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Path, target: Path) -> None:
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("step", ["write_bytes", "replace", "mkdir"])
+@pytest.mark.parametrize("made_before", [False, True])
+def test_a_disk_that_fails_at_any_step_leaves_nothing_that_stops_the_same_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, made_before: bool
+) -> None:
+    picture = SimpleNamespace(svg=lambda: b"drawn", png=lambda: b"painted")  # to draw takes a second each time
+    monkeypatch.setattr(plan_folder, "draw_plan_pictures", lambda plan: {"plan-curve": picture})
+    plan, work = plan_for(), getattr(Path, step)
+    steps = len(write_plan(plan, tmp_path / "whole")) if step != "mkdir" else 1
+    for last in range(steps):
+        folder, calls = tmp_path / f"{step}-{last}", []
+        if made_before:
+            folder.mkdir()
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "replace", fail)
-        with pytest.raises(DataError, match="No space left on device"):
-            write_plan(plan_for(), tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    write_plan(plan_for(), tmp_path)
+        def fail(path: Path, *rest: Any, calls: list[Path] = calls, last: int = last, **more: Any) -> Any:
+            calls.append(path)
+            if len(calls) > last:
+                raise OSError(28, "No space left on device")
+            return work(path, *rest, **more)
+
+        with monkeypatch.context() as full:
+            full.setattr(Path, step, fail)
+            with pytest.raises(DataError, match="No space left on device"):
+                write_plan(plan, folder)
+        left = [path.name for path in folder.iterdir()] if folder.exists() else []
+        assert [name for name in left if name.startswith(".")] == []
+        assert left == [] or read_plan(folder / "plan.json") == plan
+        assert folder.exists() or not made_before
+        assert len(write_plan(plan, folder)) == len(list(folder.iterdir()))
+
+
+def test_what_a_killed_command_left_is_swept_by_the_same_command(tmp_path: Path) -> None:
+    (tmp_path / ".plan-abcd_123").mkdir()
+    (tmp_path / ".plan-abcd_123" / "plan.txt").write_text("half")
+    assert len(write_plan(plan_for(), tmp_path)) == len(list(tmp_path.iterdir()))
+
+
+def test_drafts_of_somebody_else_are_something_else(tmp_path: Path) -> None:
+    (tmp_path / ".plans-abcd_123").mkdir()
+    with pytest.raises(DataError, match="something else than a plan"):
+        write_plan(plan_for(), tmp_path)
 
 
 def test_without_the_package_pictures_are_left_out_and_that_is_said(

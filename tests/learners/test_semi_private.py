@@ -21,7 +21,7 @@ from secretballot.hypotheses import DecisionStumps, FiniteClass, Halfspaces, Int
 from secretballot.learners import semi_private
 from secretballot.learners.semi_private import one_record_each, private_scores
 from secretballot.learners.semi_private_sizes import private_records_needed, public_points_needed
-from secretballot.report.folder import write_release
+from secretballot.publishing.release import write_release
 from secretballot.report.plan_checks import total_price
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])

@@ -82,7 +82,9 @@ class World:
 
     def __init__(self, plan: Aggregator, ones: dict[int, int], n_teachers: int) -> None:
         ledger = sb.Ledger.in_memory(dataset="made up", budget=sb.PrivacyBudget(1e4, 0.9999))
-        teachers = sb.TrainedTeachers(_Votes(ones, n_teachers), (0, 1), {}, np.empty((0, 1)))  # type: ignore[arg-type]
+        declared = {"unit": "record", "unit_column": None, "neighbours": "add-remove"}
+        votes: Any = _Votes(ones, n_teachers)
+        teachers = sb.TrainedTeachers(votes, (0, 1), declared, np.empty((0, 1)))
         self.session = sb.LabelingSession(teachers, plan, ledger)
         self.stream: ReleaseStream = self.session._stream
 

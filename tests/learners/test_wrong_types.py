@@ -124,7 +124,7 @@ def test_a_teacher_that_takes_no_holes_says_so_in_one_sentence():
     X_public = P.copy()
     X_public[3, 1] = np.nan
     model = sb.PATEClassifier(LogisticRegression(), budget=BUDGET, n_teachers=2)
-    with pytest.raises(sb.ParameterError, match=r"made-up labels \(ValueError: Input X contains NaN\); it") as caught:
+    with pytest.raises(sb.ParameterError, match=r"dummy labels \(ValueError: Input X contains NaN\); it") as caught:
         model.fit(P, Y, X_public=X_public, classes=[0, 1])
     assert "http" not in str(caught.value)
     assert "\n" not in str(caught.value)

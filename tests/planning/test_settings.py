@@ -82,11 +82,11 @@ def test_a_short_calibration_is_done_and_a_long_one_is_not() -> None:
     assert noise.calibrated(long) == noise.aggregator(long)
 
 
-def test_where_the_game_cannot_be_played_the_noise_is_that_of_the_other_price() -> None:
+def test_where_labels_are_very_many_the_noise_is_still_that_of_a_run() -> None:
     noise = Noise(PrivacyBudget(1.0, 1e-5), 2)
     setting = Setting(5000, "gaussian", "labels", 8000)
     run = GaussianAggregator.calibrate(noise.budget, 8000, n_teachers=5000)
-    assert noise.sigma(setting) == pytest.approx(run.sigma, rel=1e-4)
+    assert noise.sigma(setting) == pytest.approx(run.sigma, rel=0.01)
 
 
 def test_the_stated_margin_of_a_stream_is_answered_nine_times_in_ten() -> None:

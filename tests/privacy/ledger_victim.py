@@ -12,17 +12,20 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.ledger import Ledger, book
 
+VERSION_2 = Path(__file__).with_name("ledger_version_2.sql")
 BUDGET = PrivacyBudget(1.0, 1e-5)
 
 
-def buy(ledger: Ledger, request: str, epsilon: float) -> int:
-    return ledger.reserve([PureEvent(epsilon, 1)], PrivacyBudget(epsilon, 1e-12), request=request, purpose="")
+def buy(ledger: Ledger, request: str, epsilon: float, room: int = 0) -> int:
+    price = PrivacyBudget(epsilon, 1e-12)
+    return ledger.reserve([PureEvent(epsilon, 1)], price, request=request, purpose="", room=room)
 
 
 def answer_to(request: str) -> bytes:
@@ -74,6 +77,7 @@ def state_of(path: Path, request: str) -> dict[str, object]:
     entries = {entry.request: entry for entry in ledger.history()}
     found = entries.get(request)
     released = ledger.released(request)
+    ledger.check()
     return {
         "spent": ledger.spent().epsilon,
         "entries": len(entries),
@@ -83,8 +87,8 @@ def state_of(path: Path, request: str) -> dict[str, object]:
     }
 
 
-def buy_and_answer(ledger: Ledger, request: str, say: Callable[[str], None]) -> None:
-    number = buy(ledger, request, 0.0001)
+def buy_and_answer(ledger: Ledger, request: str, say: Callable[[str], None], *, claimed: bool = True) -> None:
+    number = buy(ledger, request, 0.0001, room=len(answer_to(request)) if claimed else 0)
     say("drawn")  # from here on noise may have been drawn
     ledger.commit(number, answer_to(request))
     say("answered")  # from here on the answer may have left
@@ -120,6 +124,7 @@ class Mortal(sqlite3.Connection):
 
 def statements(path: Path, _: int) -> object:
     """Kill at the first step of reserve and commit, then at the second, ... until the victim survives."""
+    book.EVERY = 3  # so that many of the victims write a checkpoint too
     Ledger(path, dataset="registry", budget=BUDGET)
     seen = []
     while not seen or seen[-1]["signal"]:
@@ -153,22 +158,71 @@ def creation(path: Path, _: int) -> object:
     return seen
 
 
+def upgrade(path: Path, _: int) -> object:
+    """Kill the upgrade of a ledger of version 2 at its first step, then at the second, ... until it survives."""
+    seen = []
+    while not seen or seen[-1]["signal"]:
+        place, steps = path.with_name(f"{len(seen)}.sqlite"), len(seen)
+        with closing(sqlite3.connect(place)) as connection:
+            connection.executescript(VERSION_2.read_text(encoding="utf-8"))
+
+        def work(say: Callable[[str], None], place: Path = place, steps: int = steps) -> None:
+            Mortal.possess(steps)
+            Ledger.upgrade(place)
+
+        _, ended = fork(work)
+        with closing(sqlite3.connect(place)) as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        Ledger.upgrade(place)
+        ledger = Ledger.open_existing(place)
+        ledger.check()
+        seen.append({"signal": ended, "version": version, "spent": ledger.spent().epsilon})
+    return seen
+
+
+def room_for_answers(path: Path, _: int) -> object:
+    """Buy while there is space, fill the disk, commit; with the room claimed and without."""
+    ledger = Ledger(path, dataset="registry", budget=BUDGET)
+    seen = []
+    for size in (100, 5_000, 60_000, 500_000):
+        for room in (size, 0):
+            number = buy(ledger, f"{size} {room}", 0.01, room)
+            # a fresh process is a small one: its files grow to the size of the largest and no further
+            words = [file.stat().st_size for file in path.parent.iterdir()]
+
+            def work(
+                say: Callable[[str], None], number: int = number, size: int = size, full: int = max(words)
+            ) -> None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (full, full))
+                try:
+                    Ledger.open_existing(path).commit(number, bytes(size))
+                    say("stored")
+                except LedgerError as error:
+                    say(str(error))
+
+            seen.append([size, room, *fork(work)[0]])
+    return {"seen": seen, "spent": ledger.spent().epsilon}
+
+
 def system_limits(path: Path, _: int) -> object:
     """Let the system kill the victim inside COMMIT, by ever larger limits on the size of the files it may write."""
     Ledger(path, dataset="registry", budget=BUDGET)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     seen = []
-    for pages in range(40):
-        request = f"r{pages}"
+    for trial in range(40):
+        request, claimed = f"r{trial}", bool(trial % 2)
+        limit = path.stat().st_size * (trial // 2) // 16  # from nothing to some more than there is
 
-        def work(say: Callable[[str], None], request: str = request, pages: int = pages) -> None:
+        def work(
+            say: Callable[[str], None], request: str = request, claimed: bool = claimed, limit: int = limit
+        ) -> None:
             ledger = Ledger.open_existing(path)
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (pages * 2048, resource.RLIM_INFINITY))
-            buy_and_answer(ledger, request, say)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+            buy_and_answer(ledger, request, say, claimed=claimed)
 
         said, ended = fork(work)
-        seen.append({"said": said, "signal": ended, **state_of(path, request)})
+        seen.append({"said": said, "signal": ended, "claimed": claimed, **state_of(path, request)})
     return seen
 
 
@@ -288,6 +342,7 @@ def read_only(path: Path, _: int) -> object:
     ledger = Ledger(path, dataset="registry", budget=BUDGET)
     buy(ledger, "first", 0.1)
     path.chmod(0o444)
+    path.with_name(f"{path.name}-journal").chmod(0o444)
     path.parent.chmod(0o755)
     if os.geteuid() == 0:
         os.setuid(65534)  # root may write everything; nobody may not
@@ -305,7 +360,18 @@ def read_only(path: Path, _: int) -> object:
     return {"said": said, "spent": spent, "files": sorted(os.listdir(path.parent))}
 
 
-VERBS = (statements, creation, system_limits, random_moments, crowd, founders, out_of_space, read_only)
+VERBS = (
+    upgrade,
+    room_for_answers,
+    statements,
+    creation,
+    system_limits,
+    random_moments,
+    crowd,
+    founders,
+    out_of_space,
+    read_only,
+)
 
 if __name__ == "__main__":
     verb, place, *number = sys.argv[1:]

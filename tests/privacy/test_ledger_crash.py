@@ -65,7 +65,9 @@ def test_kill_inside_the_system_s_writes_never_refunds(path: Path) -> None:
     check_each_death(deaths)
     killed = [death for death in deaths if death["signal"]]
     assert {death["signal"] for death in killed} == {-25}  # SIGXFSZ, in the middle of COMMIT
-    assert {tuple(death["said"]) for death in killed} == {(), ("drawn",)}
+    assert {tuple(death["said"]) for death in killed if not death["claimed"]} == {(), ("drawn",)}
+    assert {tuple(death["said"]) for death in killed if death["claimed"]} == {()}  # none between price and answer
+    assert any(death["said"] == ["drawn", "answered"] for death in deaths if death["claimed"])
 
 
 def test_kill_at_any_moment_loses_nothing(path: Path) -> None:
@@ -86,6 +88,25 @@ def test_kill_during_creation_leaves_no_half_made_ledger(path: Path) -> None:
     assert made == sorted(made)
     assert not made[0]
     assert made[-1]
+
+
+def test_kill_during_an_upgrade_leaves_the_old_ledger_or_the_new_one(path: Path) -> None:
+    deaths = victims("upgrade", path)
+    assert len(deaths) > 30
+    assert {death["spent"] for death in deaths} == {0.3}
+    versions = [death["version"] for death in deaths]
+    assert versions == sorted(versions)
+    assert set(versions) == {2, 3}
+
+
+def test_an_answer_whose_room_was_claimed_is_stored_on_a_full_disk(path: Path) -> None:
+    found = victims("room_for_answers", path)
+    for size, room, words in found["seen"]:
+        if room:
+            assert words == "stored", (size, words)
+        elif size > 60_000:
+            assert "the answer was not stored, and what was reserved for it stays spent" in words
+    assert found["spent"] == 0.08
 
 
 @pytest.mark.parametrize("count", [2, 8])

@@ -12,7 +12,7 @@ import pytest
 
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent
-from secretballot.privacy.ledger import Ledger, file
+from secretballot.privacy.ledger import Ledger, file, following
 from secretballot.privacy.ledger.schema import SCHEMA_VERSION
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
@@ -79,6 +79,43 @@ def test_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"The folder .*vault does not exist; make it"):
         Ledger(tmp_path / "vault" / "ledger.sqlite", dataset="registry", budget=BUDGET)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_ledger_is_not_made_in_a_release_nor_through_a_link_to_one(tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    (release / "inside").mkdir(parents=True)
+    (release / "certificate.json").touch()
+    (tmp_path / "link").symlink_to(release / "inside")
+    for folder in (release, release / "inside", tmp_path / "link"):
+        with pytest.raises(LedgerError, match="would lie in the release"):
+            Ledger(folder / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    assert sorted(item.name for item in release.iterdir()) == ["certificate.json", "inside"]
+    assert list((release / "inside").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "damaged"),
+    [
+        (b"CREATE TRIGGER head_no_UPDATE", b"CREATE TRIGG\xff\x1b head_no_UPDATE"),
+        (b"append-only: UPDATE on head is", b"append-only\xff\x1bUPDATE on head is"),
+    ],
+)
+def test_a_bad_byte_in_the_description_of_a_table_is_one_sentence(path: Path, text: bytes, damaged: bytes) -> None:
+    content = path.read_bytes()
+    assert text in content
+    path.write_bytes(content.replace(text, damaged))
+    said = refusal(path)
+    assert said.isprintable()
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize("column", ["dataset", "composition", "created_at"])
+def test_hostile_text_in_the_terms_is_one_bounded_sentence(path: Path, column: str) -> None:
+    with without_triggers(path) as connection:
+        connection.execute(f"UPDATE account SET {column} = ?", ("\x1b[31m\n" + "x" * 100_000,))
+    said = refusal(path)
+    assert said.isprintable()
+    assert len(said) < 600
 
 
 def test_folder_and_device_are_refused(tmp_path: Path) -> None:
@@ -160,7 +197,12 @@ def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "mend"),
-    [(SCHEMA_VERSION + 1, "update secretballot"), (1, "go on with the earlier version"), (0, "restore it")],
+    [
+        (SCHEMA_VERSION + 1, "update secretballot"),
+        (2, "bring it up with secretballot ledger upgrade"),
+        (1, "go on with the earlier version"),
+        (0, "restore it"),
+    ],
 )
 def test_other_version_is_refused_naming_both(path: Path, version: int, mend: str) -> None:
     living = Ledger(path, dataset="registry")
@@ -174,7 +216,10 @@ def test_other_version_is_refused_naming_both(path: Path, version: int, mend: st
 def test_damaged_pages_are_noticed(path: Path) -> None:
     whole = path.read_bytes()
     for offset in range(4096, len(whole), 4096):
-        path.write_bytes(whole[:offset] + bytes(2048) + whole[offset + 2048 :])
+        damaged = whole[:offset] + bytes(2048) + whole[offset + 2048 :]
+        if damaged == whole:  # a page of room has nothing to lose
+            continue
+        path.write_bytes(damaged)
         assert "restore" in refusal(path)
     path.write_bytes(whole)
     assert len(Ledger.open_existing(path).history()) == 3
@@ -200,7 +245,7 @@ def test_one_changed_byte_is_noticed_or_changes_nothing(path: Path) -> None:
 
 def test_truncated_file_is_noticed(path: Path) -> None:
     whole = path.read_bytes()
-    for size in (1, 100, 4096, len(whole) // 2, len(whole) - 1):
+    for size in (1, 100, 4096, len(whole) // 2, len(whole) - 4096):  # the very last page is room, and empty
         path.write_bytes(whole[:size])
         assert "ledger.sqlite" in refusal(path)
 
@@ -343,6 +388,7 @@ def test_edit_of_an_answer_is_noticed_by_a_living_handle(path: Path) -> None:
 
 def test_reservation_that_this_version_cannot_read_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secretballot.privacy.accounting.events._KINDS", {})
+    following._decoded.cache_clear()
     assert "holds a reservation that this program cannot read" in refusal(path)
 
 
@@ -422,7 +468,7 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
     before = ledger.history()
     with monkeypatch.context() as full:
         full.setattr(file, "connect", connect_to_full_disk)
-        with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
+        with pytest.raises(LedgerError, match="the disk is full; the answer was not stored, and what was reserved"):
             ledger.commit(3, bytes(100_000), parts=2)
         with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
             ledger.reserve([PureEvent(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
@@ -468,5 +514,5 @@ def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
             name: connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "fullfsync", "foreign_keys", "busy_timeout")
         }
-    expected = {"journal_mode": "truncate", "synchronous": 3, "fullfsync": 1, "foreign_keys": 1, "busy_timeout": 30_000}
+    expected = {"journal_mode": "persist", "synchronous": 3, "fullfsync": 1, "foreign_keys": 1, "busy_timeout": 30_000}
     assert settings == expected

@@ -35,8 +35,9 @@ def parts(ledger: Ledger, plan: int) -> list[tuple[bytes, bytes]]:
         return page.parts()
 
 
-def opened(ledger: Ledger, *events: Event, request: str = "plan") -> int:
-    return ledger.reserve(events or (PLAN,), price_of(*(events or (PLAN,))), request=request, purpose="")
+def opened(ledger: Ledger, *events: Event, request: str = "plan", queries: int | None = None) -> int:
+    bought = events or (PLAN,)
+    return ledger.reserve(bought, price_of(*bought), request=request, purpose="", queries=queries)
 
 
 def test_parts_are_found_again_in_order(ledger: Ledger) -> None:
@@ -161,13 +162,42 @@ def test_used_must_be_a_beginning_of_the_plan_and_cover_the_answers(ledger: Ledg
 
 def test_several_events_shrink_together_or_not_at_all(ledger: Ledger) -> None:
     events = (GaussianEvent(50.0, 20), PureEvent(0.01, 1))
-    plan = opened(ledger, *events)
+    plan = opened(ledger, *events, queries=10)
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1")])
     with pytest.raises(ParameterError, match="must be the bought ones"):
         ledger.commit(plan, b"x", parts=1, used=(GaussianEvent(50.0, 2),))
     ledger.commit(plan, b"x", parts=1, used=(GaussianEvent(50.0, 2), PureEvent(0.01, 1)))
     assert ledger.spent().epsilon > 0
+
+
+@pytest.mark.parametrize(
+    ("queries", "shifts", "admitted"),
+    [(10, 4, True), (10, 3, False), (10, 2, False), (None, 4, False), (None, 20, True), (20, 2, True), (7, 4, False)],
+)
+def test_steps_given_back_follow_from_the_answers_and_not_from_a_word(
+    ledger: Ledger, queries: int | None, shifts: int, admitted: bool
+) -> None:
+    # ten histograms take two steps each: two answers took four of the twenty
+    plan = opened(ledger, GaussianEvent(50.0, 20), queries=queries)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1"), (b"b", b"0")])
+    before = ledger.spent().epsilon
+    if not admitted:
+        with pytest.raises(ParameterError, match="number of queries that was stated"):
+            ledger.commit(plan, b"x", parts=2, used=(GaussianEvent(50.0, shifts),))
+        assert ledger.spent().epsilon == before
+        return
+    ledger.commit(plan, b"x", parts=2, used=(GaussianEvent(50.0, shifts),))
+    assert ledger.spent().epsilon == pytest.approx(before * shifts / 20)
+
+
+def test_nothing_comes_back_for_nothing_said_after_answers(ledger: Ledger) -> None:
+    plan = opened(ledger)
+    with ledger.answering(plan) as page:
+        page.add([(b"a", b"1")])
+    with pytest.raises(ParameterError, match="as many queries as were answered"):
+        ledger.commit(plan, b"x", parts=1, used=())
 
 
 def _fill(ledger: Ledger) -> int:

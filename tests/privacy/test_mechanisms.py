@@ -68,7 +68,7 @@ EXAMPLES = {
         GaussianThreshold(3.0, 6),
         3,
         lambda c: _highest(c)[:, None],
-        GaussianEvent(3.0, 7),
+        LabelGaussianEvent(3.0, 7),
     ),
     DistanceToInstability: (
         DistanceToInstability(3.0, 4),

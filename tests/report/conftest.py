@@ -1,14 +1,25 @@
 """Releases to report on, priced for real and small enough to be quick."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from secretballot.privacy.accounting import Event, GaussianEvent, PrivacyBudget, SparseVectorEvent, price
+from secretballot.privacy.accounting import (
+    Event,
+    GaussianEvent,
+    LabelGaussianEvent,
+    PrivacyBudget,
+    SparseVectorEvent,
+    price,
+)
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import build_certificate, describe_released
+from secretballot.report.certificate import build_certificate, certificate_digest, describe_released, with_files
+from secretballot.report.labels_file import labels_blocks
 
 EXACT = {"exact": True, "description": "discrete Gaussian, operating system entropy"}
 DECLARED = {"unit": "user", "unit_column": "patient_id", "neighbours": "add-remove"}
@@ -27,6 +38,10 @@ def certified(
 ) -> ReleasedLabels:
     """Return a release of these labels, bought at (1, 1e-5) of (4, 4e-5)."""
     budget, queries = PrivacyBudget(1.0, 1e-5), 3 * np.arange(len(labels))
+    plan = {"n_queries": len(labels), "n_classes": len(classes), "calibration": "given", "budget": budget.to_json()}
+    if mechanism["name"] == "gaussian":
+        plan |= {"release": "counts" if counts is not None else "labels", "n_teachers": None}
+    mechanism = plan | mechanism
     given = {
         "budget": budget,
         "events": events,
@@ -70,15 +85,59 @@ def multi(classes: Sequence[Any] = (0, 1, 2), n: int = 40, **changes: Any) -> Re
 
 def withheld(classes: Sequence[Any] = ("a", "b", "c"), n: int = 50, **changes: Any) -> ReleasedLabels:
     """Return labels from a sparse vector, some of them withheld."""
-    labels = np.random.default_rng(7).integers(-1, len(classes), n)
+    labels = np.random.default_rng(7).integers(0, len(classes), n)
+    labels[[n // 8, n // 3, n // 2]] = -1
+    labels[9 * n // 10 :] = -1  # nothing is answered after the fourth abstention
     scales = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_unstable": 4, "refresh": True}
     given = {"events": [SparseVectorEvent(**scales)], "mechanism": {"name": "sparse-vector", **scales}} | changes
+    return certified(classes, labels, **given)
+
+
+def voted(classes: Sequence[Any] = ("no", "yes"), n: int = 60, **changes: Any) -> ReleasedLabels:
+    """Return binary labels alone."""
+    labels = np.random.default_rng(8).integers(0, 2, n)
+    mechanism = {"name": "gaussian", "sigma": 32.0}
+    given = {"events": [LabelGaussianEvent(32.0, n)], "mechanism": mechanism} | changes
     return certified(classes, labels, **given)
 
 
 @pytest.fixture(params=[binary, multi, withheld], ids=lambda make: make.__name__)
 def released(request: pytest.FixtureRequest) -> ReleasedLabels:
     return request.param()
+
+
+def sealed(folder: Path, certificate: dict[str, Any]) -> None:
+    """Bind the certificate to the files of a folder, as a forger would, and write it."""
+    files = {
+        path.name: {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
+        for path in sorted(folder.iterdir())
+        if path.name != "certificate.json"
+    }
+    bound = with_files(certificate, files)
+    bound["released"]["labels_sha256"] = files["labels.csv"]["sha256"]
+    bound["digest"] = certificate_digest(bound)
+    (folder / "certificate.json").write_text(json.dumps(bound))
+
+
+@pytest.fixture
+def seal() -> Callable[[Path, dict[str, Any]], None]:
+    return sealed
+
+
+@pytest.fixture
+def make_folder(tmp_path: Path) -> Callable[[ReleasedLabels], Path]:
+    """Return a maker of release folders that hold the least: labels, a text and the certificate."""
+
+    def make(released: ReleasedLabels) -> Path:
+        folder = tmp_path / "release"
+        folder.mkdir()
+        blocks = labels_blocks(released.queries, released.labels, released.classes, released.noisy_counts)
+        (folder / "labels.csv").write_bytes(b"".join(blocks))
+        (folder / "README.txt").write_text("A private release.")
+        sealed(folder, released.certificate)
+        return folder
+
+    return make
 
 
 @pytest.fixture
@@ -89,6 +148,11 @@ def make_binary() -> Callable[..., ReleasedLabels]:
 @pytest.fixture
 def make_multi() -> Callable[..., ReleasedLabels]:
     return multi
+
+
+@pytest.fixture
+def make_voted() -> Callable[..., ReleasedLabels]:
+    return voted
 
 
 @pytest.fixture

@@ -15,14 +15,16 @@ from secretballot.report.certificate import (
     UNSEEN_TEACHERS,
     canonical_json,
     certificate_digest,
+    with_files,
 )
 
 Make = Callable[..., ReleasedLabels]
+FILE = {"sha256": "0" * 64, "bytes": 1}
 
 
 def test_a_certificate_says_what_was_declared_and_paid(make_binary: Make) -> None:
     certificate = make_binary().certificate
-    assert (certificate["format"], certificate["version"]) == ("secretballot/certificate", 1)
+    assert (certificate["format"], certificate["version"]) == ("secretballot/certificate", 2)
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient_id")
     assert (certificate["epsilon"], certificate["delta"]) == (1.0, 1e-5)
     assert certificate["events"] == [{"event": "gaussian", "version": 1, "sigma": 32.0, "shifts": 60}]
@@ -81,10 +83,34 @@ def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None
 def test_numpy_values_become_plain_ones(make_binary: Make) -> None:
     mechanism = {"name": "gaussian", "sigma": np.float64(32), "shape": (np.int64(1), np.bool_(True))}
     certificate = make_binary(mechanism=mechanism).certificate
-    assert certificate["mechanism"] == {"name": "gaussian", "sigma": 32.0, "shape": [1, True]}
+    assert (certificate["mechanism"]["sigma"], certificate["mechanism"]["shape"]) == (32.0, [1, True])
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
 def test_values_that_json_lacks_are_refused(make_binary: Make, value: object) -> None:
     with pytest.raises(CertificateError):
         make_binary(mechanism={"name": "gaussian", "sigma": value})
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"": FILE},
+        {"a/b": FILE},
+        {"..": FILE},
+        {".hidden": FILE},
+        {"certificate.json": FILE},
+        {"a\nb": FILE},
+        {"a" * 256: FILE},
+        {"a": {"sha256": "0" * 64}},
+        {"a": {"sha256": "0" * 63, "bytes": 1}},
+        {"a": {"sha256": "0" * 64, "bytes": -1}},
+        {"a": FILE | {"more": 1}},
+        {str(number): FILE for number in range(1001)},
+    ],
+    ids=range(13),
+)
+def test_a_list_of_files_is_names_and_digests_alone(make_binary: Make, files: dict[str, dict[str, object]]) -> None:
+    with pytest.raises(CertificateError, match="field files"):
+        with_files(make_binary().certificate, files)

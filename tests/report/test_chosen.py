@@ -86,6 +86,18 @@ def test_a_forged_one_does_not(forgery):
     assert not verify_certificate(forged(FORGERIES[forgery])).ok
 
 
+@pytest.mark.parametrize(("scale", "holds"), [(1.0, True), (True, False)])
+def test_true_is_no_scale_even_where_1_would_do(scale, holds):
+    def change(document: dict[str, Any]) -> None:
+        for part in (document, document["price"], document["mechanism"]):
+            part["epsilon"] = 1.0 + 1e-11  # room for the error of floats
+        document["events"][0]["epsilon"] = 1.0
+        document["composition"]["spent_after"]["epsilon"] = 1.0
+        document["mechanism"]["scale"] = scale
+
+    assert verify_certificate(forged(change)).ok == holds
+
+
 def test_one_way_scores_where_records_are_replaced_do_not_verify():
     change = {"monotone": True, "scale": 2.0 * (1 + 1e-9)}
     assert not verify_certificate(forged(lambda d: d["mechanism"].update(change), "replace-one")).ok

@@ -7,9 +7,9 @@ import pytest
 
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, price
+from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import build_certificate, certificate_digest, check_declaration, describe_released
-from secretballot.report.folder import write_release
 from secretballot.report.page import render_page
 from secretballot.report.verification import verify_certificate
 
@@ -24,7 +24,16 @@ def _release(released: tuple[str, str] = LABELS, promised: tuple[str, str] = LAB
         budget=budget,
         events=events,
         price=price(events, epsilon=1.0),
-        mechanism={"name": "gaussian", "sigma": 40.0, "n_classes": 2, "release": "counts"},
+        mechanism={
+            "name": "gaussian",
+            "sigma": 40.0,
+            "n_queries": 20,
+            "n_classes": 2,
+            "release": "counts",
+            "n_teachers": None,
+            "calibration": "given",
+            "budget": budget.to_json(),
+        },
         composition={
             "kind": "basic",
             "dataset": "registry",

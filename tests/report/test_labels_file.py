@@ -3,14 +3,13 @@
 import csv
 import hashlib
 import io
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from secretballot.exceptions import DataError
-from secretballot.report.labels_file import labels_blocks, labels_digest, summarise_labels_file
+from secretballot.report.labels_file import labels_blocks, labels_digest, read_labels
 
 AWKWARD = ["plain", "=1+1", "@x", "a,b", 'say "so"', "two\nlines", "", " spaced ", "-3", "日本"]
 
@@ -84,21 +83,76 @@ def test_what_does_not_fit_is_refused(labels: np.ndarray, counts: np.ndarray | N
         text(np.array([0, 1]), labels, ["a", "b"], counts)
 
 
-def test_a_file_is_counted(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_bytes(text(np.arange(10), np.arange(10) % 4 - 1, AWKWARD).encode())
-    found = summarise_labels_file(path)
-    assert (found.queries, found.answered) == (10, 7)
+@pytest.mark.parametrize("n_counts", [0, 1, 10])
+def test_what_is_written_is_read_back(n_counts: int) -> None:
+    rng = np.random.default_rng(3)
+    classes = AWKWARD if n_counts != 1 else AWKWARD[:2]
+    labels = rng.integers(-1, len(classes), 400)
+    shape = (400,) if n_counts == 1 else (400, n_counts)
+    counts = rng.integers(-(10**6), 10**6, shape) if n_counts else None
+    queries = rng.permutation(10**6)[:400]
+    table = read_labels(text(queries, labels, classes, counts).encode(), classes, n_counts)
+    np.testing.assert_array_equal(table.queries, queries)
+    np.testing.assert_array_equal(table.labels, labels)
+    assert (table.noisy_counts is None) == (counts is None)
+    if counts is not None:
+        np.testing.assert_array_equal(table.noisy_counts, counts)
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"query,label,abstained\n1\n", b"\xff\xfe\x00", b"\x00" * 99])
-def test_other_files_are_no_labels(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match="not a file of released labels"):
-        summarise_labels_file(path)
+def test_no_rows_are_read_back_too() -> None:
+    none = np.empty(0, int)
+    for columns, counts in ((0, None), (1, none), (2, np.empty((0, 2), int))):
+        table = read_labels(text(none, none, ["a", "b"], counts).encode(), ["a", "b"], columns)
+        assert len(table.queries) == len(table.labels) == 0
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
-        summarise_labels_file(tmp_path / "labels.csv")
+GENUINE = b"query,label,abstained\n3,no,false\n5,,true\n9,yes,false\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"a,b\n1,2\n",
+        b"\xff\xfe\x00",
+        b"\x00" * 99,
+        GENUINE[:-1],
+        GENUINE + b"\n",
+        GENUINE + b"7",
+        GENUINE.replace(b"\n", b"\r\n"),
+        GENUINE.replace(b"no", b"the patient has HIV"),
+        GENUINE.replace(b"no,false", b"no,false,201"),
+        GENUINE.replace(b"no,false", b"no,False"),
+        GENUINE.replace(b"no,false", b"no,"),
+        GENUINE.replace(b"no,false", b'"no",false'),
+        GENUINE.replace(b"3,", b"03,"),
+        GENUINE.replace(b"3,", b"+3,"),
+        GENUINE.replace(b"3,", b" 3,"),
+        GENUINE.replace(b"3,", b"3.0,"),
+        GENUINE.replace(b"3,", b"1_0,"),
+        GENUINE.replace(b"3,", "\N{ARABIC-INDIC DIGIT THREE},".encode()),
+        GENUINE.replace(b"3,", b"9" * 30 + b","),
+        GENUINE.replace(b"3,", b"9" * 5000 + b","),
+        GENUINE.replace(b",,true", b",no,true"),
+        GENUINE.replace(b",,true", b",,false"),
+        GENUINE.replace(b",,true", b",,1"),
+        GENUINE.replace(b"query", b"row"),
+        GENUINE.replace(b"query,label,abstained", b"query,label,abstained,votes"),
+        GENUINE.replace(b"query,label,abstained\n", b"\xef\xbb\xbfquery,label,abstained\n"),
+        b"# exact votes: 201 49\n" + GENUINE,
+        GENUINE.replace(b"no,false", b"n\xf6,false"),
+    ],
+    ids=range(29),
+)
+def test_nothing_but_what_a_release_writes_is_read(content: bytes) -> None:
+    read_labels(GENUINE, ["no", "yes"], 0)
+    with pytest.raises(DataError, match=r"^labels\.csv .*give the labels\.csv of the release\.$"):
+        read_labels(content, ["no", "yes"], 0)
+
+
+def test_counts_must_be_there_exactly_where_they_are_stated() -> None:
+    counts = np.array([[1, 2], [3, 4]])
+    written = text(np.arange(2), np.arange(2), ["a", "b"], counts).encode()
+    for columns in (0, 1, 3):
+        with pytest.raises(DataError):
+            read_labels(written, ["a", "b"], columns)

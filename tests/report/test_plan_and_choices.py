@@ -8,6 +8,7 @@ import pytest
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import (
     GaussianEvent,
+    LabelGaussianEvent,
     PrivacyBudget,
     PureEvent,
     RelabelledSampleEvent,
@@ -34,7 +35,7 @@ ERROR = {
     "events": [PureEvent(0.1, 1).to_json()],
     "epsilon": 0.1,
     "delta": 0.0,
-    "outcome": 0.12,
+    "outcome": {"mechanism": {"name": "minority-sum", "epsilon": 0.1, "n_points": 90, "n_teachers": 250}, "value": 412},
     "reservation": 3,
 }
 STUDENT = {
@@ -42,7 +43,7 @@ STUDENT = {
     "events": [GaussianEvent(calibrate_gaussian(PrivacyBudget(0.3, 1e-6), 4), 4).to_json()],
     "epsilon": 0.3,
     "delta": 1e-6,
-    "outcome": "nearest neighbours",
+    "outcome": {"labels_sha256": "0" * 64},
     "reservation": 4,
 }
 
@@ -76,7 +77,7 @@ def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[st
     assert "60 of 100 planned queries used, in 3 rounds" in said["plan"]
     assert "epsilon 1.4 and delta 1.1e-5" in said["choices"]
     assert said["fields"].endswith("so are plan and choices.")
-    assert document["version"] == 1
+    assert document["version"] == 2
 
 
 def test_without_them_nothing_is_written(planned: Callable[..., dict[str, Any]]) -> None:
@@ -132,7 +133,9 @@ def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[st
         planned(events=events)
     cheaper = price(events, epsilon=1.0).delta
     small = forged(planned(), events=[events[0].to_json()], price=planned()["price"] | {"delta_recomputed": cheaper})
-    assert failed(small) == {"plan"}
+    assert failed(small) == {"mechanism"}
+    fewer = planned()["mechanism"] | {"n_queries": 60}
+    assert failed(forged(small, mechanism=fewer)) == {"plan"}
 
 
 def test_a_plan_used_up_leaves_nothing(make_binary: Make) -> None:
@@ -164,11 +167,15 @@ def test_the_page_does_not_deny_that_something_came_back(make_binary: Make) -> N
         ({"epsilon": 0.2}, "Choice 1 cost delta"),
         ({"delta": 1e-9}, "Choice 1 cost delta"),
         ({"reservation": 7}, "same reservation"),
-        ({"events": []}, "one or more"),
+        ({"events": []}, "one JSON object"),
+        ({"events": STUDENT["events"] * 2}, "one JSON object"),
         ({"purpose": " "}, "not empty"),
         ({"epsilon": 0}, "positive"),
         ({"delta": 1.0}, "less than 1"),
-        ({"reservation": -1}, "at least 0"),
+        ({"reservation": 0}, "at least 1"),
+        ({"outcome": {"labels_sha256": "votes 201 49"}}, "SHA-256"),
+        ({"outcome": [201, 49]}, "mechanism and value"),
+        ({"outcome": ERROR["outcome"]}, "drawn once by a pure event"),
         ({"free": True}, "nothing else"),
     ],
 )
@@ -191,8 +198,17 @@ def test_a_choice_of_no_known_event_is_refused(planned: Callable[..., dict[str, 
     assert failed(forged(document, choices=[STUDENT] * 101)) == {"fields"}
 
 
+def test_choices_that_take_long_to_price_are_bounded(planned: Callable[..., dict[str, Any]]) -> None:
+    """One hundred label games of five seconds each would be a trap for whoever verifies."""
+    event = LabelGaussianEvent(300.0, 10).to_json()
+    many = [STUDENT | {"events": [event], "reservation": 100 + number} for number in range(11)]
+    document = forged(planned(choices=[STUDENT]), choices=many)
+    (detail,) = [check.detail for check in verify_certificate(document).failures if check.name == "choices"]
+    assert "at most 10" in detail
+
+
 def test_pure_choices_may_state_delta_zero_up_to_their_sum(planned: Callable[..., dict[str, Any]]) -> None:
-    three = ERROR | {"events": [PureEvent(0.1, 3).to_json()], "epsilon": 0.3}
+    three = STUDENT | {"events": [PureEvent(0.1, 3).to_json()], "epsilon": 0.3, "delta": 0.0}
     assert verify_certificate(planned(choices=[three])).ok
     with pytest.raises(CertificateError, match="Choice 1 cost"):
         planned(choices=[three | {"epsilon": 0.29}])
@@ -225,7 +241,9 @@ def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any
 
 def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make) -> None:
     mechanism = {"name": "gaussian", "sigma": 45.0, "n_queries": 100, "n_classes": 2, "release": "counts"}
-    hostile = STUDENT | {"purpose": "<b>x</b>", "outcome": {"student": "<script>alert(1)</script>"}}
+    candidates = ["<script>alert(1)</script>", "b"]
+    drawn = DRAWN["outcome"]["mechanism"] | {"candidates": candidates}
+    hostile = DRAWN | {"purpose": "<b>x</b>", "outcome": {"mechanism": drawn, "value": 1}, "reservation": 4}
     released = make_binary(events=[GaussianEvent(45.0, 100)], mechanism=mechanism, plan=PLAN, choices=[ERROR, hostile])
     readme = " ".join(release_readme(released.certificate, {"labels.csv": "labels"}, {}, [], []).split())
     page = render_page(released)
@@ -234,15 +252,15 @@ def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make
         "What is left, 40 unspent queries, stays open under the same reservation",
         "stopping early does not make epsilon smaller",
         "2 things were chosen with private data",
-        "cost (1.4, 1.1e-5) together",
+        "cost (1.2, 1e-5) together",
     ):
         assert words in readme, words
         assert words in page, words
-    assert "It is (1.4, 1.1e-5)-differentially private" in readme
-    assert "ε = 1.4 and δ = 1.1e-5</strong>, what was chosen with private data included" in page
+    assert "It is (1.2, 1e-5)-differentially private" in readme
+    assert "ε = 1.2 and δ = 1e-5</strong>, what was chosen with private data included" in page
     assert "<script>" not in page
     assert "&lt;b&gt;x" in page
-    assert "0.12" in page
+    assert "412" in page
 
 
 DRAWN = {
@@ -250,9 +268,33 @@ DRAWN = {
     "events": [PureEvent(0.1, 1).to_json()],
     "epsilon": 0.1,
     "delta": 0.0,
-    "outcome": {"mechanism": {"name": "exponential-choice", "epsilon": 0.1, "monotone": True}, "value": 1},
+    "outcome": {
+        "mechanism": {"name": "exponential-choice", "epsilon": 0.1, "monotone": True, "n_candidates": 2},
+        "value": 1,
+    },
     "reservation": 3,
 }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"value": [201, 49, 198]}, "no whole number"),
+        ({"value": 0.5}, "no whole number"),
+        ({"value": "201 49"}, "no whole number"),
+        ({"value": 2}, "candidate that there is not"),
+        ({"value": -1}, "candidate that there is not"),
+        ({"mechanism": "votes"}, "no known mechanism"),
+        ({"mechanism": {"name": "exact-count", "epsilon": 0.1}}, "no known mechanism"),
+    ],
+)
+def test_a_choice_lets_out_one_number_and_nothing_else(
+    planned: Callable[..., dict[str, Any]], change: dict[str, Any], words: str
+) -> None:
+    forgery = forged(planned(choices=[DRAWN]), choices=[DRAWN | {"outcome": DRAWN["outcome"] | change}])
+    verification = verify_certificate(forgery)
+    assert [check.name for check in verification.failures] == ["choices"]
+    assert words in verification.failures[0].detail
 
 
 def test_a_choice_is_priced_as_it_was_drawn(planned: Callable[..., dict[str, Any]]) -> None:
@@ -260,7 +302,7 @@ def test_a_choice_is_priced_as_it_was_drawn(planned: Callable[..., dict[str, Any
     louder = DRAWN | {"outcome": {"mechanism": {"name": "exponential-choice", "epsilon": 5.0}, "value": 1}}
     with pytest.raises(CertificateError, match="drawn at another epsilon"):
         planned(choices=[louder])
-    replaced = planned(choices=[DRAWN]) | {"unit": "record", "neighbours": "replace-one"}
+    replaced = planned(choices=[DRAWN]) | {"unit": "record", "unit_column": None, "neighbours": "replace-one"}
     replaced["composition"] = replaced["composition"] | {"unit": "record", "neighbours": "replace-one"}
     assert failed(forged(replaced)) == {"choices"}
 

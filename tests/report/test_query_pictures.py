@@ -16,11 +16,11 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses.intervals import Intervals
 from secretballot.hypotheses.thresholds import Thresholds
 from secretballot.privacy.accounting import GaussianEvent
+from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
 from secretballot.report import folder as folder_room
 from secretballot.report.drawing import Picture
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.folder import write_release
 from secretballot.report.page import render_page
 from secretballot.report.query_captions import query_captions
 from secretballot.report.query_pictures import Segment, draw_query_pictures, line_view, region_sizes, space_segments
@@ -325,6 +325,6 @@ def test_without_matplotlib_the_story_is_still_written(
     monkeypatch.setattr("secretballot.report.drawing.require_extra", missing)
     monkeypatch.setattr(folder_room, "render_page", missing)
     released = make_withheld()
-    written = write_release(tmp_path / "release", released, story=tell(released, plane, [50]))
+    written = folder_room.write_files(tmp_path, released, story=tell(released, plane, [50]))
     assert "queries.json" in written.files
     assert {"queries-map.svg", "queries-map.png", "report.html"} <= set(written.left_out)

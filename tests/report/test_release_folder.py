@@ -1,9 +1,9 @@
-"""The release folder: complete or not there, with everything that may be published and nothing else."""
+"""The files of a release: everything that may be published and nothing else, the certificate last."""
 
-import errno
 import json
-import os
 from collections.abc import Callable
+from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,13 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels
 from secretballot.report import folder as folder_room
+from secretballot.report.certificate import certificate_digest
 from secretballot.report.export import load_student
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.folder import write_release
+from secretballot.report.folder import write_files
 from secretballot.report.verification import verify_certificate
 
 Make = Callable[..., ReleasedLabels]
@@ -44,45 +45,52 @@ def test_a_folder_holds_what_may_be_published(
     pytest.importorskip("onnxruntime")
     schema = {"columns": [{"name": "age <years>"}]}
     released = make_binary()
-    written = write_release(tmp_path / "release", released, student=student, X_public=X_public, schema=schema)
+    written = write_files(tmp_path, released, student=student, X_public=X_public, schema=schema)
     assert written.left_out == {}
-    assert names(written.path) == set(written.files) == {
+    assert names(tmp_path) == set(written.files) == {
         "README.txt", "certificate.json", "labels.csv", "report.html", "schema.json", "student.onnx", "student.skops"
     }  # fmt: skip
-    assert json.loads((written.path / "schema.json").read_text()) == schema
-    assert verify_certificate(written.path).ok
-    loaded = load_student(written.path / "student.skops")
+    assert json.loads((tmp_path / "schema.json").read_text()) == schema
+    assert verify_certificate(tmp_path).ok
+    loaded = load_student(tmp_path / "student.skops")
     assert np.array_equal(loaded.predict(X_public), student.predict(X_public))
-    frame = pd.read_csv(written.path / "labels.csv")
+    frame = pd.read_csv(tmp_path / "labels.csv")
     assert frame["query"].tolist() == released.queries.tolist()
     assert frame["label"].tolist() == released.label_values.tolist()
     assert frame["noisy_count[yes]"].tolist() == released.noisy_counts.tolist()  # type: ignore[union-attr]
-    assert names(tmp_path) == {"release"}
+
+
+def test_the_certificate_lists_every_other_file(tmp_path: Path, make_binary: Make, student: Any) -> None:
+    released = make_binary()
+    written = write_files(tmp_path, released, student=student, schema={"columns": []})
+    folder = tmp_path
+    certificate = json.loads((folder / "certificate.json").read_text())
+    assert certificate["files"] == {
+        name: {"sha256": sha256((folder / name).read_bytes()).hexdigest(), "bytes": (folder / name).stat().st_size}
+        for name in sorted(names(folder) - {"certificate.json"})
+    }
+    assert certificate["digest"] == certificate_digest(certificate) != released.certificate["digest"]
+    assert certificate["version"] == 2
+    assert certificate == written.certificate
 
 
 def test_labels_alone_make_a_release_too(tmp_path: Path, make_withheld: Make) -> None:
     released = make_withheld()
-    written = write_release(tmp_path / "release", released)
-    assert names(written.path) == {"README.txt", "certificate.json", "labels.csv", "report.html"}
-    frame = pd.read_csv(written.path / "labels.csv")
+    write_files(tmp_path, released)
+    assert names(tmp_path) == {"README.txt", "certificate.json", "labels.csv", "report.html"}
+    frame = pd.read_csv(tmp_path / "labels.csv")
     assert frame["abstained"].tolist() == (~released.answered).tolist()
     assert frame["label"].isna().tolist() == (~released.answered).tolist()
 
 
 def test_the_readme_says_what_to_do(tmp_path: Path, make_binary: Make, student: Any) -> None:
     released = make_binary(classes=["=no", "yes"])
-    text = (write_release(tmp_path / "release", released, student=student).path / "README.txt").read_text()
+    write_files(tmp_path, released, student=student)
+    text = (tmp_path / "README.txt").read_text()
     for words in ("may be published", "load_student", "secretballot verify .", "not a signature", "Left out", "=no"):
         assert words in text
     assert "(1, 1e-5)-differentially private" in text.replace("\n", " ")
     assert max(map(len, text.splitlines())) <= 110
-
-
-def test_only_released_labels_come_in(tmp_path: Path, make_binary: Make) -> None:
-    for other in (make_binary().to_json(), np.zeros(3), None):
-        with pytest.raises(ParameterError, match="ReleasedLabels only"):
-            write_release(tmp_path / "release", other)  # type: ignore[arg-type]
-    assert not names(tmp_path)
 
 
 def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: Make) -> None:
@@ -90,120 +98,8 @@ def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: M
     mixed = ReleasedLabels(two.queries, two.labels, two.classes, 250, 32.0, two.noisy_counts, one.certificate)
     for released in (mixed, ReleasedLabels(two.queries, two.labels, two.classes, 250)):
         with pytest.raises(CertificateError, match="not the one of these"):
-            write_release(tmp_path / "release", released)
-    assert not names(tmp_path)
-
-
-def test_a_folder_that_exists_is_refused(tmp_path: Path, make_binary: Make) -> None:
-    target = tmp_path / "release"
-    target.mkdir()
-    (target / "mine.txt").write_text("keep")
-    with pytest.raises(DataError, match="exists; name another folder"):
-        write_release(target, make_binary())
-    with pytest.raises(DataError, match="something else than a release"):
-        write_release(target, make_binary(), overwrite=True)
-    assert (target / "mine.txt").read_text() == "keep"
-    assert names(tmp_path) == {"release"}
-
-
-def test_files_and_links_are_never_overwritten(tmp_path: Path, make_binary: Make) -> None:
-    (tmp_path / "file").write_text("keep")
-    (tmp_path / "goal").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "goal")
-    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
-    for name in ("file", "link", "dangling"):
-        with pytest.raises(DataError, match="exists"):
-            write_release(tmp_path / name, make_binary())
-        with pytest.raises(DataError, match="is no folder"):
-            write_release(tmp_path / name, make_binary(), overwrite=True)
-    assert names(tmp_path) == {"file", "goal", "link", "dangling"}
-
-
-def test_an_earlier_release_is_replaced_when_allowed(tmp_path: Path, make_binary: Make, make_withheld: Make) -> None:
-    target = tmp_path / "release"
-    write_release(target, make_binary(), schema={"columns": []})
-    write_release(target, make_withheld(), overwrite=True)
-    assert names(target) == {"README.txt", "certificate.json", "labels.csv", "report.html"}
-    assert names(tmp_path) == {"release"}
-    assert verify_certificate(target).ok
-
-
-def test_a_folder_may_lie_deep(tmp_path: Path, make_binary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    written = write_release("a/b/release", make_binary())
-    assert written.path == tmp_path / "a" / "b" / "release"
-
-
-@pytest.mark.parametrize("name", ["labels.csv", "certificate.json", "report.html", "student.skops", "README.txt"])
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EIO])
-def test_trouble_with_the_disk_leaves_nothing(
-    tmp_path: Path, make_binary: Make, student: Any, monkeypatch: pytest.MonkeyPatch, name: str, code: int
-) -> None:
-    _fail_on(monkeypatch, name, OSError(code, os.strerror(code)))
-    with pytest.raises(DataError, match=os.strerror(code)) as caught:
-        write_release(tmp_path / "release", make_binary(), student=student)
-    assert str(caught.value).count(".") <= 3
-    assert "\n" not in str(caught.value)
-    assert not names(tmp_path)
-
-
-def _fail_on(monkeypatch: pytest.MonkeyPatch, name: str, error: BaseException) -> None:
-    """Let the writing of one file fail half-way."""
-    open_as_ever = Path.open
-
-    def opened(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        if path.name == name and "w" in mode:
-            with open_as_ever(path, mode, *args, **kwargs) as file:
-                file.write(b"half" if "b" in mode else "half")
-            raise error
-        return open_as_ever(path, mode, *args, **kwargs)
-
-    def write_bytes(path: Path, content: bytes) -> None:
-        with opened(path, "wb") as file:
-            file.write(content)
-
-    def write_text(path: Path, content: str, encoding: str) -> None:
-        with opened(path, "w", encoding=encoding) as file:
-            file.write(content)
-
-    monkeypatch.setattr(Path, "open", opened)
-    monkeypatch.setattr(Path, "write_bytes", write_bytes)
-    monkeypatch.setattr(Path, "write_text", write_text)
-    if name == "student.skops":
-        monkeypatch.setattr(folder_room, "dump_student", lambda student, path: opened(path, "wb"))
-
-
-def test_an_interruption_leaves_nothing(tmp_path: Path, make_binary: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    _fail_on(monkeypatch, "certificate.json", KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
-        write_release(tmp_path / "release", make_binary())
-    assert not names(tmp_path)
-
-
-def test_the_earlier_release_comes_back_when_the_last_move_fails(
-    tmp_path: Path, make_binary: Make, make_withheld: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "release"
-    write_release(target, make_binary())
-    move = Path.rename
-
-    def rename(path: Path, to: Path) -> Path:
-        if path.name == "new":
-            raise OSError(errno.EIO, "Input/output error")
-        return move(path, to)
-
-    monkeypatch.setattr(Path, "rename", rename)
-    with pytest.raises(DataError, match="Input/output"):
-        write_release(target, make_withheld(), overwrite=True)
-    assert verify_certificate(target).ok
-    assert (target / "labels.csv").read_text().startswith("query,label,abstained,noisy_count[yes]")
-    assert names(tmp_path) == {"release"}
-
-
-def test_a_parent_that_is_a_file_is_one_sentence(tmp_path: Path, make_binary: Make) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written"):
-        write_release(tmp_path / "file" / "release", make_binary())
+            write_files(tmp_path, released)
+    assert "certificate.json" not in names(tmp_path)
 
 
 def test_what_cannot_be_made_is_left_out_with_the_reason(
@@ -214,13 +110,52 @@ def test_what_cannot_be_made_is_left_out_with_the_reason(
 
     monkeypatch.setattr(folder_room, "dump_student", missing)
     monkeypatch.setattr(folder_room, "render_page", missing)
-    written = write_release(tmp_path / "release", make_binary(), student=student)
+    written = write_files(tmp_path, make_binary(), student=student)
     assert set(written.left_out) == {"student.skops", "student.onnx", "report.html"}
-    assert names(written.path) == {"README.txt", "certificate.json", "labels.csv"}
-    assert "secretballot[export]" in (written.path / "README.txt").read_text()
+    assert names(tmp_path) == {"README.txt", "certificate.json", "labels.csv"}
+    assert "secretballot[export]" in (tmp_path / "README.txt").read_text()
 
 
 def test_a_schema_that_json_cannot_carry_is_refused(tmp_path: Path, make_binary: Make) -> None:
     with pytest.raises(DataError, match="schema"):
-        write_release(tmp_path / "release", make_binary(), schema={"x": float("nan")})
-    assert not names(tmp_path)
+        write_files(tmp_path, make_binary(), schema={"x": float("nan")})
+    assert "certificate.json" not in names(tmp_path)
+
+
+def test_parts_that_nobody_wants_are_left_out(tmp_path: Path, make_binary: Make, student: Any) -> None:
+    written = write_files(tmp_path, make_binary(), student=student, without=("report", "student"))
+    assert set(written.left_out) == {"student.skops", "report.html"}
+    assert names(tmp_path) == {"README.txt", "certificate.json", "labels.csv"}
+    assert "at the wish of" in (tmp_path / "README.txt").read_text()
+
+
+@pytest.mark.parametrize("last", ["dump_student", "dump_onnx", "render_page", "release_readme", "with_files"])
+def test_a_folder_that_was_cut_short_has_no_certificate(
+    tmp_path: Path, make_binary: Make, student: Any, X_public: np.ndarray, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    def cut(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(folder_room, last, cut)
+    with pytest.raises(KeyboardInterrupt):
+        write_files(tmp_path, make_binary(), student=student, X_public=X_public)
+    assert "labels.csv" in names(tmp_path)
+    assert "certificate.json" not in names(tmp_path)
+    assert not verify_certificate(tmp_path).ok
+
+
+def test_the_time_of_writing_is_not_told(tmp_path: Path, make_binary: Make) -> None:
+    written = write_files(tmp_path, make_binary())
+    issued = datetime.fromisoformat(written.certificate["issued"]).timestamp()
+    assert {path.stat().st_mtime for path in (tmp_path, *tmp_path.iterdir())} == {issued}
+
+
+def test_a_reason_tells_no_address(
+    tmp_path: Path, make_binary: Make, student: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise DataError(f"{object()!r} cannot be written.")
+
+    monkeypatch.setattr(folder_room, "dump_student", refuse)
+    written = write_files(tmp_path, make_binary(), student=student)
+    assert written.left_out["student.skops"] == "<object object at 0x...> cannot be written."

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -34,7 +35,12 @@ CLASSES = [
 ]
 
 
-@parametrize_with_checks([HypothesisStudent()])
+# That check of scikit-learn 1.6 gives learners of two classes other labels with weights than without.
+OLD = sklearn.__version__.startswith("1.6.")
+WRONG = {"check_sample_weight_equivalence_on_dense_data": "it compares other labels"} if OLD else {}
+
+
+@parametrize_with_checks([HypothesisStudent()], expected_failed_checks=lambda _: WRONG)
 def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 

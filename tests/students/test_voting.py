@@ -18,10 +18,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
-from secretballot.planning.student_names import student_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.report.export import dump_onnx, dump_student, load_student
 from secretballot.students import VotingStudent, fit_student
+from secretballot.students.names import student_by_name
 
 
 def _rings(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from secretballot.cli import choose, demo, diagnose, label, learn, ledger, plan, verify
-from secretballot.cli.outcome import EXIT_CODES, guarded
+from secretballot.cli import audit, choose, demo, diagnose, label, learn, ledger, plan, verify
+from secretballot.cli.outcome import EXIT_CODES, guarded, settled
+from secretballot.cli.streams import lasting_streams
 
 __all__ = ["app", "main"]
 
@@ -32,10 +33,10 @@ class Program(typer.core.TyperGroup):
         run = partial(
             super().main, words, prog_name or "secretballot", complete_var, False, windows_expand_args, **extra
         )
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), lasting_streams() as streams:
             # A foreign learner's warning may quote its data; what matters is said by the verbs themselves.
             warnings.simplefilter("ignore")
-            code = guarded(run, as_json="--json" in words)
+            code = settled(guarded(run, as_json="--json" in words), streams.trouble())
         sys.exit(code)
 
 
@@ -73,6 +74,7 @@ app.command(name="choose", epilog=EXIT_CODES)(choose.choose)
 app.command(name="diagnose", epilog=EXIT_CODES)(diagnose.diagnose)
 app.command(name="verify", epilog=EXIT_CODES)(verify.verify)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(audit.app, name="audit")
 app.command(name="demo", epilog=EXIT_CODES)(demo.demo)
 
 

@@ -17,10 +17,11 @@ from secretballot.cli.options import (
     Neighbours,
     Out,
     Seed,
+    Without,
     classes_of,
     words_of,
 )
-from secretballot.cli.outcome import print_json
+from secretballot.cli.outcome import print_json, print_written, say, written_file
 
 if TYPE_CHECKING:
     from secretballot.learners.choose_run import ChooseOutcome
@@ -74,6 +75,7 @@ def choose(
     out: Out = OUT,
     ledger: LedgerFile = None,
     dataset: Dataset = None,
+    without: Without = None,
     as_json: AsJson = False,
 ) -> None:
     """Choose the model that is right most often on the private records, or nearly so; delta is 0.
@@ -86,6 +88,9 @@ def choose(
              --candidates first/release/student.skops,second/release/student.skops --schema first/release/schema.json
     """
     from secretballot.cli.console import watching
+    from secretballot.publishing.process import start_publishing
+
+    start_publishing()  # before this program's own imports, which take as long
     from secretballot.learners.choose_run import ChooseRun, run_choose
     from secretballot.learners.run_inputs import RunTables
 
@@ -100,6 +105,7 @@ def choose(
         ledger=ledger,
         dataset=dataset,
         seed=seed,
+        without=words_of(without),
     )
     with watching() as watch:
         outcome = run_choose(run, watch)
@@ -120,7 +126,7 @@ def _summary(outcome: "ChooseOutcome", notes: list[str]) -> dict[str, Any]:
         "release": str(outcome.release),
         "vault": str(outcome.vault),
         "certificate": str(outcome.release / "certificate.json"),
-        "report": str(outcome.release / "report.html"),
+        "report": written_file(outcome, "report.html"),
         "notes": notes,
     }
 
@@ -128,10 +134,10 @@ def _summary(outcome: "ChooseOutcome", notes: list[str]) -> dict[str, Any]:
 def _print_lines(outcome: "ChooseOutcome") -> None:
     certificate = outcome.certificate
     if outcome.accuracy is not None:
-        print(f"accuracy     {outcome.accuracy:.4f} of the chosen model on the labelled test file")
-    print(f"guarantee    epsilon {certificate['epsilon']:g}, delta 0 for each {certificate['unit']}")
-    print(f"chosen       {outcome.chosen}, of {outcome.n_candidates:,} candidates")
-    print(f"certificate  {outcome.release / 'certificate.json'}")
-    print(f"report       {outcome.release / 'report.html'}")
-    print(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
-    print(f"keep secret  {outcome.vault}{os.sep}")
+        say(f"accuracy     {outcome.accuracy:.4f} of the chosen model on the labelled test file")
+    say(f"guarantee    epsilon {certificate['epsilon']:g}, delta 0 for each {certificate['unit']}")
+    say(f"chosen       {outcome.chosen}, of {outcome.n_candidates:,} candidates")
+    say(f"certificate  {outcome.release / 'certificate.json'}")
+    print_written(outcome, "report", "report.html")
+    say(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
+    say(f"keep secret  {outcome.vault}{os.sep}")

@@ -19,6 +19,13 @@ def watching() -> Iterator["Watch"]:
     from secretballot.learners.watch import Watch
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+    def tell(note: "Note") -> None:
+        console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
+
+    if not console.is_terminal:  # a bar that is switched off still ends with an empty line in some versions of rich
+        yield Watch(tell=tell)
+        return
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -26,7 +33,7 @@ def watching() -> Iterator["Watch"]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
 
         def step(text: str) -> None:
             for task in bar.task_ids:
@@ -35,8 +42,5 @@ def watching() -> Iterator["Watch"]:
 
         def progress(done: int, total: int) -> None:
             bar.update(bar.task_ids[-1], completed=done, total=total)
-
-        def tell(note: "Note") -> None:
-            console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
 
         yield Watch(step=step, progress=progress, tell=tell)

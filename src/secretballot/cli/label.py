@@ -14,6 +14,7 @@ from secretballot.cli.options import (
     Dataset,
     Delta,
     Epsilon,
+    HeaderLine,
     LedgerFile,
     MaxUnstable,
     Out,
@@ -21,9 +22,11 @@ from secretballot.cli.options import (
     ReleaseKind,
     Seed,
     VotesKind,
+    Without,
     classes_of,
+    words_of,
 )
-from secretballot.cli.outcome import print_json
+from secretballot.cli.outcome import print_json, print_written, say, written_file
 
 __all__ = ["label"]
 
@@ -34,6 +37,9 @@ def label(
     delta: Delta,
     kind: Annotated[
         VotesKind | None, typer.Option(help="Columns are teachers (votes) or classes (counts of votes).")
+    ] = None,
+    header: Annotated[
+        HeaderLine | None, typer.Option("--header", help="Whether the first line of a CSV file names its columns.")
     ] = None,
     classes: Classes = None,
     teachers: Annotated[
@@ -47,6 +53,7 @@ def label(
     out: Out = OUT,
     ledger: LedgerFile = None,
     dataset: Dataset = None,
+    without: Without = None,
     as_json: AsJson = False,
 ) -> None:
     """Release labels for the votes of teachers that were trained elsewhere.
@@ -57,6 +64,9 @@ def label(
     Example: secretballot label --votes counts.npy --kind counts --epsilon 1 --delta 1e-5 --queries 300
     """
     from secretballot.cli.console import watching
+    from secretballot.publishing.process import start_publishing
+
+    start_publishing()  # before this program's own imports, which take as long
     from secretballot.learners.label_run import LabelRun, run_label
 
     run = LabelRun(
@@ -65,6 +75,7 @@ def label(
         delta,
         out,
         kind=None if kind is None else kind.value,
+        header=None if header is None else header.value,
         classes=classes_of(classes),
         teachers=teachers,
         queries=queries,
@@ -74,30 +85,31 @@ def label(
         ledger=ledger,
         dataset=dataset,
         seed=seed,
+        without=words_of(without),
     )
     with watching() as watch:
         outcome = run_label(run, watch)
-    released, folder = outcome.released, outcome.release
+    certificate, folder = outcome.certificate, outcome.release
     if as_json:
         print_json(
             {
-                "epsilon": released.certificate["epsilon"],
-                "delta": released.certificate["delta"],
-                "queries": len(released.queries),
-                "answered": int(released.answered.sum()),
+                "epsilon": certificate["epsilon"],
+                "delta": certificate["delta"],
+                "queries": outcome.queries,
+                "answered": outcome.answered,
                 "resumed": outcome.resumed,
                 "release": str(folder),
                 "vault": str(outcome.vault),
                 "labels": str(folder / "labels.csv"),
                 "certificate": str(folder / "certificate.json"),
-                "report": str(folder / "report.html"),
+                "report": written_file(outcome, "report.html"),
                 "notes": [note.text for note in watch.notes if not note.private],
             }
         )
         return
-    print(f"guarantee    epsilon {released.certificate['epsilon']:g}, delta {released.certificate['delta']:g}")
-    print(f"answers      {int(released.answered.sum())} of {len(released.queries)} queries")
-    print(f"labels       {folder / 'labels.csv'}")
-    print(f"certificate  {folder / 'certificate.json'}")
-    print(f"report       {folder / 'report.html'}")
-    print(f"keep secret  {outcome.vault}{os.sep}")
+    say(f"guarantee    epsilon {certificate['epsilon']:g}, delta {certificate['delta']:g}")
+    say(f"answers      {outcome.answered} of {outcome.queries} queries")
+    say(f"labels       {folder / 'labels.csv'}")
+    say(f"certificate  {folder / 'certificate.json'}")
+    print_written(outcome, "report", "report.html")
+    say(f"keep secret  {outcome.vault}{os.sep}")

@@ -22,10 +22,11 @@ from secretballot.cli.options import (
     ReleaseKind,
     Seed,
     StrategyName,
+    Without,
     classes_of,
     words_of,
 )
-from secretballot.cli.outcome import print_json
+from secretballot.cli.outcome import print_json, print_written, say, written_file
 
 if TYPE_CHECKING:
     from secretballot.learners.learn_run import LearnOutcome, LearnRun
@@ -115,6 +116,7 @@ def learn(
     out: Out = OUT,
     ledger: LedgerFile = None,
     dataset: Dataset = None,
+    without: Without = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn a publishable student from private records and public points.
@@ -125,6 +127,9 @@ def learn(
     \b
     Example: secretballot learn patients.csv public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6
     """
+    from secretballot.publishing.process import start_publishing
+
+    start_publishing()  # before this program's own imports, which take as long
     from secretballot.learners.learn_run import LearnRun
     from secretballot.learners.plan_run import read_plan, run_by_plan
     from secretballot.learners.run_inputs import RunTables
@@ -150,6 +155,7 @@ def learn(
         "dataset": dataset,
         "seed": seed,
         "jobs": jobs,
+        "without": words_of(without),
     }
     if plan is None:
         _need_price(epsilon, delta)
@@ -212,7 +218,7 @@ def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
         "release": str(outcome.release),
         "vault": str(outcome.vault),
         "certificate": str(outcome.release / "certificate.json"),
-        "report": str(outcome.release / "report.html"),
+        "report": written_file(outcome, "report.html"),
         "notes": notes,
     }
 
@@ -230,9 +236,9 @@ def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
     from secretballot.planning.words import number_range, share_range
 
     expected = plan.recommended.expected
-    print(f"forecast     {number_range(expected.answered)} answers; {outcome.answered:,} came")
+    say(f"forecast     {number_range(expected.answered)} answers; {outcome.answered:,} came")
     came = "" if outcome.accuracy is None else f"; {outcome.accuracy:.4f} on the labelled test file"
-    print(f"             accuracy {share_range(expected.student_accuracy)}{came}")
+    say(f"             accuracy {share_range(expected.student_accuracy)}{came}")
 
 
 def print_lines(outcome: "LearnOutcome") -> None:
@@ -241,20 +247,20 @@ def print_lines(outcome: "LearnOutcome") -> None:
 
     certificate = outcome.certificate
     if outcome.accuracy is not None:
-        print(f"accuracy     {outcome.accuracy:.4f} of the student on the labelled test file")
+        say(f"accuracy     {outcome.accuracy:.4f} of the student on the labelled test file")
     epsilon, delta = total_price(certificate)
     price = f"epsilon {epsilon:g}, delta {delta:g}"
-    print(f"guarantee    {price} for each {certificate['unit']}")
-    print(f"answers      {outcome.answered} of {outcome.queries} queries")
+    say(f"guarantee    {price} for each {certificate['unit']}")
+    say(f"answers      {outcome.answered} of {outcome.queries} queries")
     if "plan" in certificate:
         plan = certificate["plan"]
         left = plan["planned"] - plan["used"]
         rest = f"; {left} left, {plan['left']}" if left else ""
         rounds = f"{len(plan['rounds'])} round{'' if len(plan['rounds']) == 1 else 's'}"
-        print(f"plan         {plan['used']} of {plan['planned']} queries in {rounds}{rest}")
+        say(f"plan         {plan['used']} of {plan['planned']} queries in {rounds}{rest}")
     if outcome.plan is not None:
         print_forecast(outcome, outcome.plan)
-    print(f"certificate  {outcome.release / 'certificate.json'}")
-    print(f"report       {outcome.release / 'report.html'}")
-    print(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
-    print(f"keep secret  {outcome.vault}{os.sep}")
+    say(f"certificate  {outcome.release / 'certificate.json'}")
+    print_written(outcome, "report", "report.html")
+    say(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
+    say(f"keep secret  {outcome.vault}{os.sep}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot.cli.options import AsJson, Composition, Neighbours, UnitKind
-from secretballot.cli.outcome import EXIT_CODES, print_json
+from secretballot.cli.outcome import EXIT_CODES, print_json, say
 from secretballot.exceptions import LedgerError
 
 if TYPE_CHECKING:
@@ -38,17 +38,17 @@ def show(file: File, as_json: AsJson = False) -> None:
         name: {"epsilon": pair.epsilon, "delta": pair.delta}
         for name, pair in (("budget", ledger.budget), ("spent", ledger.spent()), ("remaining", ledger.remaining()))
     }
-    entries = ledger.history()
+    releases = ledger.releases()
     if as_json:
         terms = {name: getattr(ledger, name) for name in ("dataset", "unit", "neighbours", "composition")}
-        print_json({**terms, "releases": len(entries), **amounts})
+        print_json({**terms, "releases": releases, **amounts})
         return
-    print(f"dataset      {ledger.dataset}")
-    print(f"promise      for each {ledger.unit}, under {ledger.neighbours}")
-    print(f"composition  {ledger.composition}")
-    print(f"releases     {len(entries)}")
+    say(f"dataset      {ledger.dataset}")
+    say(f"promise      for each {ledger.unit}, under {ledger.neighbours}")
+    say(f"composition  {ledger.composition}")
+    say(f"releases     {releases}")
     for name, pair in amounts.items():
-        print(f"{name:<12} epsilon {pair['epsilon']:.6g}, delta {pair['delta']:.6g}")
+        say(f"{name:<12} epsilon {pair['epsilon']:.6g}, delta {pair['delta']:.6g}")
 
 
 @app.command(epilog=EXIT_CODES)
@@ -66,12 +66,46 @@ def history(file: File, as_json: AsJson = False) -> None:
         print_json({"releases": plain})
         return
     for entry in entries:
-        print(
+        say(
             f"{entry.id:>4}  {entry.reserved_at[:19]}  {entry.state:<10}  epsilon {entry.epsilon:<10.6g} "
             f"delta {entry.delta:<10.6g} {_answers(entry)}{entry.purpose}  {entry.request}"
         )
     if not entries:
-        print("Nothing was paid for yet.")
+        say("Nothing was paid for yet.")
+
+
+@app.command(epilog=EXIT_CODES)
+def check(file: File, as_json: AsJson = False) -> None:
+    """Check every page and every row of the account, from the first one on.
+
+    \b
+    Example: secretballot ledger check secretballot-out/vault/ledger.sqlite
+    """
+    from secretballot.privacy.ledger import Ledger
+
+    ledger = Ledger.open_existing(file)
+    ledger.check()
+    rows, chain = ledger.head()
+    if as_json:
+        print_json({"dataset": ledger.dataset, "rows": rows, "chain": chain, "ok": True})
+        return
+    say(f"All {rows} rows are as they were written; the last one is {chain}.")
+
+
+@app.command(epilog=EXIT_CODES)
+def upgrade(file: File, as_json: AsJson = False) -> None:
+    """Bring a file of the format before to this one; keep a copy, as earlier versions cannot read it afterwards.
+
+    \b
+    Example: secretballot ledger upgrade registry.ledger
+    """
+    from secretballot.privacy.ledger import Ledger
+
+    upgraded = Ledger.upgrade(file)
+    if as_json:
+        print_json({"upgraded": upgraded})
+        return
+    say("The ledger was checked and upgraded." if upgraded else "The ledger is of this format already.")
 
 
 def _answers(entry: "LedgerEntry") -> str:

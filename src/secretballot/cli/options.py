@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from secretballot._validation import shown
+from secretballot.exceptions import ParameterError
+
 __all__ = [
     "OUT",
     "Abstentions",
@@ -17,6 +20,7 @@ __all__ = [
     "Dataset",
     "Delta",
     "Epsilon",
+    "HeaderLine",
     "LedgerFile",
     "MaxUnstable",
     "Neighbours",
@@ -27,6 +31,7 @@ __all__ = [
     "StrategyName",
     "UnitKind",
     "VotesKind",
+    "Without",
     "classes_of",
     "words_of",
 ]
@@ -91,6 +96,13 @@ class VotesKind(StrEnum):
     COUNTS = "counts"
 
 
+class HeaderLine(StrEnum):
+    """Whether a file of votes begins with the names of its columns."""
+
+    YES = "yes"
+    NO = "no"
+
+
 class Composition(StrEnum):
     """How releases on one dataset add up."""
 
@@ -121,14 +133,34 @@ Dataset = Annotated[
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Of fits and of the choice of public points; never of the noise.")
 ]
+Without = Annotated[
+    str | None,
+    typer.Option("--without", metavar="PARTS", help="Parts of the release to leave out: report, student, or both."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output and nothing else.")]
 
 
 def words_of(text: str | None) -> tuple[str, ...]:
-    """Return the words of a list by commas; a word with a comma in it is quoted as in CSV."""
+    """Return the words of a list by commas; a word with a comma in it is quoted as in CSV.
+
+    Raises
+    ------
+    ParameterError
+        If the text is no such list on one line, or is not UTF-8: the words go into files that are.
+    """
     if text is None:
         return ()
-    return tuple(word.strip() for row in csv.reader([text], skipinitialspace=True) for word in row)
+    problem = ""
+    try:
+        text.encode()
+        words = tuple(word.strip() for row in csv.reader([text], skipinitialspace=True) for word in row)
+    except UnicodeEncodeError:
+        problem = "it is not UTF-8"
+    except csv.Error:
+        problem = "it has a line break, or a quotation mark that is not closed"
+    if problem:
+        raise ParameterError(f"The list {shown(text)} cannot be read ({problem}); give words by commas, on one line.")
+    return words
 
 
 def classes_of(text: str | None) -> tuple[str | int, ...] | None:

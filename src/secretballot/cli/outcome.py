@@ -6,11 +6,13 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
 
 import typer
 
+from secretballot._validation import plain_line, without_controls
 from secretballot.cli.spelling import as_options
 from secretballot.exceptions import (
     BudgetError,
@@ -18,17 +20,30 @@ from secretballot.exceptions import (
     DataError,
     LedgerError,
     ParameterError,
+    ResourceError,
+    SamplerError,
     SecretBallotError,
 )
 
-__all__ = ["EXIT_CODES", "Failure", "failure_of", "guarded", "print_json"]
+__all__ = [
+    "EXIT_CODES",
+    "Failure",
+    "failure_of",
+    "guarded",
+    "print_json",
+    "print_written",
+    "say",
+    "settled",
+    "written_file",
+]
 
-DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED, NOT_CONFIRMED, FOUND, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
 #: What the exit codes mean, for the help texts.
 EXIT_CODES = (
     "Exit codes: 0 done, 1 a defect of the program, 2 bad input, 3 budget refused, "
-    "4 certificate does not verify, 130 interrupted."
+    "4 certificate does not verify, 5 verify --independent can neither confirm nor refuse it, "
+    "6 audit found more than was promised, 130 interrupted."
 )
 
 # typer bundles click or depends on it, according to its version; either way its bad parameter is a usage error.
@@ -39,8 +54,10 @@ _KINDS: tuple[tuple[type[Exception], str, int], ...] = (
     (BudgetError, "budget", BUDGET_REFUSED),
     (CertificateError, "certificate", NOT_VERIFIED),
     (LedgerError, "ledger", BAD_INPUT),
+    (SamplerError, "sampler", BAD_INPUT),
     (ParameterError, "parameter", BAD_INPUT),
     (DataError, "data", BAD_INPUT),
+    (ResourceError, "system", BAD_INPUT),
     (SecretBallotError, "input", BAD_INPUT),
 )
 
@@ -64,15 +81,21 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what to say of an exception; of one that nobody foresaw, only its type and place.
+    """Return what to say of an exception, on one line; of one that nobody foresaw, only its type and place.
 
     The message of a foreign exception may quote a private cell, so it is not shown.
     """
+    failure = _failure_of(error)
+    return replace(failure, error=plain_line(failure.error))
+
+
+def _failure_of(error: BaseException) -> Failure:
     for kind, word, code in _KINDS:
         if isinstance(error, kind):
-            return Failure(as_options(str(error)), word, code)
+            return Failure(as_options(plain_line(str(error))), word, code)
     if isinstance(error, _ClickError):
-        return Failure(str(getattr(error, "format_message", lambda: error)()), "usage", BAD_INPUT)
+        words = str(getattr(error, "format_message", lambda: error)())  # lists choices on lines of their own
+        return Failure(" ".join(words.split()), "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return Failure("Interrupted; repeat the same command to go on.", "interrupted", INTERRUPTED)
     if isinstance(error, MemoryError):
@@ -99,9 +122,33 @@ def guarded(work: Callable[[], object], *, as_json: bool) -> int:
     return failure.exit_code
 
 
+def settled(code: int, trouble: str | None) -> int:
+    """Return the exit code of a verb whose output could not be written for the reason `trouble`, None for no reason."""
+    if trouble is None or code:
+        return code
+    sentence = (
+        f"The output could not be written ({trouble}), though the work is done; make room and repeat the command."
+    )
+    print(f"secretballot: {plain_line(sentence)}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def say(line: str) -> None:
+    """Print one line for a person; names in it may hold control characters, which are written out."""
+    print(without_controls(line))
+
+
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object to standard output."""
-    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print one JSON object to standard output; what a terminal may obey, or cannot show, is written as an escape."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print("".join(letter if _is_harmless(letter, encoding) else json.dumps(letter)[1:-1] for letter in text))
+
+
+def _is_harmless(letter: str, encoding: str) -> bool:
+    if letter.isascii():
+        return letter.isprintable() or letter == "\n"
+    return letter.isprintable() and letter.encode(encoding, "ignore") != b""
 
 
 def _system_sentence(error: OSError) -> str:
@@ -119,3 +166,24 @@ def _defect_sentence(error: BaseException) -> str:
         f"A defect of the program ({type(error).__name__}{place}), whose details are withheld since they might quote "
         "private data; please report it."
     )
+
+
+class _Outcome(Protocol):
+    """What a run that writes a release came to."""
+
+    @property
+    def release(self) -> Path: ...
+
+    @property
+    def files(self) -> tuple[str, ...]: ...
+
+
+def written_file(outcome: _Outcome, name: str) -> str | None:
+    """Return the path of a file of the release, None where it was not written."""
+    return str(outcome.release / name) if name in outcome.files else None
+
+
+def print_written(outcome: _Outcome, title: str, name: str) -> None:
+    """Print the path of a file of the release, and nothing where it was not written."""
+    if name in outcome.files:
+        say(f"{title:<13}{outcome.release / name}")

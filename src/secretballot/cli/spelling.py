@@ -22,7 +22,8 @@ _OPTIONS = {
         for name in (
             *("epsilon", "delta", "dataset", "composition", "teachers", "queries", "records", "points", "jobs", "seed"),
             *("aggregator", "release", "strategy", "teacher", "student", "classes", "abstentions", "hypotheses"),
-            *("public", "like", "curve", "target"),
+            *("public", "like", "curve", "target", "header", "kind"),
+            *("runs", "draws", "confidence", "canaries", "share", "promise", "row", "steps", "timeout"),
         )
     },
 }

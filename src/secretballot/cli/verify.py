@@ -1,13 +1,17 @@
 """`secretballot verify`: does a certificate hold by its own words?"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from secretballot.cli.options import AsJson
-from secretballot.cli.outcome import NOT_VERIFIED, print_json
+from secretballot.cli.outcome import NOT_CONFIRMED, NOT_VERIFIED, print_json
 from secretballot.exceptions import DataError
+from secretballot.verify_release import Finding, check_release, exit_code
+
+if TYPE_CHECKING:
+    from secretballot.report.verification import Verification
 
 __all__ = ["verify"]
 
@@ -16,12 +20,20 @@ def verify(
     certificate: Annotated[
         Path, typer.Argument(metavar="CERTIFICATE", help="A certificate.json, or a release folder with its labels.")
     ],
+    independent: Annotated[
+        bool,
+        typer.Option("--independent", help="Let a second program, written by itself, check the release folder too."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Price the events of a certificate again and compare it with what it promises.
 
-    Given a release folder, it also checks that labels.csv is the file that was released. The digest shows damage and
-    is no signature: take certificates from those you trust.
+    Given a release folder, or the certificate in one, it also checks that the folder holds the released files and no
+    other, and that every row of labels.csv was paid for. The digest shows damage and is no signature: take
+    certificates from those you trust.
+
+    The second program is one file, secretballot/verify_release.py, which needs nothing but Python: copy it and run it
+    alone.
 
     \b
     Example: secretballot verify secretballot-out/release
@@ -33,11 +45,40 @@ def verify(
     if (certificate / "release").is_dir():
         certificate = certificate / "release"
     verification = verify_certificate(certificate)
+    second = _second_opinion(certificate) if independent else []
     if as_json:
-        print_json({"certificate": str(certificate), **verification.to_json()})
+        opinion = {"independent": [finding._asdict() for finding in second]} if independent else {}
+        print_json({"certificate": str(certificate), **verification.to_json(), **opinion})
     else:
-        for check in verification.checks:
-            print(f"{'ok    ' if check.ok else 'FAILED'}  {check.name:<10} {check.detail}")
+        _print_checks(verification)
+        for finding in second:
+            print(f"{finding.verdict:<7} second: {finding.name:<12} {finding.detail}")
         print("The certificate verifies." if verification.ok else "The certificate does NOT verify.")
     if not verification.ok:
         raise typer.Exit(NOT_VERIFIED)
+    if second:
+        _end_as(exit_code(second), as_json)
+
+
+def _print_checks(verification: "Verification") -> None:
+    for check in verification.checks:
+        print(f"{'ok    ' if check.ok else 'FAILED'}  {check.name:<10} {check.detail}")
+    for sentence in verification.unchecked:
+        print(f"note               {sentence}")
+
+
+def _second_opinion(certificate: Path) -> list[Finding]:
+    """Return what the second program finds in the release folder that was given, or that the certificate stands in."""
+    path = certificate / "certificate.json" if certificate.is_dir() else certificate
+    if path.name != "certificate.json" or not path.exists():
+        raise DataError("The second program checks release folders; give the folder of the certificate.")
+    return check_release(str(path.parent))
+
+
+def _end_as(code: int, as_json: bool) -> None:
+    """End with the second program's exit code, and say what it means where it is not 0."""
+    if not as_json:
+        words = {0: "confirms the release", NOT_CONFIRMED: "can neither confirm nor refuse it"}
+        print(f"The second program {words.get(code, 'REFUSES it')}.")
+    if code:
+        raise typer.Exit(code)

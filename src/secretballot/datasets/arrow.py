@@ -15,7 +15,7 @@ import pandas as pd
 from secretballot.datasets.naming import name_columns
 from secretballot.exceptions import DataError
 
-__all__ = ["as_arrow", "frame_of_arrow"]
+__all__ = ["as_arrow", "dictionary_of", "frame_of_arrow"]
 
 
 def as_arrow(table: Any) -> Any:
@@ -63,6 +63,16 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     frame = pd.DataFrame({place: column for place, column in enumerate(converted) if column is not None})
     frame.columns = pd.Index(names, dtype=object)
     return frame
+
+
+def dictionary_of(column: Any) -> list[Any] | None:
+    """Return the categories of a column of an Arrow table that has some, None of any other."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return None
+    chunks = column.unify_dictionaries().chunks
+    return list(dict.fromkeys(chunks[0].dictionary.to_pylist())) if chunks else []
 
 
 def _storage(column: Any) -> Any:

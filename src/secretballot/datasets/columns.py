@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from secretballot._validation import shown
 from secretballot.datasets.cells import LARGEST_NUMBER, coded, is_missing, numbers_of, texts_of, whole
 from secretballot.exceptions import DataError
 
@@ -215,7 +216,7 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
         spec = {"kind": "categorical", "categories": spec}
     if not isinstance(spec, Mapping) or spec.get("kind") not in _KINDS:
         raise DataError(
-            f"The schema says nothing usable about column {name!r}; "
+            f"The schema says nothing usable about column {shown(name)}; "
             f"say one of {', '.join(_KINDS)}, or list its categories."
         )
     if spec["kind"] == "ignored":
@@ -232,12 +233,14 @@ def _declared_numeric(name: str, spec: Mapping[str, Any], public: pd.DataFrame |
         usable = isinstance(number, int | float) and not isinstance(number, bool) and abs(number) <= LARGEST_NUMBER
         if not usable or (key == "scale" and not number > 0):
             raise DataError(
-                f"The schema's {key} of column {name!r} is {number!r}; it must be a number (scale: positive)."
+                f"The schema's {key} of column {shown(name)} is {shown(number)}; it must be a number (scale: positive)."
             )
     if len(parts) < 4:
         numbers = numbers_of(_public_cells(name, public))
         if not np.isfinite(numbers).any():
-            raise DataError(f"No public row has a number in column {name!r}; give its median and scale in the schema.")
+            raise DataError(
+                f"No public row has a number in column {shown(name)}; give its median and scale in the schema."
+            )
         found = _numeric(name, numbers)
         parts = {key: parts.get(key, getattr(found, key)) for key in ("median", "center", "scale", "indicator")}
     return NumericColumn(
@@ -251,14 +254,16 @@ def _declared_categorical(name: str, spec: Mapping[str, Any], public: pd.DataFra
         texts = texts_of(_public_cells(name, public))
         return CategoricalColumn(name, tuple(sorted({text for text in texts if not is_missing(text)})))
     if not isinstance(listed, list) or not all(isinstance(entry, str | int | float | bool) for entry in listed):
-        raise DataError(f"The schema's categories of column {name!r} must be a list of texts or numbers.")
+        raise DataError(f"The schema's categories of column {shown(name)} must be a list of texts or numbers.")
     categories = tuple(dict.fromkeys(whole(str(entry).strip()) for entry in listed))
     return CategoricalColumn(name, categories)
 
 
 def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":
     if public is None:
-        raise DataError(f"The schema leaves column {name!r} open and there is no public table to say the rest.")
+        raise DataError(f"The schema leaves column {shown(name)} open and there is no public table to say the rest.")
     if name not in public.columns:
-        raise DataError(f"The schema has a column {name!r} that the public file lacks; add it or declare it ignored.")
+        raise DataError(
+            f"The schema has a column {shown(name)} that the public file lacks; add it or declare it ignored."
+        )
     return public[name]

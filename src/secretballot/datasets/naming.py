@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from secretballot._validation import shown
+
 __all__ = ["NAMED_AT_MOST", "name_columns", "name_rows"]
 
 #: Rows or columns a message names; it counts the rest.
@@ -11,13 +13,13 @@ NAMED_AT_MOST = 10
 def name_rows(rows: Iterable[int]) -> str:
     """Return a phrase that names rows, the first ten by number."""
     numbers = sorted(int(row) for row in rows)
-    shown = ", ".join(str(number) for number in numbers[:NAMED_AT_MOST])
+    listed = ", ".join(str(number) for number in numbers[:NAMED_AT_MOST])
     rest = len(numbers) - NAMED_AT_MOST
-    return f"{'row' if len(numbers) == 1 else 'rows'} {shown}" + (f" and {rest} more" if rest > 0 else "")
+    return f"{'row' if len(numbers) == 1 else 'rows'} {listed}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def name_columns(names: Sequence[str]) -> str:
     """Return a phrase that names columns, the first ten by name."""
-    shown = ", ".join(repr(name) for name in names[:NAMED_AT_MOST])
+    listed = ", ".join(shown(name) for name in names[:NAMED_AT_MOST])
     rest = len(names) - NAMED_AT_MOST
-    return f"{'column' if len(names) == 1 else 'columns'} {shown}" + (f" and {rest} more" if rest > 0 else "")
+    return f"{'column' if len(names) == 1 else 'columns'} {listed}" + (f" and {rest} more" if rest > 0 else "")

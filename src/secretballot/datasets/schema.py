@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._validation import shown
 from secretballot.datasets.columns import Column, IgnoredColumn, declared_column, inferred_column
 from secretballot.datasets.tables import check_columns, frame_of, memory_bytes
 from secretballot.exceptions import DataError
@@ -76,8 +77,8 @@ class Schema:
         DataError
             If no column is left that could be a feature.
         """
-        frame = frame_of(public, role="public table")
-        columns = tuple(inferred_column(name, frame[name]) for name in frame.columns if name not in set(ignore))
+        frame, aside = frame_of(public, role="public table"), set(ignore)
+        columns = tuple(inferred_column(name, frame[name]) for name in frame.columns if name not in aside)
         return cls(columns)._with_features()
 
     @classmethod
@@ -121,8 +122,8 @@ class Schema:
             declared = json.loads(Path(path).read_text(encoding="utf-8-sig"))
         except OSError as error:
             raise DataError(f"The schema file {str(path)!r} cannot be read ({error.strerror}).") from None
-        except ValueError:
-            raise DataError(f"The schema file {str(path)!r} is no JSON text in UTF-8; mend it.") from None
+        except (ValueError, RecursionError):
+            raise DataError(f"The schema file {str(path)!r} is no JSON text in UTF-8 of ordinary depth.") from None
         return cls.from_json(declared, public=public, ignore=ignore)
 
     @property
@@ -196,7 +197,7 @@ class Schema:
 
     def _with_features(self) -> "Schema":
         if not self.names:
-            why = "".join(f"; {name!r}: {reason}" for name, reason in list(self.ignored.items())[:3])
+            why = "".join(f"; {shown(name)}: {reason}" for name, reason in list(self.ignored.items())[:3])
             raise DataError(f"{self.source.capitalize()} has no column that could be a feature{why}.")
         return self
 
@@ -216,11 +217,11 @@ def _check_header(declared: object) -> None:
         raise DataError('A schema is a JSON object with "columns": {name: kind}; this one is not.')
     if declared.get("format", FORMAT) != FORMAT:
         raise DataError(
-            f"The schema says it has the format {declared['format']!r}; it must be {FORMAT!r} or say nothing."
+            f"The schema says it has the format {shown(declared['format'])}; it must be {FORMAT!r} or say nothing."
         )
     if declared.get("version", VERSION) != VERSION:
         raise DataError(
-            f"The schema has version {declared['version']!r} and this program reads version {VERSION}; "
+            f"The schema has version {shown(declared['version'])} and this program reads version {VERSION}; "
             "use the program that wrote it, or a newer one."
         )
     classes = declared.get("classes")

@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from secretballot._csv_lines import lines_of
+from secretballot._validation import shown
 from secretballot.datasets.arrow import as_arrow, frame_of_arrow
 from secretballot.datasets.cells import coded, is_missing, texts_of, whole
 from secretballot.datasets.naming import NAMED_AT_MOST, name_columns, name_rows
@@ -46,7 +48,7 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
 
     A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter (comma,
     semicolon, tab or bar) is the one that gives the header most fields; a byte order mark, quoted fields and
-    space around fields are accepted.
+    space around fields are accepted. Every record stands on one line, also where fields are quoted.
 
     A null in a Parquet file changes its own cell alone: the type of a column of the frame follows from the type
     of the column in the file. That type is taken from the file, so it must not depend on single records; a file
@@ -112,8 +114,9 @@ def check_columns(
         without a header the "names" are the cells of its first record.
     """
     found = [str(name) for name in frame.columns]
-    missing = [name for name in expected if name not in set(found)]
-    extra = [name for name in found if name not in {*expected, *aside}]
+    present, known = set(found), {*expected, *aside}
+    missing = [name for name in expected if name not in present]
+    extra = [name for name in found if name not in known]
     if missing and len(missing) == len(expected):
         raise DataError(
             f"The {role} has none of the {len(expected)} feature columns of {source}; "
@@ -163,13 +166,13 @@ def class_indices(frame: pd.DataFrame, target: str, classes: Sequence[object], *
     rows = np.flatnonzero((empty & (index < 0))[codes])
     if rows.size:
         raise DataError(
-            f"The {role} has {rows.size} rows without a label in column {target!r} ({name_rows(rows)}); "
+            f"The {role} has {rows.size} rows without a label in column {shown(target)} ({name_rows(rows)}); "
             "label them or take them out."
         )
     rows = np.flatnonzero((index < 0)[codes])
     if rows.size:
         raise DataError(
-            f"The {role} has {rows.size} rows whose label in column {target!r} is none of the {len(places)} "
+            f"The {role} has {rows.size} rows whose label in column {shown(target)} is none of the {len(places)} "
             f"declared classes ({name_rows(rows)}); declare every class with --classes, or take the rows out."
         )
     return np.asarray(index[codes], dtype=np.int64)
@@ -184,7 +187,7 @@ def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> No
         If it is absent; `what` says what to name, and how.
     """
     if column not in frame.columns:
-        raise DataError(f"The {role} has no column {column!r}; name {what}.")
+        raise DataError(f"The {role} has no column {shown(column)}; name {what}.")
 
 
 def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> NDArray[np.object_]:
@@ -200,7 +203,7 @@ def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> NDArray[np.objec
     rows = np.flatnonzero([is_missing(text) for text in ids])
     if rows.size:
         raise DataError(
-            f"The {role} has {rows.size} rows without a unit in column {column!r} ({name_rows(rows)}); "
+            f"The {role} has {rows.size} rows without a unit in column {shown(column)} ({name_rows(rows)}); "
             "give every row the id of its unit, or take the rows out."
         )
     return ids
@@ -271,7 +274,9 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
     try:
         delimiter = _delimiter(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return _assemble(csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True), where)
+            lines = lines_of(file, where)
+            reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
+            return _assemble(_one_line_each(reader, where), where)
     except UnicodeDecodeError:
         problem = "is not text in UTF-8; save it in that encoding."
     except csv.Error:
@@ -285,10 +290,29 @@ def _delimiter(path: Path) -> str:
     """Return the delimiter that gives the header most fields; only the header is looked at."""
     counts = []
     for delimiter in DELIMITERS:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        header: list[str] = []
+        # with the wrong delimiter a long header is one field, longer than the reader takes
+        with path.open(encoding="utf-8-sig", newline="") as file, contextlib.suppress(csv.Error):
             header = next(_records(csv.reader(file, delimiter=delimiter, skipinitialspace=True)), [])
         counts.append(len(header))
     return DELIMITERS[counts.index(max(counts))]
+
+
+def _one_line_each(reader: Any, where: str) -> Iterator[list[str]]:
+    """Yield the records of a CSV reader, each of which stands on a line of its own.
+
+    Raises
+    ------
+    DataError
+        If a quoted field goes on beyond its line: one stray quotation mark would swallow the records of others.
+    """
+    for number, record in enumerate(reader, start=1):
+        if reader.line_num != number:
+            raise DataError(
+                f"{where} has a quoted field that does not end on its line (line {number}); write every record on one "
+                "line, or the table as Parquet."
+            )
+        yield record
 
 
 def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
@@ -335,7 +359,8 @@ def _check_names(names: Sequence[str], where: str) -> None:
             f"{where} has columns without a name in its header (column number {places}); "
             "name every column in the first line, or write the file without its row index."
         )
-    twice = [place + 1 for place, name in enumerate(names) if name in names[:place]]
+    first_places: dict[str, int] = {}
+    twice = [place + 1 for place, name in enumerate(names) if first_places.setdefault(name, place) < place]
     if twice:
         raise DataError(
             f"{where} has a column name twice in its header (column number "

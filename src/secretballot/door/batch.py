@@ -1,6 +1,7 @@
 """A release as a whole: queries that are known beforehand, answered at once."""
 
 import contextlib
+import functools
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -60,8 +61,8 @@ def release(
         Why, in a few words; stored in the ledger and on the certificate, so public.
     declaration : mapping, optional
         ``unit`` ("record" or "user"), ``unit_column``, ``neighbours`` and further ``assumptions``: what is known of how
-        the teachers came about. Without it the release counts as one by record under "add-remove", and the certificate
-        says that nobody checked.
+        the teachers came about. Without it the votes' own declaration holds; of votes without one the release counts as
+        one by record under "add-remove", and the certificate says that nobody checked.
     choices : sequence of PaidChoice
         What the aggregator was set by, if private data had a say in it; for the certificate.
     points_sha256 : str, optional
@@ -83,6 +84,8 @@ def release(
     LedgerError
         If the ledger cannot be used or is about another unit or relation, or the request was interrupted before: what
         it reserved stays spent.
+    SamplerError
+        If the installed sampler is missing, broken or draws wrong noise; nothing was spent.
 
     Privacy
     -------
@@ -93,6 +96,7 @@ def release(
     Rounding : upward.
     """
     purchase.check_types(aggregator, ledger, counts)
+    declaration = purchase.declaration_of(counts, declaration)
     rows = _rows(counts, aggregator, queries)
     named = rows if public_rows is None else _distinct("public_rows", np.asarray(public_rows))
     if len(named) != len(rows):
@@ -108,26 +112,27 @@ def release(
     purchase.check_sample(aggregator.sample, declaration, key)
     events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)
     paid = purchase.priced(events, aggregator.budget)
-    reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose)
+    noise = purchase.noise_source()  # before the purchase: an installation that cannot draw must cost nothing
+    describe = functools.partial(
+        _released,
+        counts,
+        aggregator,
+        named,
+        events=events,
+        paid=paid,
+        noise=noise,
+        purpose=purpose,
+        declaration=declaration,
+        choices=choices,
+        points_sha256=points_sha256,
+    )
+    widest = describe(_widest(aggregator, counts, len(rows)), purchase.composition_of(ledger, 0))
+    room = purchase.room_for(widest.to_json())
+    reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose, room=room)
     try:
-        noise = purchase.noise_source()
         answers = aggregator.answer(counts.take(rows).open_at_the_door(), counts.n_teachers, noise)
-        composition = purchase.composition_of(ledger, reservation)
-        released = _released(
-            counts,
-            aggregator,
-            named,
-            answers,
-            events,
-            paid,
-            composition,
-            noise,
-            purpose,
-            declaration,
-            choices,
-            points_sha256,
-        )
-        ledger.commit(reservation, json.dumps(released.to_json()).encode())
+        released = describe(answers, purchase.composition_of(ledger, reservation))
+        ledger.commit(reservation, purchase.encoded(released.to_json(), room))
     except BaseException:
         # the noise may have been drawn: the reservation stays spent, whatever went wrong
         with contextlib.suppress(LedgerError):
@@ -173,14 +178,25 @@ def _distinct(name: str, rows: NDArray[Any]) -> IntArray:
     return rows.astype(np.int64)
 
 
+def _widest(aggregator: Aggregator, counts: VoteCounts, n_queries: int) -> Answers:
+    """Return made-up answers whose text is as long as that of any answers."""
+    label = max((-1, counts.n_classes - 1), key=lambda value: len(str(value)))
+    sigma, noisy = aggregator.sigma_of_counts, None
+    if sigma is not None:
+        shape = (n_queries,) if counts.n_classes == 2 else (n_queries, counts.n_classes)
+        noisy = np.full(shape, purchase.widest(sigma) - counts.n_teachers, dtype=np.int64)
+    return Answers(np.full(n_queries, label, dtype=np.int64), noisy, n_queries)
+
+
 def _released(
     counts: VoteCounts,
     aggregator: Aggregator,
     rows: IntArray,
     answers: Answers,
+    composition: dict[str, Any],
+    *,
     events: tuple[Event, ...],
     paid: Price,
-    composition: dict[str, Any],
     noise: NoiseSource,
     purpose: str,
     declaration: Mapping[str, object] | None,

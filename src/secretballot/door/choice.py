@@ -1,6 +1,7 @@
 """Numbers and choices that later steps are set by: drawn from private data, paid for, and named on the certificate."""
 
 import contextlib
+import functools
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -124,6 +125,7 @@ def estimate_stability(
     Rounding : upward.
     """
     purchase.check_counts(counts)
+    declaration = purchase.declaration_of(counts, declaration)
     mechanism = StabilityQuantile(fraction, _drawn_at(epsilon))
     about = {"name": "stability-quantile", "fraction": mechanism.fraction, "epsilon": float(epsilon)}
     return _bought(
@@ -159,6 +161,7 @@ def estimate_minority(
     Rounding : upward.
     """
     purchase.check_counts(counts)
+    declaration = purchase.declaration_of(counts, declaration)
     mechanism = MinoritySum(_drawn_at(epsilon), counts.n_queries)
     about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": float(epsilon)}
     return _bought(
@@ -316,7 +319,7 @@ def _bought(
     purpose: str,
     declaration: Mapping[str, object] | None,
 ) -> PaidChoice:
-    """Check, price, reserve, draw, commit, return; a request that was answered before gets its stored answer."""
+    """Check, price, ready the noise, reserve, draw, commit, return; a known request gets its stored answer."""
     purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
     unit, neighbours = str(declared["unit"]), str(declared["neighbours"])
@@ -327,20 +330,38 @@ def _bought(
         return _same_question(stored, mechanism, event, (unit, neighbours), key)
     ledger.check_promise(unit, neighbours)
     budget = PrivacyBudget(mechanism["epsilon"], 0.0)
-    reservation = ledger.reserve((event,), budget, request=key, purpose=purpose)
+    noise = purchase.choice_noise()  # before the purchase: an installation that cannot draw must cost nothing
+    describe = functools.partial(_choice, purpose, mechanism, event, unit, neighbours)
+    room = purchase.room_for(_stored(describe(_WIDEST, purchase.composition_of(ledger, 0))))
+    reservation = ledger.reserve((event,), budget, request=key, purpose=purpose, room=room)
     try:
-        outcome = draw(purchase.choice_noise())
-        composition = purchase.composition_of(ledger, reservation)
-        choice = PaidChoice(
-            purpose, mechanism, outcome, event, budget.epsilon, budget.delta, unit, neighbours, composition
-        )
-        ledger.commit(reservation, json.dumps({field: getattr(choice, field) for field in _STORED}).encode())
+        choice = describe(draw(noise), purchase.composition_of(ledger, reservation))
+        ledger.commit(reservation, purchase.encoded(_stored(choice), room))
     except BaseException:
         # the noise may have been drawn: the reservation stays spent, whatever went wrong
         with contextlib.suppress(LedgerError):
             ledger.forfeit(reservation, "The draw ended before it was committed.")
         raise
     return choice
+
+
+_WIDEST = -(2**63)  # no outcome has more letters
+
+
+def _choice(
+    purpose: str,
+    mechanism: dict[str, Any],
+    event: Event,
+    unit: str,
+    neighbours: str,
+    outcome: int,
+    composition: dict[str, Any],
+) -> PaidChoice:
+    return PaidChoice(purpose, mechanism, outcome, event, mechanism["epsilon"], 0.0, unit, neighbours, composition)
+
+
+def _stored(choice: PaidChoice) -> dict[str, Any]:
+    return {field: getattr(choice, field) for field in _STORED}
 
 
 def _same_question(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Event
 from secretballot.privacy.ledger import LedgerEntry
@@ -46,7 +47,9 @@ class PlanFiles:
         LedgerError
             If they are damaged.
         """
-        content = None if self._folder is None else read_secret(self._folder / f"{self._name}.terms")
+        if self._folder is None:
+            return None
+        content = read_secret(self._folder / f"{self._name}.terms", largest=LARGEST_JSON)
         return None if content is None else self._parsed(content)
 
     def check(self, kept: Mapping[str, Any], terms: Mapping[str, Any], *, bought: bool) -> None:
@@ -103,13 +106,12 @@ class PlanFiles:
         return str(kept["origin"])
 
     def _parsed(self, content: bytes) -> dict[str, Any]:
-        try:
-            kept = json.loads(content)
-            return {"terms": dict(kept["terms"]), "origin": str(kept["origin"])}
-        except (ValueError, KeyError, TypeError):
+        kept = json_fields(content, {"terms": dict, "origin": str})
+        if kept is None:
             assert self._folder is not None  # there is content only where there is a folder
             path = self._folder / f"{self._name}.terms"
-            raise LedgerError(f"{path} is damaged; put the vault back as it was. Nothing was spent.") from None
+            raise LedgerError(f"{path} is damaged; put the vault back as it was. Nothing was spent.")
+        return kept
 
     def _began(self, why: str) -> str:
         return (

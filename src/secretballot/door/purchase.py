@@ -1,5 +1,7 @@
 """What comes before every draw: the checks of public numbers, the price, what the certificate says of the ledger."""
 
+import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +11,7 @@ from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import BudgetError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.noise import ExactNoise, NoiseSource
+from secretballot.privacy.noise import ExactNoise, NoiseSource, ready_sampler
 
 __all__ = [
     "check_counts",
@@ -19,10 +21,17 @@ __all__ = [
     "check_types",
     "choice_noise",
     "composition_of",
+    "declaration_of",
+    "encoded",
     "events_of",
     "noise_source",
     "priced",
+    "room_for",
+    "widest",
 ]
+
+#: What the numbers of a composition, not known before the purchase, may add to the text of an answer, in bytes.
+_SPARE = 256
 
 _NONE_NEEDED = object()  # None is what a caller may have given for votes
 
@@ -89,13 +98,49 @@ def check_sample(sample: Mapping[str, Any] | None, declaration: Mapping[str, obj
         )
 
 
+def declaration_of(counts: VoteCounts, declaration: Mapping[str, object] | None) -> Mapping[str, object] | None:
+    """Return what is declared of how votes came about: by the caller, or else by the votes themselves.
+
+    Raises
+    ------
+    ParameterError
+        If the votes' shards were made for another unit or relation, under which one unit may move other votes.
+    """
+    made = counts.declared
+    if made is None or declaration is None:
+        return made if declaration is None else declaration
+    unit, neighbours = declaration.get("unit", "record"), declaration.get("neighbours", "add-remove")
+    # all records of a user are in one shard, so any one of them is too
+    units = ("user", "record") if made["unit"] == "user" else (made["unit"],)
+    if neighbours != made["neighbours"] or unit not in units:
+        raise ParameterError(
+            f"The votes come from shards made for unit {made['unit']!r} under {made['neighbours']!r}, and the "
+            "declaration says otherwise; declare what they were made for, or train teachers anew. Nothing was spent."
+        )
+    return declaration
+
+
 def noise_source() -> NoiseSource:
-    """Return where all noise comes from."""
+    """Return where all noise comes from, loaded and checked: ask for it before anything is reserved.
+
+    Raises
+    ------
+    SamplerError
+        If the installed sampler is missing, broken or wrong.
+    """
+    ready_sampler()
     return ExactNoise()
 
 
 def choice_noise() -> ExactNoise:
-    """Return where estimates and choices get their noise; it draws indices as well as whole numbers."""
+    """Return where estimates and choices get their noise, loaded and checked; it draws indices as well as integers.
+
+    Raises
+    ------
+    SamplerError
+        As for `noise_source`.
+    """
+    ready_sampler()
     return ExactNoise()
 
 
@@ -146,3 +191,25 @@ def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
         "durable": ledger.durable,
         "reservation": reservation,
     }
+
+
+def widest(spread: float) -> int:
+    """Return an integer of which noise of this standard deviation or scale draws none with more letters, practically.
+
+    Beyond sixty times the spread lies less than 1e-24 of the noise; such an outcome would only be stored in more bytes.
+    """
+    return -math.ceil(60 * spread)
+
+
+def room_for(content: object) -> int:
+    """Return how many bytes are kept for an answer whose text is nowhere wider than `content`, a JSON value."""
+    return len(json.dumps(content).encode()) + _SPARE
+
+
+def encoded(content: object, room: int) -> bytes:
+    """Return the bytes of an answer, as many as were kept for it.
+
+    Their number must not depend on the outcome: it shows in the size of the ledger's file, and decides whether a full
+    disk lets the answer be stored, before anything is released.
+    """
+    return json.dumps(content).encode().ljust(room)

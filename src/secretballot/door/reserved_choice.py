@@ -116,17 +116,16 @@ class ReservedChoice:
             )
         found = self.drawn()
         if found is None:
-            content = json.dumps(
-                {
-                    "mechanism": self._described(scores.n_candidates),
-                    "outcome": self._outcome(scores),
-                    "composition": purchase.composition_of(self.ledger, self.reservation),
-                    "about": dict(about),
-                }
-            )
+            content = {
+                "mechanism": self._described(scores.n_candidates),
+                "composition": purchase.composition_of(self.ledger, self.reservation),
+                "about": dict(about),
+            }
+            room = purchase.room_for(content | {"outcome": scores.n_candidates})
+            drawn = purchase.encoded(content | {"outcome": self._outcome(scores)}, room)
             # refused if another process was first: then its draw counts, and this one was seen by nobody
             with contextlib.suppress(LedgerError):
-                self.ledger.commit(self.reservation, content.encode())
+                self.ledger.commit(self.reservation, drawn)
             found = self.drawn()
             if found is None:
                 raise LedgerError(f"The outcome of {self.request!r} cannot be stored, so it is not given; ask again.")
@@ -148,6 +147,7 @@ class ReservedChoice:
         events = (self._mechanism.event(),)
         entry = self.ledger.entry(self.request)
         if entry is None:
+            purchase.choice_noise()  # before the purchase: an installation that cannot draw must cost nothing
             try:
                 self.ledger.reserve(
                     events, PrivacyBudget(self.epsilon, 0.0), request=self.request, purpose=self.purpose

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import read_secret, write_secret
@@ -72,7 +73,7 @@ class StateStore:
     def _read(self) -> dict[str, dict[str, int]]:
         if self._path is None:
             return self._held
-        content = read_secret(self._path)
+        content = read_secret(self._path, largest=LARGEST_JSON)
         if content is None:
             return {}
         kept = _parsed(content)
@@ -85,8 +86,11 @@ class StateStore:
 
 def _parsed(content: bytes) -> tuple[str, dict[str, dict[str, int]]] | None:
     """Return binding and states, None for damage: an error raised in here would carry the states along."""
-    try:
-        kept = json.loads(content)
-        return str(kept["stream"]), {name: dict(state) for name, state in kept["states"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    kept = json_fields(content, {"stream": str, "states": dict})
+    if kept is None or not all(_is_state(state) for state in kept["states"].values()):
         return None
+    return kept["stream"], kept["states"]
+
+
+def _is_state(value: object) -> bool:
+    return isinstance(value, dict) and all(type(number) is int for number in value.values())

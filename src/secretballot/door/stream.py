@@ -14,6 +14,7 @@ from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import purchase
 from secretballot.door.choice import PaidChoice, check_choices
+from secretballot.door.known_ledger import keep_in_step
 from secretballot.door.plan_terms import PlanFiles
 from secretballot.door.secret_state import StateStore
 from secretballot.door.stored_answers import StoredAnswer
@@ -22,6 +23,7 @@ from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.accounting import Event
 from secretballot.privacy.ledger import Ledger, LedgerEntry
 from secretballot.privacy.ledger.answering import AnswerPage
+from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate import build_certificate, check_declaration, describe_released
 
@@ -29,7 +31,7 @@ __all__ = ["ReleaseStream", "StreamAnswers"]
 
 IntArray = NDArray[np.int64]
 
-BLOCK = 1000  # answers drawn in one transaction, so that others who ask do not wait for long
+BLOCK = 1000  # answers drawn in one transaction at most, so that others who ask do not wait for long
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,8 @@ class ReleaseStream:
     BudgetError
         If the ledger's budget does not admit the price; nothing was spent.
     LedgerError
-        If the ledger cannot be used, is about another unit or relation, or has the request but the vault has not.
+        If the ledger cannot be used, is about another unit or relation, has the request but the vault has not, or is
+        older than what the vault has seen of it.
 
     Privacy
     -------
@@ -132,6 +135,8 @@ class ReleaseStream:
         purchase.check_sample(aggregator.sample, declaration, request)
         self._events = purchase.events_of(aggregator, len(self.classes), self.n_teachers)
         self._paid = purchase.priced(self._events, aggregator.budget)
+        if vault is not None:
+            keep_in_step(Path(vault), ledger)
         files = PlanFiles(None if vault is None else Path(vault), request)
         terms, kept = self._terms(teachers, declared), files.kept()
         if kept is not None:
@@ -195,8 +200,11 @@ class ReleaseStream:
         stored: dict[bytes, bytes] = {}
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
         asked = list(dict.fromkeys(questions))
-        for start in range(0, len(asked), BLOCK):
-            block = asked[start : start + BLOCK]
+        # A stream that may stop stores as many answers as it drew: were there several at once, a disk too full for the
+        # later ones would say, before anything is stored, that it had not stopped, and draw anew.
+        size = BLOCK if self.aggregator.most_abstentions is None else 1
+        for start in range(0, len(asked), size):
+            block = asked[start : start + size]
             stored |= self._answer_block(counts, {question: rows[question] for question in block})
         return self._answers(questions, stored)
 
@@ -204,17 +212,20 @@ class ReleaseStream:
         if self.closed:
             with self.ledger.reading(self.reservation) as page:
                 return page.find(rows)
+        noise = purchase.noise_source()  # outside the transaction: loading it takes long
         with self.ledger.answering(self.reservation) as page:
             stored = page.find(rows)
             new = [question for question in rows if question not in stored][: self.planned - page.count]
             if new:
-                stored |= self._drawn(page, counts.take([rows[question] for question in new]), new)
+                stored |= self._drawn(page, counts.take([rows[question] for question in new]), new, noise)
         return stored
 
-    def _drawn(self, page: AnswerPage, counts: VoteCounts, questions: Sequence[bytes]) -> dict[bytes, bytes]:
+    def _drawn(
+        self, page: AnswerPage, counts: VoteCounts, questions: Sequence[bytes], noise: NoiseSource
+    ) -> dict[bytes, bytes]:
         """Draw, keep the secret state, store: inside the transaction that makes it all hold or nothing."""
         abstained, mark = _last(page.last())
-        run = self.aggregator.start(self.n_teachers, purchase.noise_source(), self._state(mark))
+        run = self.aggregator.start(self.n_teachers, noise, self._state(mark))
         if run.stopped:
             return {}
         answers = run.answer(counts.open_at_the_door())
@@ -376,9 +387,12 @@ class ReleaseStream:
         """Return the plan's entry in the ledger, and whether it was bought just now."""
         entry, now = self.ledger.entry(self.request), False
         if entry is None:
+            purchase.noise_source()  # before the purchase: an installation that cannot draw must cost nothing
             try:
                 budget = self.aggregator.budget
-                self.ledger.reserve(self._events, budget, request=self.request, purpose=self.purpose)
+                self.ledger.reserve(
+                    self._events, budget, request=self.request, purpose=self.purpose, queries=self.planned
+                )
                 now = True
             except LedgerError:
                 if self.ledger.entry(self.request) is None:

@@ -1,9 +1,9 @@
 """The private side: partition units, train teachers, count their votes. It knows no noise, no price, no student."""
 
 from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
-from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import Progress, TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
+from secretballot.named_learners import teacher_by_name
 
 __all__ = [
     "KeyedHashPartition",

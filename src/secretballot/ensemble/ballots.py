@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, seed_of
+from secretballot.ensemble.isolation import isolated, one_thread, result_of, seed_of
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block
+from secretballot.ensemble.workers import end_with
 
 __all__ = ["count_ballots", "count_in_worker", "fixed_vote", "predicted"]
 
@@ -60,6 +61,11 @@ def count_ballots(
     Returns
     -------
     ndarray of shape (n_queries, n_classes), int32
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not a learner at its shard.
     """
     counts = np.zeros((n_rows(X), n_classes), dtype=np.int32)
     every_row = np.arange(n_rows(X))
@@ -73,8 +79,9 @@ def count_ballots(
     return counts
 
 
-def count_in_worker(*args: Any) -> tuple[int, CountArray]:
-    """Count as `count_ballots` does, in a worker process; return the number of teachers too."""
+def count_in_worker(giver: int, *args: Any) -> tuple[int, CountArray]:
+    """Count as `count_ballots` does, in a worker of the process `giver`; return the number of teachers too."""
+    end_with(giver)
     with one_thread():
         return len(args[0]), count_ballots(*args)
 
@@ -83,10 +90,11 @@ def _votes_on_all(
     model: Any, X: Any, n_classes: int, block_rows: int, seed: int, settings: Mapping[str, Any]
 ) -> npt.NDArray[Any] | None:
     votes = np.empty(n_rows(X), dtype=np.min_scalar_type(n_classes))
-    try:
+
+    def vote() -> npt.NDArray[Any]:
         with isolated(seed, settings):
             for start, stop in block_bounds(n_rows(X), block_rows):
                 votes[start:stop] = predicted(model, row_block(X, start, stop), n_classes)
-    except FAILURES:
-        return None
-    return votes
+        return votes
+
+    return result_of(vote)

@@ -1,6 +1,8 @@
 """Turn blocks of votes or counts into checked integer counts, naming every inconsistency by its row numbers."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,10 @@ CountArray = npt.NDArray[np.int32]
 
 _BLOCK_CELLS = 2**22
 _ROWS_NAMED = 5
+_NO_CLASS, _MISSING_VOTE = -1, -2
+_MISSING_WORDS = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
+_MISSING_TYPES = frozenset({"NAType", "NaTType", "MaskedConstant"})
+_LONGEST_SPELLED = 400  # characters of a number as text
 _MOST_TEACHERS = np.iinfo(np.int32).max
 
 
@@ -88,20 +94,92 @@ def count_votes(
     DataError
         If a vote is missing or no declared class, or the shape does not fit; the message names rows, never values.
     """
-    faults = _Faults("votes")
+    faults, place_of = _Faults("votes"), _VotePlaces(classes)
     parts, first_row = [], 0
     for block in blocks:
         width = _checked_width(block, "votes", n_teachers)
         n_teachers = width
         _refuse_kind(block, classes)
-        counts = np.stack([_matches(block, value) for value in classes], axis=1)
-        missing = _missing(block)
+        if block.dtype.kind == "O":
+            places = np.array([list(map(place_of, row)) for row in block.tolist()], dtype=np.int64)
+            counts = np.stack([_matches(places, place) for place in range(len(classes))], axis=1)
+            missing = (places == _MISSING_VOTE).any(axis=1)
+        else:
+            counts = np.stack([_matches(block, value) for value in classes], axis=1)
+            missing = _missing(block)
         faults.note("a missing vote (nan)", missing, first_row)
         faults.note("a vote that is no declared class", (counts.sum(axis=1) != width) & ~missing, first_row)
         parts.append(counts)
         first_row += len(block)
     faults.refuse_any()
     return _joined(parts, "votes"), n_teachers or 0
+
+
+class _VotePlaces:
+    """Say which class one cell votes for, whatever the cells beside it are and whatever type they gave a column.
+
+    Texts are compared with classes that are texts, without space around them, and read as numbers for classes that are
+    numbers. Numbers are compared with classes that are numbers, and spelled for classes that are texts: 1 and 1.0 as
+    "1".
+    """
+
+    def __init__(self, classes: Sequence[Any]) -> None:
+        self._are_texts = isinstance(classes[0], str)
+        self._places = {value: place for place, value in enumerate(classes)}
+        self._of_text: dict[str, int] = {}
+
+    def __call__(self, cell: Any) -> int:
+        """Return the place of the class, or a negative number for a missing vote and for one that is no class."""
+        if isinstance(cell, str):
+            known = self._of_text.get(cell)
+            if known is None:
+                known = self._of_text[cell] = self._place_of_text(cell)
+            return known
+        if cell is None or type(cell).__name__ in _MISSING_TYPES or (isinstance(cell, float) and cell != cell):
+            return _MISSING_VOTE
+        if not isinstance(cell, Number):
+            return _NO_CLASS
+        return self._place_of(_spelled(cell) if self._are_texts else cell)
+
+    def _place_of_text(self, text: str) -> int:
+        if self._are_texts:
+            place = self._places.get(text, self._places.get(text.strip(), _NO_CLASS))
+            return _MISSING_VOTE if place == _NO_CLASS and not text.strip() else place
+        if text.strip().lower() in _MISSING_WORDS:
+            return _MISSING_VOTE
+        return self._place_of(_number(text))
+
+    def _place_of(self, value: Any) -> int:
+        try:
+            return self._places.get(value, _NO_CLASS)
+        except TypeError:  # a signalling nan of a decimal has no hash
+            return _NO_CLASS
+
+
+def _spelled(number: Any) -> str:
+    whole = isinstance(number, float | np.floating) and float(number).is_integer()
+    return str(int(number) if whole else number)[:_LONGEST_SPELLED]
+
+
+def _number(text: str) -> int | float | None:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _as_numbers(block: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return cells as floating point, nan where one is missing or no number."""
+    return np.array([list(map(_float_or_nan, row)) for row in block.tolist()], dtype=np.float64).reshape(block.shape)
+
+
+def _float_or_nan(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):  # whatever a cell may be
+        return math.nan
 
 
 def check_counts(
@@ -132,6 +210,8 @@ def check_counts(
     parts, first_row = [], 0
     for block in blocks:
         n_classes = _checked_width(block, "counts", n_classes)
+        if block.dtype.kind == "O":
+            block = _as_numbers(block)
         if block.dtype.kind not in "iuf":
             raise DataError(f"counts have the type {block.dtype}; they must be whole numbers.")
         broken = _note_broken_cells(block, faults, first_row)
@@ -198,10 +278,6 @@ def _matches(block: npt.NDArray[Any], value: Any) -> CountArray:
 def _missing(block: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     if block.dtype.kind == "f":
         return np.asarray(np.isnan(block).any(axis=1))
-    if block.dtype.kind == "O":
-        import pandas as pd
-
-        return np.asarray(np.asarray(pd.isna(block)).any(axis=1))
     return np.zeros(len(block), dtype=bool)
 
 

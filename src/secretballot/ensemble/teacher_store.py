@@ -11,17 +11,21 @@ import os
 import pickle
 import stat
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from secretballot._drafts import sweep_drafts
+from secretballot._json_files import json_fields
 from secretballot.vault import make_vault, write_secret
 
-__all__ = ["TeacherStore"]
+__all__ = ["TeacherStore", "binding_in"]
 
 _FORMAT = "secretballot/teachers"
 _VERSION = 1
 _FLUSH_SECONDS = 2.0
 _LONGEST_HEADER = 2**20
+_HEADER = {"format": str, "version": int, "binding": str, "sha256": str}
 
 
 class TeacherStore:
@@ -47,6 +51,7 @@ class TeacherStore:
         self._flushed = time.monotonic()
         for folder in (vault, self._folder):
             make_vault(folder)
+        sweep_drafts(self._folder, "*.teachers")
 
     def load(self) -> dict[int, Any]:
         """Return the teachers found, by number; a file that is damaged, foreign or of another run counts as absent."""
@@ -78,18 +83,33 @@ class TeacherStore:
 
     def _read(self, path: Path) -> dict[int, Any]:
         try:
-            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            with _opened(path) as file:
                 if not _is_ours(os.fstat(file.fileno())):
                     return {}
-                header = json.loads(file.readline(_LONGEST_HEADER))
+                header = json_fields(file.readline(_LONGEST_HEADER), _HEADER)
                 payload = file.read()
-            expected = (_FORMAT, _VERSION, self._binding, hashlib.sha256(payload).hexdigest())
-            if tuple(header.get(name) for name in ("format", "version", "binding", "sha256")) != expected:
+            digest = hashlib.sha256(payload).hexdigest()
+            expected = {"format": _FORMAT, "version": _VERSION, "binding": self._binding, "sha256": digest}
+            if header != expected:
                 return {}
             return {number: pickle.loads(data) for number, data in pickle.loads(payload).items()}
         except Exception:
             # Whatever is wrong with the file, the teachers can be trained again.
             return {}
+
+
+def binding_in(path: Path) -> str | None:
+    """Return the binding that a file of teachers names, None where it is damaged or foreign."""
+    with suppress(OSError), _opened(path) as file:
+        if _is_ours(os.fstat(file.fileno())):
+            header = json_fields(file.readline(_LONGEST_HEADER), _HEADER)
+            return None if header is None else str(header["binding"])
+    return None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    # through no link, and without waiting for the other end of a pipe in its place
+    return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
 
 
 def _is_ours(found: os.stat_result) -> bool:

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,7 +16,7 @@ import sklearn
 
 from secretballot._validation import check_count
 from secretballot.ensemble.ballots import count_ballots, count_in_worker
-from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, seed_of
+from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
 from secretballot.ensemble.linear import LinearStack
 from secretballot.ensemble.rows import as_table, block_bounds, n_rows, row_block
 from secretballot.ensemble.teacher_store import TeacherStore
@@ -107,6 +109,8 @@ class TeacherEnsemble:
         DataError
             If lengths differ, a label or shard number is out of range (rows are named, never values), or the vault
             cannot be used.
+        ResourceError
+            If memory, files or processes ran out: that is no shard's failure, and no vote is made of it.
         """
         check_count("n_teachers", n_teachers)
         check_count("n_classes", n_classes, minimum=2)
@@ -165,6 +169,8 @@ class TeacherEnsemble:
             If a setting is out of range.
         DataError
             If `X_public` has no rows.
+        ResourceError
+            If memory, files or processes ran out.
         """
         check_workers(n_jobs)
         table = as_table(X_public, "X_public")
@@ -195,11 +201,14 @@ class TeacherEnsemble:
     ) -> CountArray | None:
         """Return the votes of linear teachers, or None if one of them fails and all must be asked one by one."""
         counts = np.zeros((n_rows(table), self.n_classes), dtype=np.int32)
+
+        def count(start: int, stop: int) -> bool:
+            with isolated(seed_of(self._random_state), settings):
+                stack.count(row_block(table, start, stop), counts[start:stop])
+            return True
+
         for start, stop in block_bounds(n_rows(table), rows):
-            try:
-                with isolated(seed_of(self._random_state), settings):
-                    stack.count(row_block(table, start, stop), counts[start:stop])
-            except FAILURES:
+            if not result_of(partial(count, start, stop)):
                 return None
             meter.add((stop - start) * len(stack.models))
         return counts
@@ -232,7 +241,7 @@ class TeacherEnsemble:
     ) -> "TeacherEnsemble | None":
         """Return the teachers that `keep` wrote, None if they are not all there or of other library versions."""
         found = TeacherStore(vault, _binding(["kept", serial, random_state])).load()
-        if sorted(found) != list(range(n_teachers)):
+        if len(found) != n_teachers or sorted(found) != list(range(n_teachers)):
             return None
         return cls([found[number] for number in range(n_teachers)], n_classes, random_state)
 
@@ -275,8 +284,12 @@ def _counted_apart(
     # Four tasks per worker balance slow and fast teachers; each returns counts and not votes.
     size = -(-len(numbers) // (4 * workers))
     groups = [{n: teachers[n] for n in numbers[at : at + size]} for at in range(0, len(numbers), size)]
-    pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form())
-    yield from pool(joblib.delayed(count_in_worker)(group, *shared) for group in groups)
+    yield from results_of(_counted_by_workers(groups, shared, n_jobs))
+
+
+def _counted_by_workers(groups: Sequence[dict[int, Any]], shared: tuple[Any, ...], n_jobs: int | None) -> Any:
+    pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), batch_size=1)
+    yield from pool(joblib.delayed(count_in_worker)(os.getpid(), group, *shared) for group in groups)
 
 
 def _indices(values: Any, name: str, length: int, bound: int) -> IntArray:

@@ -1,5 +1,6 @@
 """Train one learner per shard, each from its own part, public settings and coins of its own."""
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ import numpy.typing as npt
 import sklearn
 
 from secretballot._validation import shown
-from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, seed_of
+from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
 from secretballot.ensemble.rows import take_rows
+from secretballot.ensemble.workers import end_with
 from secretballot.exceptions import ParameterError
 
 __all__ = ["Recipe", "Shards", "check_workers", "return_form", "train_shard", "trained"]
@@ -82,16 +84,23 @@ class Shards:
 
 
 def train_shard(recipe: Recipe, X: Any, y: IntArray, number: int) -> Any:
-    """Fit one teacher; return None, which stands for the fixed vote, where that cannot be done."""
+    """Fit one teacher; return None, which stands for the fixed vote, where its shard does not allow that.
+
+    Raises
+    ------
+    ResourceError
+        If the machine failed, and not the shard.
+    """
     if len(y) == 0 or (y == y[0]).all():
         return None
-    try:
+
+    def fit() -> Any:
         with isolated(seed_of(recipe.random_state, number), recipe.settings):
             model = recipe.fresh(number)
             model.fit(X, y)
             return model
-    except FAILURES:
-        return None
+
+    return result_of(fit)
 
 
 def trained(recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int | None) -> Iterator[tuple[int, Any]]:
@@ -113,9 +122,17 @@ def trained(recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int 
 def _trained_by_workers(
     recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int | None
 ) -> Iterator[tuple[int, Any]]:
-    # Without memory maps, which are read-only: a learner must find here what it finds in the main process.
-    pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), max_nbytes=None)
-    yield from pool(joblib.delayed(_train_in_worker)(recipe, *shards.part(number), number) for number in numbers)
+    # Without memory maps, which are read-only: a learner must find here what it finds in the main process. One shard
+    # a task: how many joblib would put together follows from how long the first ones took.
+    pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), max_nbytes=None, batch_size=1)
+    work = joblib.delayed(_train_in_worker)
+    tasks = (work(os.getpid(), recipe, *shards.part(number), number) for number in numbers)
+    yield from results_of(_results(pool, tasks))
+
+
+def _results(pool: Any, work: Iterator[Any]) -> Iterator[tuple[int, Any]]:
+    # A backend that returns a list raises when it is called, hence a generator around the call.
+    yield from pool(work)
 
 
 def return_form() -> str:
@@ -136,6 +153,7 @@ def check_workers(n_jobs: int | None) -> None:
         raise ParameterError(f"n_jobs is {shown(n_jobs)}; it must be None or a whole number other than 0.")
 
 
-def _train_in_worker(recipe: Recipe, X: Any, y: IntArray, number: int) -> tuple[int, Any]:
+def _train_in_worker(giver: int, recipe: Recipe, X: Any, y: IntArray, number: int) -> tuple[int, Any]:
+    end_with(giver)
     with one_thread():
         return number, train_shard(recipe, X, y, number)

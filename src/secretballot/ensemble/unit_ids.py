@@ -22,6 +22,8 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MISSING_TEXT = frozenset({"", "nan", "NaN", "-nan", "<NA>", "None", "NaT"})
 _MISSING_TYPES = frozenset({"NAType", "NaTType", "MaskedConstant"})
 _EXACT_FLOAT = 2**53
+_LONGEST_INTEGER = 10**40  # what `_WHOLE` takes for a number
+_MOST_BITS = 4096
 
 
 def canonical_id(value: object) -> bytes | None:
@@ -48,7 +50,7 @@ def canonical_id(value: object) -> bytes | None:
     if isinstance(value, (bool, np.bool_)):
         raise TypeError("a truth value is no unit id")
     if isinstance(value, numbers.Integral):
-        return b"i%d" % int(value)
+        return _from_integer(int(value))
     if isinstance(value, (float, np.floating)):
         return _from_float(value)
     if isinstance(value, Decimal):
@@ -58,6 +60,14 @@ def canonical_id(value: object) -> bytes | None:
     if isinstance(value, str):
         return _from_text(value)
     raise TypeError("a unit id is a whole number or text")
+
+
+def _from_integer(number: int) -> bytes:
+    if abs(number) < _LONGEST_INTEGER:
+        return b"i%d" % number
+    if number.bit_length() > _MOST_BITS:
+        raise TypeError("an id has at most some hundred digits")
+    return b"s%d" % number  # as text that spells it
 
 
 def _from_float(value: "float | np.floating") -> bytes | None:
@@ -74,9 +84,9 @@ def _from_float(value: "float | np.floating") -> bytes | None:
 def _from_decimal(value: Decimal) -> bytes | None:
     if value.is_nan():
         return None
-    if not value.is_finite() or value != value.to_integral_value():
-        raise TypeError("a decimal id must be a whole number")
-    return b"i%d" % int(value)
+    if not value.is_finite() or abs(value.adjusted()) > _MOST_BITS or value != value.to_integral_value():
+        raise TypeError("a decimal id must be a whole number of some hundred digits")
+    return _from_integer(int(value))
 
 
 def _from_text(text: str) -> bytes | None:

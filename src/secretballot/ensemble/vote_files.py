@@ -1,18 +1,19 @@
 """Read files of votes or counts in blocks, whatever framework wrote them."""
 
-import contextlib
 import csv
 import os
 import stat
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._csv_lines import lines_of
 from secretballot._validation import check_choice, check_count
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
@@ -22,6 +23,9 @@ __all__ = ["read_counts"]
 CountArray = npt.NDArray[np.int32]
 
 _BLOCK_CELLS = 2**20
+_COLUMNS_NAMED = 5
+_LONGEST_PATH = 300  # characters of a path in a message
+_ROW_BYTES = 16  # that a row of counts takes in memory, at least
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,18 @@ class _Table:
     names: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """What the caller says of a file; None where it says nothing."""
+
+    kind: str | None
+    classes: list[Any] | None
+    n_teachers: int | None
+    header: str | None
+
+
 def read_counts(
-    path: Path, kind: str | None, classes: object, n_teachers: int | None
+    path: Path, kind: str | None, classes: object, n_teachers: int | None, header: str | None = None
 ) -> tuple[CountArray, list[Any], int]:
     """Read a file of votes or counts; see `VoteCounts.read`.
 
@@ -46,10 +60,12 @@ def read_counts(
     """
     if kind is not None:
         check_choice("kind", kind, ("votes", "counts"))
+    if header is not None:
+        check_choice("header", header, ("yes", "no"))
     if n_teachers is not None:
         check_count("n_teachers", n_teachers)
     values = None if classes is None else check_classes(classes)
-    table = _open(path, values, kind)
+    table = _open(path, _Reading(kind, values, n_teachers, header))
     guessed = kind is None
     kind = kind or _kind_by_shape(table.n_columns, values, n_teachers)
     if kind == "votes":
@@ -81,8 +97,9 @@ def _by_class(table: _Table, classes: list[Any] | None) -> Iterator[npt.NDArray[
         return (block[:, order] for block in table.blocks)
     if list(names) == [str(position) for position in range(len(names))]:
         return table.blocks
+    odd = [place + 1 for place, name in enumerate(names) if name not in wanted]
     raise DataError(
-        f"the columns of counts are named {', '.join(names)}, but the classes are {', '.join(wanted)}; "
+        f"the columns of counts are not named by the {len(wanted)} classes ({_columns(odd)} by none of them); "
         "name each column by its class."
     )
 
@@ -99,98 +116,157 @@ def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | 
     return "counts"
 
 
-def _open(path: Path, classes: list[Any] | None, kind: str | None) -> _Table:
-    openers: dict[str, Callable[[Path], _Table]] = {
+def _open(path: Path, reading: _Reading) -> _Table:
+    openers: dict[str, Callable[[Path, _Reading], _Table]] = {
         ".npy": _open_npy,
-        ".csv": lambda file: _open_csv(file, classes, kind),
+        ".csv": _open_csv,
         ".parquet": _open_parquet,
     }
     suffix = path.suffix.lower()
     if suffix not in openers:
-        raise DataError(f"the file {str(path)!r} must end in .npy, .csv or .parquet.")
+        raise DataError(f"the file {_shown(path)} must end in .npy, .csv or .parquet.")
+    problem = ""
     try:
         found = path.stat()
-    except OSError as error:
-        raise DataError(f"the file {str(path)!r} cannot be read: {error.strerror}.") from None
-    if not stat.S_ISREG(found.st_mode) or not os.access(path, os.R_OK):
-        raise DataError(f"the file {str(path)!r} cannot be read: it is not a readable file.")
-    if found.st_size == 0:
-        raise DataError(f"the file {str(path)!r} is empty.")
-    with _readable(path):
-        table = openers[suffix](path)
+        if not stat.S_ISREG(found.st_mode) or not os.access(path, os.R_OK):
+            problem = "cannot be read: it is not a readable file."
+        elif found.st_size == 0:
+            problem = "is empty."
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read: {getattr(error, 'strerror', None) or 'the path is not valid'}."
+    if problem:
+        raise DataError(f"the file {_shown(path)} {problem}")
+    table: _Table = _read(path, lambda: openers[suffix](path, reading))
     return _Table(table.n_columns, _read_all(path, table.blocks), table.names)
 
 
 def _read_all(path: Path, blocks: Iterator[npt.NDArray[Any]]) -> Iterator[npt.NDArray[Any]]:
-    with _readable(path):
-        yield from blocks
+    while True:
+        block = _read(path, lambda: next(blocks, None))
+        if block is None:
+            return
+        yield block
 
 
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn whatever a reader raises into one sentence, since its own message may quote the file."""
+def _read(path: Path, read: Callable[[], Any]) -> Any:
+    """Return what a reader returns, or raise one sentence for whatever it raises: its own may quote the file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield
+            return read()
     except SecretBallotError:
         raise
     except Exception:
-        kind = path.suffix.lower()
-        raise DataError(
-            f"the file {str(path)!r} is no readable {kind} table; it is damaged, cut short or of another kind."
-        ) from None
+        pass
+    # Outside of the handler: an exception's context is shown in tracebacks, whatever `from` says.
+    raise DataError(
+        f"the file {_shown(path)} is no readable {path.suffix.lower()} table; it is damaged, cut short or of another "
+        "kind."
+    )
 
 
-def _open_npy(path: Path) -> _Table:
+def _shown(path: Path) -> str:
+    text = repr(str(path))
+    return text if len(text) <= _LONGEST_PATH else f"'...{text[-_LONGEST_PATH:]}"
+
+
+def _columns(places: Sequence[int]) -> str:
+    """Return a phrase that names columns by their numbers, counted from 1; a cell is never quoted."""
+    named = ", ".join(map(str, places[:_COLUMNS_NAMED]))
+    more = ", ..." if len(places) > _COLUMNS_NAMED else ""
+    return f"column{'s' if len(places) != 1 else ''} {named}{more}"
+
+
+def _open_npy(path: Path, reading: _Reading) -> _Table:
     # A memory map checks the header's claim against the file's size and never unpickles.
     table = np.lib.format.open_memmap(path, mode="r")
     if table.ndim != 2:
         raise DataError(
-            f"the file {str(path)!r} has {table.ndim} dimensions; give one row per query and two dimensions."
+            f"the file {_shown(path)} has {table.ndim} dimensions; give one row per query and two dimensions."
         )
     return _Table(table.shape[1], blocks_of(table))
 
 
-def _open_csv(path: Path, classes: list[Any] | None, kind: str | None) -> _Table:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        first = next(csv.reader(file))
-    if not first[0].strip():
-        raise DataError(f"the file {str(path)!r} has a first column without a name; write it without the row index.")
-    words = kind == "counts" and not all(_is_number(cell) for cell in first)
-    has_header = words or (kind != "counts" and not _is_data(first, classes))
+def _open_csv(path: Path, reading: _Reading) -> _Table:
+    """Read a CSV file of which every record stands on one line, cell by cell; no type is found for a column."""
+    lines = _csv_records(path)
+    first = next(lines, None) or [""]
+    # in a file of one column a blank line is a row with a missing vote
+    records = (line or [""] for line in lines) if len(first) == 1 else filter(None, lines)
+    if reading.header != "no" and not first[0].strip():
+        raise DataError(f"the file {_shown(path)} has a first column without a name; write it without the row index.")
+    kind = reading.kind or _kind_by_shape(len(first), reading.classes, reading.n_teachers)
+    has_header = _has_header(first, kind, reading)
     names = tuple(cell.strip() for cell in first) if has_header else None
-    options: dict[str, Any] = {
-        "header": 0 if has_header else None,
-        "chunksize": max(1, _BLOCK_CELLS // len(first)),
-        "low_memory": False,
-        "index_col": False,
-        "skipinitialspace": True,
-        "encoding": "utf-8-sig",
-        # With classes that are words, "NA" may be one of them; with numbers, it is a missing vote.
-        "keep_default_na": not _is_text(classes),
-        "na_values": [""],
-    }
-    return _Table(len(first), _csv_blocks(path, options), names)
+    rows = records if has_header else chain([first], records)
+    return _Table(len(first), _csv_blocks(path, rows, len(first)), names)
 
 
-def _csv_blocks(path: Path, options: dict[str, Any]) -> Iterator[npt.NDArray[Any]]:
-    import pandas as pd
+def _csv_records(path: Path) -> Iterator[list[str]]:
+    """Yield the cells of every line, none of a blank one.
 
-    with pd.read_csv(path, **options) as frames:
-        for frame in frames:
-            yield frame.to_numpy()
+    Raises
+    ------
+    DataError
+        If a quoted cell goes on beyond its line: one stray quotation mark would swallow the lines of other queries.
+    """
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = lines_of(file, f"the file {_shown(path)}")
+        reader = csv.reader(lines, skipinitialspace=True, strict=True)
+        for number, record in enumerate(reader, start=1):
+            if reader.line_num != number:
+                raise DataError(
+                    f"the file {_shown(path)} has a quoted cell that does not end on its line (line {number}); "
+                    "write every row on one line."
+                )
+            yield record
 
 
-def _is_data(cells: list[str], classes: list[Any] | None) -> bool:
-    """Return whether the first line is data: declared words, or numbers."""
-    if classes is not None and _is_text(classes):
-        return all(cell.strip() in classes for cell in cells)
-    return all(_is_number(cell) for cell in cells)
+def _csv_blocks(path: Path, rows: Iterator[list[str]], width: int) -> Iterator[npt.NDArray[Any]]:
+    done, size = 0, max(1, _BLOCK_CELLS // width)
+    while lines := list(islice(rows, size)):
+        odd = [done + place for place, line in enumerate(lines) if len(line) != width]
+        if odd:
+            named = ", ".join(map(str, odd[:_COLUMNS_NAMED]))
+            raise DataError(
+                f"the file {_shown(path)} has {len(odd)} rows of another number of cells than the first one's {width} "
+                f"(rows {named}, counted from 0); give every row as many, and quote cells with a comma."
+            )
+        done += len(lines)
+        yield np.array(lines, dtype=object)
 
 
-def _is_text(classes: list[Any] | None) -> bool:
-    return classes is not None and isinstance(classes[0], str)
+def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
+    """Return whether the first line names columns; no single cell can turn the answer, it can only lead to a refusal.
+
+    A line in which every cell could be a vote (or count) is data, one in which none could be is a header, and any
+    other is refused. With one column a single cell would decide, so the caller has to say.
+
+    Raises
+    ------
+    DataError
+        Naming columns by number: a cell of the first line may be a vote.
+    """
+    if reading.header is not None:
+        return reading.header == "yes"
+    odd = [place + 1 for place, cell in enumerate(first) if not _may_be_data(cell, kind, reading.classes)]
+    if len(first) == 1:
+        raise DataError(
+            "the file has one column, so that a single cell decides whether its first line is a header; say so by "
+            "header='yes' or header='no'."
+        )
+    if odd and len(odd) < len(first):
+        raise DataError(
+            f"the first line of the file is neither header nor data: {_columns(odd)} cannot be {kind} and others can; "
+            "correct it, or say which it is by header='yes' or header='no'."
+        )
+    return bool(odd)
+
+
+def _may_be_data(cell: str, kind: str, classes: list[Any] | None) -> bool:
+    if kind == "votes" and classes is not None and isinstance(classes[0], str):
+        return not cell.strip() or cell.strip() in classes
+    return _is_number(cell.strip())
 
 
 def _is_number(cell: str) -> bool:
@@ -201,20 +277,53 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _open_parquet(path: Path) -> _Table:
+def _open_parquet(path: Path, reading: _Reading) -> _Table:
+    pq = _parquet_reader()
+    if pq is None:
+        raise DataError("reading .parquet needs pyarrow; install secretballot[parquet].")
+    schema = pq.read_schema(path)
+    if any(name.startswith("__index_level_") for name in schema.names):
+        raise DataError(f"the file {_shown(path)} holds a row index; write it without the row index.")
+    odd = [place + 1 for place, kind in enumerate(schema.types) if not _is_flat(kind)]
+    if odd:
+        raise DataError(
+            f"the file {_shown(path)} has cells in {_columns(odd)} that are neither numbers nor texts; write plain "
+            "votes or counts."
+        )
+    rows = pq.read_metadata(path).num_rows
+    if rows * _ROW_BYTES > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        raise DataError(
+            f"the file {_shown(path)} claims {rows} rows, more than this machine's memory holds; give a part."
+        )
+    return _Table(len(schema.names), _parquet_blocks(path, len(schema.names)), tuple(schema.names))
+
+
+def _parquet_reader() -> Any:
     try:
         import pyarrow.parquet as pq
     except ImportError:
-        raise DataError("reading .parquet needs pyarrow; install secretballot[parquet].") from None
-    names = pq.read_schema(path).names
-    if any(name.startswith("__index_level_") for name in names):
-        raise DataError(f"the file {str(path)!r} holds a row index; write it without the row index.")
-    return _Table(len(names), _parquet_blocks(path, max(1, _BLOCK_CELLS // max(1, len(names)))), tuple(names))
+        return None
+    return pq
 
 
-def _parquet_blocks(path: Path, rows: int) -> Iterator[npt.NDArray[Any]]:
+def _is_flat(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(holds(kind) for holds in (*numbers, *texts))
+
+
+def _parquet_blocks(path: Path, n_columns: int) -> Iterator[npt.NDArray[Any]]:
+    """Yield cells as objects: the types of columns, and of a block, follow from single votes."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=rows):
-            yield batch.to_pandas().to_numpy()
+        for batch in file.iter_batches(batch_size=max(1, _BLOCK_CELLS // max(1, n_columns))):
+            batch.validate(full=True)
+            block = np.empty((batch.num_rows, batch.num_columns), dtype=object)
+            for place, column in enumerate(batch.columns):
+                block[:, place] = column.to_pylist()
+            yield block

@@ -1,5 +1,6 @@
 """Hold the teachers' votes as counts that nothing outside the private rooms can read by accident."""
 
+import contextlib
 import io
 import os
 import stat
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._validation import check_choice
 from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
 from secretballot.exceptions import DataError, ParameterError
@@ -17,6 +19,9 @@ from secretballot.vault import write_secret
 __all__ = ["VoteCounts"]
 
 IntArray = npt.NDArray[np.int64]
+
+UNITS = ("record", "user", "label")
+NEIGHBOURS = ("add-remove", "replace-one")
 
 
 class VoteCounts(Sealed):
@@ -31,9 +36,11 @@ class VoteCounts(Sealed):
         The public shape.
     classes : list
         The class values, in the order of the columns.
+    declared : dict or None
+        ``unit`` and ``neighbours`` that the teachers' shards were made for, None where nobody knows.
     """
 
-    __slots__ = ("__classes", "__counts", "__n_teachers")
+    __slots__ = ("__classes", "__counts", "__declared", "__n_teachers")
     _refusal = "private votes refuse to {}; use n_queries and take, and release them through secretballot.release."
 
     def __init__(self, counts: npt.NDArray[Any], classes: object, n_teachers: int) -> None:
@@ -41,6 +48,7 @@ class VoteCounts(Sealed):
         checked, self.__n_teachers = check_counts(blocks_of(_table(counts, "counts")), len(values), n_teachers)
         self.__counts = checked
         self.__classes = tuple(values)
+        self.__declared: tuple[str, str] | None = None
 
     @classmethod
     def from_votes(cls, votes: Any, classes: object) -> "VoteCounts":
@@ -96,6 +104,7 @@ class VoteCounts(Sealed):
         kind: str | None = None,
         classes: object = None,
         n_teachers: int | None = None,
+        header: str | None = None,
     ) -> "VoteCounts":
         """Read votes or counts from a `.npy`, `.csv` or `.parquet` file.
 
@@ -109,6 +118,9 @@ class VoteCounts(Sealed):
             The class values; needed for votes.
         n_teachers : int, optional
             The number of teachers that the file must agree with.
+        header : {"yes", "no"}, optional
+            Whether the first line of a CSV file names its columns. Without it a line in which no cell could be a vote
+            or count is a header, one in which all could be is data, and any other is refused.
 
         Raises
         ------
@@ -119,7 +131,7 @@ class VoteCounts(Sealed):
         """
         from secretballot.ensemble.vote_files import read_counts
 
-        return cls(*read_counts(Path(path), kind, classes, n_teachers))
+        return cls(*read_counts(Path(path), kind, classes, n_teachers, header))
 
     @property
     def n_queries(self) -> int:
@@ -141,6 +153,24 @@ class VoteCounts(Sealed):
         """The class values, in the order of the columns."""
         return list(self.__classes)
 
+    @property
+    def declared(self) -> dict[str, str] | None:
+        """Unit and relation that the teachers' shards were made for, None where nobody knows."""
+        return None if self.__declared is None else dict(zip(("unit", "neighbours"), self.__declared, strict=True))
+
+    def under(self, unit: str, neighbours: str) -> "VoteCounts":
+        """Return the same votes with the unit and the relation that the teachers' shards were made for.
+
+        Parameters
+        ----------
+        unit : {"record", "user", "label"}
+        neighbours : {"add-remove", "replace-one"}
+        """
+        declared = check_choice("unit", unit, UNITS), check_choice("neighbours", neighbours, NEIGHBOURS)
+        same = VoteCounts(self.__counts, self.__classes, self.__n_teachers)
+        same.__declared = declared
+        return same
+
     def take(self, rows: Any) -> "VoteCounts":
         """Return the votes on some queries.
 
@@ -159,7 +189,9 @@ class VoteCounts(Sealed):
             raise ParameterError("rows must be a list of one or more whole row numbers.")
         if not (chosen.min() >= 0 and chosen.max() < self.n_queries):
             raise ParameterError(f"rows must lie from 0 to {self.n_queries - 1}, the queries that were voted on.")
-        return VoteCounts(self.__counts[chosen], self.__classes, self.__n_teachers)
+        taken = VoteCounts(self.__counts[chosen], self.__classes, self.__n_teachers)
+        taken.__declared = self.__declared
+        return taken
 
     def open_at_the_door(self) -> IntArray:
         """Return a copy of the counts, shape (n_queries, n_classes), int64; for the release and diagnostics alone.
@@ -204,10 +236,12 @@ class VoteCounts(Sealed):
 def _table(values: Any, name: str) -> npt.NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         raise DataError(f"{name} are a masked array; fill or drop what is masked.")
-    try:
-        table = values if isinstance(values, np.ndarray) else np.asarray(values)
-    except ValueError:
-        raise DataError(f"{name} are ragged; every row must have the same number of columns.") from None
+    table = values if isinstance(values, np.ndarray) else None
+    # numpy's own sentence may quote a cell, hence no raise inside an except
+    with contextlib.suppress(ValueError):
+        table = np.asarray(values)
+    if table is None:
+        raise DataError(f"{name} are ragged; every row must have the same number of columns.")
     if table.ndim != 2:
         raise DataError(f"{name} have {table.ndim} dimensions; give one row per query and two dimensions.")
     return table

@@ -1,5 +1,6 @@
 """What a hypothesis class takes in: finite points, labels 0 and 1, weights of mistakes, slack."""
 
+import contextlib
 import math
 import numbers
 from typing import Any
@@ -23,13 +24,12 @@ _EXACT_BELOW = 2.0**33
 def _as_floats(name: str, values: Any) -> FloatArray:
     if hasattr(values, "toarray"):
         raise DataError(f"{name} is a sparse matrix; give it as a dense array.")
-    try:
+    # numpy's own sentence may quote a cell, hence no raise inside an except
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
         array = np.asarray(values)
-        if array.dtype.kind not in "buifO":
-            raise TypeError
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{name} does not hold real numbers only; encode it as an array of numbers first.") from None
+        if array.dtype.kind in "buifO":
+            return array.astype(np.float64)
+    raise DataError(f"{name} does not hold real numbers only; encode it as an array of numbers first.")
 
 
 def check_points(X: ArrayLike, n_features: int | None) -> FloatArray:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -181,7 +181,7 @@ class ActivePATEClassifier(PATEClassifier):
         pool = askable.pool(X_public, names, aggregator.n_queries, self.random_state or 0)
         return begin_walk(self._strategy, pool, self.round_size)
 
-    def fit(
+    def fit_labels(
         self,
         X: Any,
         y: ArrayLike,
@@ -190,21 +190,21 @@ class ActivePATEClassifier(PATEClassifier):
         classes: Sequence[Any] | None = None,
         units: Any = None,
         unit_name: str | None = None,
-    ) -> Self:
-        """Learn from private records and public points, as `PATEClassifier.fit` does.
+    ) -> Any:
+        """Ask in rounds, and train no student, as `PATEClassifier.fit_labels`.
 
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is the student that cannot learn from what was
-            released, or a strategy of your own that breaks its promise on the way.
+            If something does not fit; nothing was spent, unless it is a strategy of your own that breaks its promise on
+            the way.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
         self.explanation_ = {}  # a release that is taken from the ledger comes without one
-        super().fit(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
+        points = super().fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
         self.rounds_ = list(self.certificate_["plan"]["rounds"])
-        return self
+        return points
 
     def _plan(self, n_askable: int, n_classes: int) -> Aggregator:
         """Return the plan: noise and number of queries, from public numbers alone."""

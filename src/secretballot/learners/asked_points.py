@@ -1,5 +1,6 @@
 """The distinct public points that were asked, in their order, as far as a plan needs them; kept where the plan is."""
 
+import contextlib
 import io
 from pathlib import Path
 
@@ -45,10 +46,10 @@ class AskedPoints:
         """Return the points so far, shape (n, n_features)."""
         content = None if self._place is None else read_secret(self._place)
         if content is not None:
-            try:
-                self._points = np.load(io.BytesIO(content), allow_pickle=False)
-            except (ValueError, OSError):
-                raise DataError(f"{self._place} is damaged; put the vault back as it was.") from None
+            found = _points_of(content, self._points.shape[1])
+            if found is None:
+                raise DataError(f"{self._place} is damaged; put the vault back as it was.")
+            self._points = found
         return self._points
 
     def add(self, points: FloatArray) -> None:
@@ -72,3 +73,13 @@ class AskedPoints:
             content = io.BytesIO()
             np.save(content, self._points, allow_pickle=False)
             write_secret(self._place, content.getvalue())
+
+
+def _points_of(content: bytes, n_features: int) -> FloatArray | None:
+    """Return the points in the bytes of a file, None where they are damaged."""
+    found: object = None
+    with contextlib.suppress(Exception):  # numpy parses a header that may say anything, and raises what it likes
+        found = np.load(io.BytesIO(content), allow_pickle=False)
+    if not isinstance(found, np.ndarray) or found.dtype != np.float64 or found.shape[1:] != (n_features,):
+        return None
+    return found

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
 
+from secretballot._seeded import own_global_states
 from secretballot._validation import check_choice, check_positive
 from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger
-from secretballot.ensemble.isolation import FAILURES, isolated, one_thread
+from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, result_of
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
 from secretballot.exceptions import CertificateError, DataError, ParameterError
@@ -337,7 +339,7 @@ def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None
     """
     every = np.arange(n_rows(points))
     try:
-        with warnings.catch_warnings():
+        with own_global_states(0):
             warnings.simplefilter("ignore")
             together, alone = (
                 [np.asarray(model.predict(take_rows(points, rows))).ravel() for rows in parts]
@@ -371,13 +373,15 @@ def _right(model: Any, X: Any, truth: NDArray[Any], groups: Sequence[NDArray[np.
     """Return on which records a candidate is right, shape (n_records,); private. Every unit is asked by itself."""
     right = np.zeros(len(truth), dtype=np.bool_)
     settings = sklearn.get_config()
+
+    def agreement(rows: NDArray[np.int64]) -> BoolArray:
+        with isolated(0, settings):
+            return _agreement(model.predict(take_rows(X, rows)), truth[rows])
+
     with one_thread():
         for rows in groups:
-            with isolated(0, settings):
-                try:
-                    right[rows] = _agreement(model.predict(take_rows(X, rows)), truth[rows])
-                except FAILURES:
-                    right[rows] = False
+            found = result_of(partial(agreement, rows))
+            right[rows] = False if found is None else found
     return right
 
 

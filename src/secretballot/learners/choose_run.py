@@ -3,14 +3,17 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from secretballot._validation import check_choice, check_count
-from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
+from secretballot._validation import check_choice, check_count, shown
+from secretballot.datasets.schema import Schema
+from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.hypotheses import HypothesisClass
+from secretballot.learners.finished_run import look_again
 from secretballot.learners.run_folder import RunFolder, file_digest
 from secretballot.learners.run_inputs import RunInputs, RunTables, check_files, read_inputs
 from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
@@ -19,13 +22,15 @@ from secretballot.learners.teaching import NEIGHBOURS
 from secretballot.learners.watch import Watch
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.publishing.job import ChosenHypothesis, ReleaseJob, SavedStudent
+from secretballot.publishing.process import start_publishing
+from secretballot.publishing.release import ReleaseFolder, check_parts, publish
+from secretballot.publishing.work import HYPOTHESES, hypotheses_by_name
 from secretballot.report.certificate_fields import read_certificate
 from secretballot.report.export import load_student
-from secretballot.report.folder import write_release
 
-__all__ = ["HYPOTHESES", "ChooseOutcome", "ChooseRun", "run_choose"]
+__all__ = ["ChooseOutcome", "ChooseRun", "run_choose"]
 
-HYPOTHESES = ("stumps", "thresholds", "intervals")
 _DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
 
 
@@ -53,6 +58,8 @@ class ChooseRun:
         Public name of the private dataset; None takes the name of its file.
     seed : int
         Of the choice of public points, never of noise.
+    without : tuple of {"report", "student"}
+        Parts of the release that are not wanted.
     """
 
     tables: RunTables
@@ -65,6 +72,7 @@ class ChooseRun:
     ledger: Path | None = None
     dataset: str | None = None
     seed: int = 0
+    without: tuple[str, ...] = ()
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -80,7 +88,7 @@ class ChooseRun:
         """Return, as JSON, all that shapes the result: the settings and the digests of the files."""
         settings = asdict(self)
         tables = settings.pop("tables")
-        for name in ("out", "candidates"):
+        for name in ("out", "candidates", "without"):
             settings.pop(name)
         tables.pop("evaluate")
         files = {name: tables.pop(name) for name in ("private", "public", "schema")}
@@ -102,6 +110,8 @@ class ChooseOutcome:
     accuracy : float or None
         Share of the test file's rows that the chosen one got right.
     release, vault : Path
+    files : tuple of str
+        Names of the files in the release.
     resumed : bool
         Whether an interrupted run was taken up.
     """
@@ -112,6 +122,7 @@ class ChooseOutcome:
     accuracy: float | None
     release: Path
     vault: Path
+    files: tuple[str, ...]
     resumed: bool
 
 
@@ -146,6 +157,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     Messages : checks before the choice speak to the curator alone and never show a private value.
     """
     watch = watch or Watch()
+    start_publishing()  # which takes seconds to be ready, and is wanted at the end
     _check(run)
     run = replace(run, tables=replace(run.tables, schema=run.tables.schema or _schema_beside(run.candidates)))
     check_files(run.tables)
@@ -153,10 +165,13 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     if description["private file"] == description["public file"]:
         raise DataError("The private and the public file are the same; the public one must be free to publish.")
     folder = RunFolder(run.out, description)
+    if folder.finished:
+        return _outcome_again(folder, watch)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
     candidates = _candidates(run)
     hypotheses = None if run.hypotheses is None else _class_by_name(run.hypotheses, inputs.X_public.shape[1])
+    check_parts(run.without)
     with folder:
         ledger = open_ledger(
             run.ledger or folder.ledger,
@@ -181,22 +196,16 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
             random_state=run.seed,
         )
         _fit(model, run, inputs)
-        watch.step("Writing the release")
-        write_release(
-            folder.release,
-            model.released_labels_,
-            student=model.student_,
-            X_public=inputs.X_public,
-            schema=replace(inputs.schema, classes=inputs.classes).to_json(),
-        )
+        made = publish(folder.release, _job(run, model, inputs), say=watch.step)
     mechanism = model.certificate_["mechanism"]
     return ChooseOutcome(
-        certificate=model.certificate_,
-        chosen=mechanism["chosen"] if candidates else _in_words(mechanism["hypothesis"], inputs),
+        certificate=made.certificate,
+        chosen=_chosen_words(mechanism, inputs.schema, inputs.classes),
         n_candidates=model.n_candidates_,
-        accuracy=_accuracy(model, inputs),
+        accuracy=_accuracy(made, inputs),
         release=folder.release,
         vault=folder.vault,
+        files=tuple(made.files),
         resumed=folder.resumed,
     )
 
@@ -259,24 +268,82 @@ def _note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watc
             )
 
 
-def _in_words(hypothesis: Mapping[str, Any], inputs: RunInputs) -> str:
-    """Return a cut of one column in words, anything else as JSON; numbers are those of the encoded column."""
+def _outcome_again(folder: RunFolder, watch: Watch) -> ChooseOutcome:
+    """Return what the finished run came to; the chosen model is not measured again.
+
+    Raises
+    ------
+    CertificateError
+        If its release is damaged.
+    """
+    again = look_again(folder, watch)
+    certificate = again.certificate
+    chosen, problem = "", False
+    try:
+        mechanism = certificate["mechanism"]
+        n_candidates = int(mechanism["n_candidates"])
+        chosen = _chosen_words(
+            mechanism, Schema.read(folder.release / "schema.json"), certificate["released"]["classes"]
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        problem = True
+    if problem:
+        raise CertificateError(f"{shown(folder.release)} is damaged; see what `secretballot verify` says of it.")
+    return ChooseOutcome(
+        certificate=certificate,
+        chosen=chosen,
+        n_candidates=n_candidates,
+        accuracy=None,
+        release=folder.release,
+        vault=folder.vault,
+        files=again.files,
+        resumed=False,
+    )
+
+
+def _chosen_words(mechanism: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
+    """Return the name of the chosen candidate; of a hypothesis, a cut of one column in words and any other as JSON.
+
+    Numbers are those of the encoded column.
+    """
+    if "chosen" in mechanism:
+        return str(mechanism["chosen"])
+    hypothesis = mechanism["hypothesis"]
     if "direction" not in hypothesis:
         return json.dumps(hypothesis)
-    column = inputs.schema.feature_names[hypothesis.get("feature", 0)]
+    column = schema.feature_names[hypothesis.get("feature", 0)]
     sign = ">=" if hypothesis["direction"] == "up" else "<"
-    return f"{inputs.classes[1]} where {column} {sign} {hypothesis['threshold']} (encoded), else {inputs.classes[0]}"
+    return f"{classes[1]} where {column} {sign} {hypothesis['threshold']} (encoded), else {classes[0]}"
 
 
 def _class_by_name(name: str, n_features: int) -> HypothesisClass:
-    if name == "stumps":
-        return DecisionStumps(n_features)
-    if n_features != 1:
+    if name != "stumps" and n_features != 1:
         raise DataError(
             f"The public file makes {n_features} feature columns, and {name} need exactly one; drop the others with "
             "--drop, or use --hypotheses stumps."
         )
-    return Thresholds("either") if name == "thresholds" else Intervals()
+    return hypotheses_by_name(name, n_features)
+
+
+def _job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs) -> ReleaseJob:
+    """Return all that the release is made of: what left the door, public inputs, and settings."""
+    return ReleaseJob(
+        model.released_labels_,
+        _chosen_file(run, model) if run.hypotheses is None else ChosenHypothesis(run.hypotheses),
+        inputs.X_public,
+        replace(inputs.schema, classes=inputs.classes).to_json(),
+        seed=run.seed,
+        without=run.without,
+    )
+
+
+def _chosen_file(run: ChooseRun, model: SemiPrivateClassifier) -> SavedStudent:
+    """Return the file of the chosen candidate, as it was when it was chosen."""
+    path = run.candidates[model.choice_.outcome]
+    content = path.read_bytes()
+    if not model.certificate_["mechanism"]["chosen"].endswith(sha256(content).hexdigest()[:_DIGITS]):
+        raise DataError(f"The file {str(path)!r} was changed while the run was at work; put it back, and repeat.")
+    return SavedStudent(content)
 
 
 def _fit(model: SemiPrivateClassifier, run: ChooseRun, inputs: RunInputs) -> None:
@@ -297,7 +364,7 @@ def _class_values(inputs: RunInputs) -> np.ndarray[Any, Any]:
     return values
 
 
-def _accuracy(model: SemiPrivateClassifier, inputs: RunInputs) -> float | None:
-    if inputs.test is None:
+def _accuracy(made: ReleaseFolder, inputs: RunInputs) -> float | None:
+    if inputs.test is None or made.student is None:
         return None
-    return float(np.mean(np.asarray(model.predict(inputs.test.X)) == _class_values(inputs)[inputs.test.index]))
+    return float(np.mean(np.asarray(made.student.predict(inputs.test.X)) == _class_values(inputs)[inputs.test.index]))

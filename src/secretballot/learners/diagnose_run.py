@@ -18,7 +18,6 @@ from secretballot.ensemble.diagnostics_votes import (
     diagnose_margins,
     diagnose_stability,
 )
-from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
@@ -26,6 +25,7 @@ from secretballot.learners.diagnose_folder import check_private_place, write_dia
 from secretballot.learners.diagnose_pictures import draw_diagnoses
 from secretballot.learners.diagnose_study import LabelledRows, Study
 from secretballot.learners.watch import Watch
+from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     SparseVectorEvent,

@@ -1,8 +1,8 @@
 """What a finished run of `learn` tells a diagnosis: its settings from the vault, its encoding from the release."""
 
-import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import check_count, check_path
 from secretballot.datasets.naming import name_columns, name_rows
 from secretballot.datasets.schema import Schema
@@ -26,9 +27,15 @@ from secretballot.vault import read_secret
 
 __all__ = ["LabelledRows", "Study"]
 
-_SETTINGS = frozenset(
-    {"classes", "delta", "epsilon", "neighbours", "private file", "seed", "target", "teacher", "teachers", "unit"}
-)
+_NONE = type(None)
+_SETTINGS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("neighbours", "private file", "target", "teacher"), (str,)),
+    **dict.fromkeys(("delta", "epsilon"), (int, float)),
+    "seed": (int,),
+    "teachers": (int, _NONE),
+    "unit": (str, _NONE),
+    "classes": (list, _NONE),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,14 +119,13 @@ class Study:
         return TeacherEnsemble.kept(self.vault, serial, **shape, random_state=state)
 
     def _about_teachers(self) -> tuple[str, int] | None:
-        content = read_secret(self.vault / TEACHERS)
+        content = read_secret(self.vault / TEACHERS, largest=LARGEST_JSON)
         if content is None:
             return None
-        try:
-            about = json.loads(content)
-            return str(about["serial"]), int(about["random_state"])
-        except (ValueError, LookupError, TypeError):
-            raise DataError(f"{self.vault / TEACHERS} is damaged; put the vault back as it was.") from None
+        about = json_fields(content, {"serial": str, "random_state": int})
+        if about is None:
+            raise DataError(f"{self.vault / TEACHERS} is damaged; put the vault back as it was.")
+        return about["serial"], about["random_state"]
 
     def public(self, path: Path, watch: Watch) -> NDArray[np.float64]:
         """Return the rows of a file without labels, encoded as the run did it, shape (n, n_features).
@@ -185,12 +191,13 @@ class Study:
 
 def _settings(vault: Path) -> dict[str, Any]:
     """Return the description of the run of learning that the vault belongs to."""
-    try:
-        settings = dict(json.loads((vault / "run.json").read_text(encoding="utf-8"))["description"])
-        known = settings["verb"] == "learn" and settings.keys() >= _SETTINGS
-    except (OSError, ValueError, LookupError, TypeError):
-        known = False
-    if not known:
+    content = None
+    with suppress(DataError):  # what cannot be read is no run's either
+        content = read_secret(vault / "run.json", largest=LARGEST_JSON)
+    stored = None if content is None else json_fields(content, {"description": dict})
+    settings: dict[str, Any] = {} if stored is None else stored["description"]
+    typed = all(name in settings and type(settings[name]) in kinds for name, kinds in _SETTINGS.items())
+    if settings.get("verb") != "learn" or not typed:
         raise DataError(f"{str(vault)!r} is no vault of a run of `learn`; name the vault that such a run wrote.")
     return settings
 

@@ -1,5 +1,7 @@
 """Check what goes in before anything is spent: shapes, columns, classes. Messages name places, never private values."""
 
+import contextlib
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -8,10 +10,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import type_of_target
 
-from secretballot._validation import shown, shown_classes
+from secretballot._validation import shown, shown_classes, shown_kind
+from secretballot.datasets.arrow import as_arrow, dictionary_of, frame_of_arrow
+from secretballot.datasets.naming import name_columns
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.typed_cells import are_numbers, array_as, column_as, is_dictionary, table_of_rows
 
 __all__ = [
     "as_matrix",
@@ -32,40 +36,126 @@ ROWS_NAMED = 5
 def as_matrix(name: str, X: Any) -> Any:
     """Return a frame as it is, anything else as a two-dimensional array or CSR matrix.
 
+    Lists become arrays cell by cell: floating point where all cells are numbers, else objects, and never the one type
+    that numpy finds for all of them.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls it.
+    X : array, sparse matrix, list of rows, or frame (pandas, polars, pyarrow), of shape (n_rows, n_features)
+
     Raises
     ------
     DataError
-        If it is missing, empty or not two-dimensional.
+        If it is missing, empty, not two-dimensional, or of a kind that holds neither numbers nor texts.
     """
     if X is None:
         raise DataError(f"{name} is missing; give an array or a frame of shape (rows, features).")
-    if hasattr(X, "__dataframe__") and not hasattr(X, "iloc"):
-        X = X.to_pandas()
+    if not hasattr(X, "iloc") and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
+        X = _pandas_frame(name, X)
     if hasattr(X, "iloc"):
-        if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
-            raise DataError(f"{name} has shape {X.shape}; give a frame with rows and columns.")
-        return X
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        return _checked_frame(name, X)
+    if isinstance(X, list | tuple):
+        X = _array_of_lists(name, X)
+    elif not (isinstance(X, np.ndarray) or sparse.issparse(X) or hasattr(X, "__array__")):
+        raise DataError(f"{name} is {shown_kind(X)}; expected a 2D array or frame. Reshape your data.")
+    if isinstance(X, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array; fill or drop what is masked.")
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind == "c":
         raise DataError(f"{name} has complex values. Complex data not supported: give real numbers.")
+    if kind in ("M", "m", "V"):
+        raise DataError(f"{name} is an array of {X.dtype.name[:40]}; give numbers or texts, or a frame.")
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2 and 0 in shape:
         what = "feature" if shape[1] == 0 else "sample"
         raise DataError(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some.")
-    try:
-        return check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=name)
-    except (ValueError, TypeError):
-        # scikit-learn's own sentence may quote values
-        found = f"has shape {shape}" if shape is not None else f"is a {type(X).__name__}"
-        raise DataError(f"{name} {found}; expected a 2D array or frame. Reshape your data.") from None
+    matrix = None
+    # scikit-learn's own sentence may quote values, hence no raise inside an except
+    with contextlib.suppress(ValueError, TypeError):
+        matrix = check_array(_summable(X), accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=name)
+    if matrix is None:
+        found = f"has shape {shape}" if shape is not None else f"is {shown_kind(X)}"
+        raise DataError(f"{name} {found}; expected a 2D array or frame. Reshape your data.")
+    return matrix
+
+
+def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
+    """Return a frame of another library as one of pandas; Arrow's and polars' are read cell by cell."""
+    arrow, frame = None, None
+    with contextlib.suppress(Exception):  # whatever a foreign library raises; it may quote cells
+        arrow = as_arrow(table)
+    if arrow is not None:
+        frame = frame_of_arrow(arrow, name)
+        for place, column in enumerate(arrow.columns):
+            categories = dictionary_of(column)
+            if categories is not None:
+                frame.isetitem(place, pd.Categorical(frame.iloc[:, place], categories=categories))
+        return frame
+    with contextlib.suppress(Exception):
+        frame = table.to_pandas()
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(
+            f"{name} is {shown_kind(table)} that cannot be read; install secretballot[parquet], or give a pandas frame."
+        )
+    return frame
+
+
+def _checked_frame(name: str, frame: Any) -> Any:
+    if frame.ndim != 2 or not frame.shape[0] or not frame.shape[1]:
+        raise DataError(f"{name} has shape {frame.shape}; give a frame with rows and columns.")
+    if not frame.columns.is_unique:
+        places = ", ".join(str(place) for place in np.flatnonzero(frame.columns.duplicated())[:ROWS_NAMED])
+        raise DataError(
+            f"{name} has a column name twice (column number {places}, counted from 0); name each by itself."
+        )
+    return _with_categories(frame)
+
+
+def _with_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame in which Arrow's dictionaries are categories, which, unlike those, are part of a column's type.
+
+    A part of such a column has the dictionary of all rows, and what is made categories of it has them all.
+    """
+    coded = [place for place, kind in enumerate(frame.dtypes) if is_dictionary(kind)]
+    frame = frame.copy(deep=False) if coded else frame
+    for place in coded:
+        column = frame.iloc[:, place]
+        categories = dictionary_of(column.array.__arrow_array__())
+        frame.isetitem(place, pd.Categorical(column.astype(object), categories=categories))
+    return frame
+
+
+def _array_of_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
+    table = table_of_rows(rows)
+    if table is None:
+        raise DataError(
+            f"{name} is a list that is no table; expected a 2D array, or rows of the same number of numbers or texts. "
+            "Reshape your data."
+        )
+    if are_numbers(table):
+        # an integer beyond the floats stays an object, and is refused where the cells get their type
+        with contextlib.suppress(OverflowError):
+            return table.astype(np.float64)
+    return table
+
+
+def _summable(X: Any) -> Any:
+    """Return a sparse matrix whose cells are sums with doubles in it: one large integer elsewhere widens the sums."""
+    if sparse.issparse(X):
+        matrix: Any = X
+        return matrix if matrix.format in ("csr", "csc") or matrix.dtype.kind == "O" else matrix.astype(np.float64)
+    return X
 
 
 def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> Any:
     """Return private data with column types that private values did not choose, converted cell by cell.
 
-    The type of a column (whole numbers or not, the categories of a categorical) depends on all its rows and is seen by
-    every shard: one record could reach all teachers through it. Frames and arrays take the public one's types, whole
-    numbers become floating point, and kinds that do not match are refused rather than guessed. `given` and `known` are
-    what the caller calls the two.
+    The type of a column (integers or not, the categories of a categorical) depends on all its rows and is seen by
+    every shard: one record could reach all teachers through it. Frames and arrays take the public one's types, integers
+    become floating point, and kinds that do not match are refused rather than guessed. Nothing else of a private frame
+    is kept: neither its index nor its attributes. `given` and `known` are what the caller calls the two.
 
     Raises
     ------
@@ -78,57 +168,25 @@ def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "
             f"Of {given} and {known} one is a frame and the other is not; give both as frames or both as arrays."
         )
     if not frames[0]:
-        return _array_as_public(X, X_public.dtype, given, known)
-    typed = X.copy(deep=False)
-    for name in X.columns:  # names need not be text
-        typed[name] = _as_public(name, X[name], X_public[name].dtype, given, known)
+        typed = array_as(X, X_public.dtype)
+        if typed is None:
+            raise DataError(
+                f"{given} cannot be read as {X_public.dtype.name[:40]}, the type of {known}; give both the same type, "
+                "or encode them by one schema."
+            )
+        return typed
+    columns = [column_as(X.iloc[:, place], kind) for place, kind in enumerate(X_public.dtypes)]
+    refused = [place for place, column in enumerate(columns) if column is None]
+    if refused:
+        name, kind = X_public.columns[refused[0]], X_public.dtypes.iloc[refused[0]]
+        raise DataError(
+            f"Column {shown(name)} of {given} cannot be read as {str(kind)[:40]}, its type in {known}; give both the "
+            "same type, or encode them by one public schema."
+        )
+    # By place: names need not be texts, and a frame made anew has no attributes of the old one.
+    typed = pd.DataFrame(dict(enumerate(columns)))
+    typed.columns = X_public.columns
     return typed
-
-
-def _array_as_public(X: Any, kind: np.dtype[Any], given: str, known: str) -> Any:
-    numbers = "iubf"
-    try:
-        if kind.kind in numbers:
-            # single precision holds whole numbers of two bytes; everything else gets double
-            return X.astype(np.float32 if kind.itemsize <= 2 or kind == np.float32 else np.float64)
-        if X.dtype.kind in numbers:
-            raise TypeError
-        return X.astype(object)
-    except (ValueError, TypeError, OverflowError):
-        raise DataError(
-            f"{given} cannot be read as {kind}, the type of {known}; give both the same type, or encode them by one "
-            "schema."
-        ) from None
-
-
-def _as_public(name: str, column: pd.Series, kind: Any, given: str, known: str) -> pd.Series:
-    try:
-        if isinstance(kind, pd.CategoricalDtype):
-            codes = _category_codes(column, kind.categories)
-            return pd.Series(pd.Categorical.from_codes(codes, dtype=kind), index=column.index, name=column.name)
-        if pd.api.types.is_numeric_dtype(kind):
-            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            return pd.Series(values, index=column.index, name=column.name)
-        if pd.api.types.is_numeric_dtype(column.dtype):
-            raise TypeError
-        return column.astype(kind)
-    except (ValueError, TypeError):
-        raise DataError(
-            f"Column {name!r} of {given} cannot be read as {kind}, its type in {known}; give both the same type, or "
-            "encode them by one public schema."
-        ) from None
-
-
-def _category_codes(column: pd.Series, categories: pd.Index) -> NDArray[np.int64]:
-    """Return the number of every cell's category, -1 where the public column does not know it."""
-    if pd.api.types.is_numeric_dtype(categories.dtype):
-        if not (np.abs(categories.to_numpy(dtype=np.float64)) < 2.0**53).all():
-            raise TypeError  # a gap elsewhere in the column would blur such numbers
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.asarray(categories.astype(np.float64).get_indexer(pd.Index(values)), dtype=np.int64)
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        raise TypeError
-    return np.asarray(categories.astype(object).get_indexer(pd.Index(column.astype(object))), dtype=np.int64)
 
 
 def n_rows(X: Any) -> int:
@@ -159,24 +217,32 @@ def check_same_columns(X: Any, X_public: Any, *, given: str = "X", known: str = 
     Raises
     ------
     DataError
-        Naming the columns, or their numbers.
+        Naming the columns, or how many there are.
     """
     if hasattr(X, "columns") and hasattr(X_public, "columns"):
         private, public = list(X.columns), list(X_public.columns)
         if private != public:
-            missing, extra = [c for c in public if c not in private], [c for c in private if c not in public]
+            missing = _not_among(public, private)
+            extra = _not_among(private, public)
             if not missing and not extra and len(private) == len(public):
                 raise DataError(
                     f"{given} and {known} have the same columns in another order; give both in the same order."
                 )
-            raise DataError(
-                f"{given} misses the columns {missing} and has the columns {extra} that {known} does not have; "
-                "give both the same columns in the same order."
-            )
+            # of a table without a header the "names" are the cells of its first record, so they are not shown beside
+            # names that are missing
+            odd = [f"misses {name_columns(list(map(str, missing)))}"] if missing else []
+            named = f"{len(extra)} columns" if missing else name_columns(list(map(str, extra)))
+            odd += [f"has {named} that {known} does not have"] if extra else []
+            raise DataError(f"{given} {' and '.join(odd)}; give both the same columns in the same order.")
     elif n_columns(X) != n_columns(X_public):
         raise DataError(
             f"{given} has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have the same."
         )
+
+
+def _not_among(names: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    known = set(others)
+    return [name for name in names if name not in known]
 
 
 def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, NDArray[np.int64]] | None:
@@ -267,19 +333,15 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> NDA
     """
     if y is None:
         raise DataError("The learner requires y to be passed, but the target y is None; give the private labels.")
-    try:
-        labels = column_or_1d(y, warn=True)
-    except ValueError:
-        raise DataError(f"y has {np.ndim(y)} dimensions; give the private labels as one column.") from None
-    if labels.shape != (rows,):
+    labels = _label_cells(y)
+    if len(labels) != rows:
         raise DataError(f"y has {len(labels)} labels; it must have one label for each of the {rows} rows of X.")
-    if labels.dtype.kind == "f" and np.isfinite(labels).all() and type_of_target(labels) == "continuous":
+    if all(isinstance(label, float) for label in labels) and _are_continuous(labels):
         raise DataError(
             "Unknown label type: continuous. The learner needs classes; turn the numbers in y into classes."
         )
-    index = np.full(rows, -1, dtype=np.int64)
-    for number, value in enumerate(classes):
-        index[labels == value] = number
+    places = {name: place for place, name in enumerate(classes)}
+    index = np.array([_place(label, places) for label in labels], dtype=np.int64)
     bad = np.flatnonzero(index < 0)
     if len(bad):
         raise DataError(
@@ -287,3 +349,33 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> NDA
             "correct them, or declare all classes."
         )
     return index
+
+
+def _label_cells(y: Any) -> list[Any]:
+    """Return the labels one by one, each as it was given: numpy would find one type for all of a list.
+
+    Raises
+    ------
+    DataError
+        If they are no single column.
+    """
+    if isinstance(y, list | tuple):
+        return list(y)
+    column = None
+    with contextlib.suppress(ValueError, TypeError):  # their messages may quote labels, hence no raise inside
+        column = column_or_1d(y, warn=True)
+    if column is None:
+        found = f"has {len(y.shape)} dimensions" if hasattr(y, "shape") else f"is {shown_kind(y)}"
+        raise DataError(f"y {found}; give the private labels as one column.")
+    return list(pd.Series(column).astype(object)) if column.dtype.kind in "Mm" else list(column.tolist())
+
+
+def _are_continuous(labels: Sequence[float]) -> bool:
+    return all(map(math.isfinite, labels)) and not all(label.is_integer() for label in labels)
+
+
+def _place(label: Any, places: dict[Any, int]) -> int:
+    try:
+        return places.get(label, -1)
+    except TypeError:  # a list, say, which is no label
+        return -1

@@ -13,14 +13,17 @@ from secretballot.aggregation import WeakSignalWarning
 from secretballot.door import release
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import ParameterError
+from secretballot.learners.finished_run import look_again
 from secretballot.learners.plan import AGGREGATORS, choose_aggregator
 from secretballot.learners.run_folder import RunFolder, file_digest
 from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
 from secretballot.learners.watch import Watch, note_few_answers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.publishing.job import ReleaseJob
+from secretballot.publishing.process import start_publishing
+from secretballot.publishing.release import check_parts, publish
 from secretballot.released import ReleasedLabels
-from secretballot.report.folder import write_release
 
 __all__ = ["LabelOutcome", "LabelRun", "run_label"]
 
@@ -57,6 +60,10 @@ class LabelRun:
         Public name of the private dataset; None takes the name of the vote file.
     seed : int
         Of the choice of rows, never of noise.
+    without : tuple of {"report", "student"}
+        Parts of the release that are not wanted.
+    header : str or None
+        "yes" or "no": whether the first line of a CSV file names its columns.
     """
 
     votes: Path
@@ -73,6 +80,8 @@ class LabelRun:
     ledger: Path | None = None
     dataset: str | None = None
     seed: int = 0
+    header: str | None = None
+    without: tuple[str, ...] = ()
 
     @property
     def budget(self) -> PrivacyBudget:
@@ -82,7 +91,8 @@ class LabelRun:
     def description(self) -> dict[str, Any]:
         """Return, as JSON, all that shapes the result: the settings and the digest of the file."""
         settings = asdict(self)
-        settings.pop("out")
+        for name in ("out", "without"):
+            settings.pop(name)
         path = settings.pop("votes")
         plain: dict[str, Any] = json.loads(json.dumps({"verb": "label", **settings}, default=str))
         return {**plain, "vote file": file_digest(path)}
@@ -94,15 +104,22 @@ class LabelOutcome:
 
     Attributes
     ----------
-    released : ReleasedLabels
+    certificate : dict
+    queries, answered : int
+        Rows asked, and answered.
     release, vault : Path
+    files : tuple of str
+        Names of the files in the release.
     resumed : bool
         Whether an interrupted run was taken up.
     """
 
-    released: ReleasedLabels
+    certificate: dict[str, Any]
+    queries: int
+    answered: int
     release: Path
     vault: Path
+    files: tuple[str, ...]
     resumed: bool
 
 
@@ -134,12 +151,21 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     Price : the run's (epsilon, delta), composed in the ledger with everything else released from the dataset.
     """
     watch = watch or Watch()
+    start_publishing()  # which takes seconds to be ready, and is wanted at the end
     _check(run)
+    folder = RunFolder(run.out, run.description())
+    if folder.finished:
+        again = look_again(folder, watch)
+        return LabelOutcome(**vars(again), release=folder.release, vault=folder.vault, resumed=False)
     watch.step("Reading votes")
     counts = VoteCounts.read(
-        run.votes, kind=run.kind, classes=None if run.classes is None else list(run.classes), n_teachers=run.teachers
+        run.votes,
+        kind=run.kind,
+        classes=None if run.classes is None else list(run.classes),
+        n_teachers=run.teachers,
+        header=run.header,
     )
-    folder = RunFolder(run.out, run.description())
+    check_parts({*run.without, "student"})  # a file of votes has no public points, so there is no student
     with folder:
         ledger = open_ledger(
             run.ledger or folder.ledger,
@@ -153,9 +179,16 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
         watch.step("Drawing noise")
         released = _released(run, counts, ledger, folder, watch)
         note_few_answers(released, watch)
-        watch.step("Writing the release")
-        write_release(folder.release, released)
-    return LabelOutcome(released, folder.release, folder.vault, folder.resumed)
+        made = publish(folder.release, ReleaseJob(released, without=run.without), say=watch.step)
+    return LabelOutcome(
+        certificate=made.certificate,
+        queries=len(released.queries),
+        answered=int(released.answered.sum()),
+        release=folder.release,
+        vault=folder.vault,
+        files=tuple(made.files),
+        resumed=folder.resumed,
+    )
 
 
 def _check(run: LabelRun) -> None:

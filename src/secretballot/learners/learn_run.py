@@ -12,25 +12,27 @@ from numpy.typing import NDArray
 
 from secretballot._validation import check_choice, check_count, check_positive
 from secretballot.aggregation import WeakSignalWarning
-from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.active import ActivePATEClassifier
-from secretballot.learners.learning_curve import learning_curve
+from secretballot.learners.finished_run import look_again
 from secretballot.learners.pate import PATEClassifier
 from secretballot.learners.plan import choose_teachers
 from secretballot.learners.planned import check_settings, check_tables
+from secretballot.learners.rounds import AskableRows
 from secretballot.learners.run_folder import RunFolder, file_digest
 from secretballot.learners.run_inputs import RunInputs, RunTables, check_files, read_inputs
 from secretballot.learners.run_ledger import open_ledger, refuse_beyond, settle_request
 from secretballot.learners.teaching import NEIGHBOURS
 from secretballot.learners.watch import Watch, note_few_answers
+from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan import Plan
-from secretballot.planning.student_names import student_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
+from secretballot.publishing.process import start_publishing
+from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.queries import STRATEGIES, strategy_by_name
-from secretballot.report.folder import write_release
-from secretballot.report.query_story import QueryStory, make_story
+from secretballot.students.names import student_by_name
 
 __all__ = ["LearnOutcome", "LearnRun", "run_learn"]
 
@@ -82,6 +84,8 @@ class LearnRun:
         Of fits and of the choice of public points, never of noise.
     jobs : int
         Workers.
+    without : tuple of {"report", "student"}
+        Parts of the release that are not wanted.
     plan : Plan or None
         What the settings were taken from (`plan_run.run_by_plan`); they must agree with it.
     """
@@ -107,6 +111,7 @@ class LearnRun:
     dataset: str | None = None
     seed: int = 0
     jobs: int = 1
+    without: tuple[str, ...] = ()
     plan: Plan | None = None
 
     @property
@@ -123,7 +128,7 @@ class LearnRun:
         """Return, as JSON, all that shapes the result: the settings and the digests of the files."""
         settings = asdict(self)
         tables = settings.pop("tables")
-        for name in ("out", "jobs", "plan"):  # a plan shapes the result by the settings alone
+        for name in ("out", "jobs", "without", "plan"):  # a plan shapes the result by the settings alone
             settings.pop(name)
         tables.pop("evaluate")
         files = {name: tables.pop(name) for name in ("private", "public", "schema")}
@@ -144,6 +149,8 @@ class LearnOutcome:
     queries, answered : int
         Public points asked, and answered.
     release, vault : Path
+    files : tuple of str
+        Names of the files in the release.
     resumed : bool
         Whether an interrupted run was taken up.
     plan : Plan or None
@@ -156,6 +163,7 @@ class LearnOutcome:
     answered: int
     release: Path
     vault: Path
+    files: tuple[str, ...]
     resumed: bool
     plan: Plan | None = None
 
@@ -193,6 +201,7 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     Messages : checks before the release speak to the curator alone and never show a private value.
     """
     watch = watch or Watch()
+    start_publishing()  # which takes seconds to be ready, and is wanted at the end
     _check(run, watch)
     teacher_by_name(run.teacher)  # an unknown name is refused before any file is opened
     student = student_by_name(run.student)
@@ -200,9 +209,12 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     description = run.description()
     _refuse_private_as_public(description)
     folder = RunFolder(run.out, description)
+    if folder.finished:
+        return _outcome_again(run, folder, watch)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
     _check_against(run, inputs, watch)
+    check_parts(run.without)
     with folder:
         if folder.resumed:
             watch.note("An interrupted run is taken up: what was learnt and paid for is kept.", private=False)
@@ -221,25 +233,26 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         model = _model(run, folder, ledger, watch, inputs, student)
         _fit(model, run, inputs, watch)
         note_few_answers(model.released_labels_, watch)
-        watch.step("Writing the release")
-        write_release(
-            folder.release,
-            model.released_labels_,
-            student=model.student_,
-            X_public=inputs.X_public,
-            schema=replace(inputs.schema, classes=inputs.classes).to_json(),
-            story=_story(model, inputs.X_public),
-        )
+        made = publish(folder.release, _job(run, model, inputs), say=watch.step)
     released = model.released_labels_
     return LearnOutcome(
-        certificate=model.certificate_,
-        accuracy=_accuracy(model, inputs),
+        certificate=made.certificate,
+        accuracy=_accuracy(made, inputs, watch),
         queries=len(released.queries),
         answered=int(released.answered.sum()),
         release=folder.release,
         vault=folder.vault,
+        files=tuple(made.files),
         resumed=folder.resumed,
         plan=run.plan,
+    )
+
+
+def _outcome_again(run: LearnRun, folder: RunFolder, watch: Watch) -> LearnOutcome:
+    """Return what the finished run came to; the student is not measured again."""
+    again = look_again(folder, watch)
+    return LearnOutcome(
+        **vars(again), accuracy=None, release=folder.release, vault=folder.vault, resumed=False, plan=run.plan
     )
 
 
@@ -351,26 +364,29 @@ def _model(
     return ActivePATEClassifier(teacher, student, strategy=strategy, round_size=run.round_size, **settings)
 
 
-def _story(model: PATEClassifier, X_public: Any) -> QueryStory | None:
-    """Return how the queries of a run in rounds were chosen, for the report."""
-    if not isinstance(model, ActivePATEClassifier):
-        return None
-    return make_story(
-        X_public,
+def _job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> ReleaseJob:
+    """Return all that the release is made of: what left the door, public inputs, and settings."""
+    story = None
+    if isinstance(model, ActivePATEClassifier):
+        story = AskedInRounds(run.strategy, AskableRows.of(inputs.X_public).rows, run.round_size)
+    return ReleaseJob(
         model.released_labels_,
-        model.certificate_["plan"]["strategy"],
-        model.rounds_,
-        model.explanation_,
-        agreement=learning_curve(model, X_public),
+        NamedStudent(run.student),
+        inputs.X_public,
+        replace(inputs.schema, classes=inputs.classes).to_json(),
+        story,
+        run.abstentions,
+        run.seed,
+        run.without,
     )
 
 
 def _fit(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
-    """Fit the model; of all warnings only those that follow from public numbers are passed on."""
+    """Fit all but the student; of all warnings only those that follow from public numbers are passed on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", WeakSignalWarning)
-        model.fit(
+        model.fit_labels(
             inputs.private.X,
             _class_values(inputs.classes)[inputs.private.index],
             X_public=inputs.X_public,
@@ -382,11 +398,16 @@ def _fit(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: Watch) 
         watch.note(text, private=False)
 
 
-def _accuracy(model: PATEClassifier, inputs: RunInputs) -> float | None:
-    """Return the share of test rows that the student gets right, None without a test file."""
+def _accuracy(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> float | None:
+    """Return the share of test rows that the published student gets right, None without a test file."""
     if inputs.test is None:
         return None
-    right = np.asarray(model.predict(inputs.test.X)) == _class_values(inputs.classes)[inputs.test.index]
+    if made.student is None:
+        watch.note(
+            "The student cannot be handed back by the process that fitted it, so it is not measured.", private=False
+        )
+        return None
+    right = np.asarray(made.student.predict(inputs.test.X)) == _class_values(inputs.classes)[inputs.test.index]
     return float(np.mean(right))
 
 

@@ -17,7 +17,6 @@ from secretballot._validation import check_choice, check_count, check_instance, 
 from secretballot.aggregation import Aggregator
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
-from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
 from secretballot.learners.estimates import EstimatedPlan
@@ -31,10 +30,12 @@ from secretballot.learners.inputs import (
     take_rows,
     with_public_types,
 )
+from secretballot.learners.learner_state import LearnerState
 from secretballot.learners.plan import choose_aggregator, choose_release
 from secretballot.learners.questions import points_digest
 from secretballot.learners.shards import assign_shards, fingerprint, forget_records
 from secretballot.learners.teaching import NEIGHBOURS, check_teacher
+from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
@@ -61,7 +62,7 @@ def _student_has(method: str) -> Callable[[Any], bool]:
     return has
 
 
-class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Learn a publishable classifier from private labels and public unlabelled points.
 
     The private records are cut into disjoint shards, one teacher per shard; the teachers vote on public points; the
@@ -207,6 +208,44 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
+        X_public = self.fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
+        student = default_student(self.released_labels_) if self.student is None else clone(self.student)
+        self.student_ = fit_student(
+            student, X_public, self.released_labels_, abstentions=self.abstentions, random_state=self.random_state
+        )
+        return self
+
+    def fit_labels(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Any:
+        """Do everything that `fit` does but train the student, which may happen where no private data ever was.
+
+        Parameters
+        ----------
+        X, y, X_public, classes, units, unit_name
+            As for `fit`.
+
+        Returns
+        -------
+        array, sparse matrix or frame of shape (n_public, n_features)
+            The public points, as a student takes them.
+
+        Raises
+        ------
+        ParameterError, DataError, BudgetError
+            As `fit` does; nothing was spent.
+
+        Privacy
+        -------
+        As for the class: `released_labels_` and `certificate_` are all that comes out.
+        """
         names = declared_classes(classes)
         X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
         check_same_columns(X, X_public)
@@ -219,15 +258,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         else:
             self._check_points(released, X_public)
         self.released_labels_, self.certificate_ = released, released.certificate
-        student = default_student(released) if self.student is None else clone(self.student)
-        self.student_ = fit_student(
-            student, X_public, released, abstentions=self.abstentions, random_state=self.random_state
-        )
         self.classes_ = np.asarray(names)
         self.n_features_in_ = n_columns(X)
         if hasattr(X, "columns"):
             self.feature_names_in_ = np.asarray(X.columns, dtype=object)
-        return self
+        return X_public
 
     def _check_settings(self, n_records: int) -> None:
         if not isinstance(self.budget, PrivacyBudget):
@@ -247,7 +282,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 f"delta is {self.budget.delta:g}; with 1/n or more, publishing whole records at random would pass. "
                 "Choose a delta well below 1 over the number of records.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _stored(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:

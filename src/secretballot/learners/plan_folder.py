@@ -5,11 +5,12 @@ Nothing here is secret: a plan is made of public numbers and stand-in data.
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from secretballot._drafts import draft_folder, is_draft_of, sweep_drafts
 from secretballot.exceptions import DataError
 from secretballot.learners.run_folder import check_outside_of_runs
 from secretballot.learners.watch import Watch
@@ -22,6 +23,7 @@ __all__ = ["check_plan_folder", "read_plan", "write_plan"]
 
 LARGEST = 1 << 24  # bytes; a plan has some hundred candidates of a kilobyte each
 PLAN_FILE, TEXT_FILE = "plan.json", "plan.txt"
+DRAFT = "plan"
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
@@ -89,7 +91,8 @@ def check_plan_folder(folder: Path, plan: Plan | None = None) -> None:
     if not place.is_dir():
         raise DataError(f"{str(folder)!r} is a file; give a folder with --out.")
     if not (place / PLAN_FILE).is_file():
-        if any(place.iterdir()):
+        # what a killed command left half written is no obstacle to the same command
+        if not all(is_draft_of(path.name, DRAFT) for path in place.iterdir()):
             raise DataError(f"The folder {str(folder)!r} holds something else than a plan; give a new one with --out.")
     elif plan is not None and read_plan(place / PLAN_FILE) != plan:
         raise DataError(f"The folder {str(folder)!r} holds another plan; give a new one with --out.")
@@ -118,25 +121,38 @@ def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Pat
         If the folder is refused (`check_plan_folder`) or cannot be written.
     """
     check_plan_folder(folder, plan)
-    contents = {TEXT_FILE: describe(plan).encode()}
+    # first, so that from the moment when anything stands in the folder it is the folder of this plan
+    contents = {PLAN_FILE: _json(plan), TEXT_FILE: describe(plan).encode()}
     try:
         for name, picture in draw_plan_pictures(plan).items():
             contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}
     except MissingExtraError as error:
         (watch or Watch()).note(f"The pictures of the plan are left out: {error}", private=False)
-    contents[PLAN_FILE] = _json(plan)  # last, so that a folder with a plan in it is complete
+    _write_all(folder, contents)
+    return [folder / name for name in contents]
+
+
+def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files aside, all of them, and only then rename them into the folder: a full disk leaves it as it was."""
+    is_new, problem = not folder.exists(), ""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".plan-", dir=folder) as workshop:
+        sweep_drafts(folder, DRAFT)
+        with draft_folder(folder, DRAFT) as drafts:
             for name, content in contents.items():
-                draft = Path(workshop) / name
-                draft.write_bytes(content)
-                draft.replace(folder / name)
+                (drafts / name).write_bytes(content)
+            for name in contents:
+                (drafts / name).replace(folder / name)
     except OSError as error:
-        raise DataError(
-            f"The plan cannot be written to {str(folder)!r} ({error.strerror or error}); give another one with --out."
-        ) from None
-    return [folder / name for name in contents]
+        problem = error.strerror or type(error).__name__
+    if not problem:
+        return
+    if is_new:
+        with suppress(OSError):
+            folder.rmdir()
+    raise DataError(
+        f"The plan cannot be written to {str(folder)!r} ({problem}); make room, or give another folder with --out."
+    )
 
 
 def _json(plan: Plan) -> bytes:

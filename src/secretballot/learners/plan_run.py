@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from secretballot._validation import check_count, check_instance
-from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.exceptions import ParameterError
 from secretballot.learners.active import ActivePATEClassifier
 from secretballot.learners.learn_run import PASSIVE, LearnRun
@@ -16,11 +15,12 @@ from secretballot.learners.planned import check_imports, settings_of
 from secretballot.learners.run_inputs import RunTables, check_classes
 from secretballot.learners.stand_in_table import StandInTable, read_stand_in
 from secretballot.learners.watch import Watch
+from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan import Plan, Task
 from secretballot.planning.planner import MOST_CLASSES
 from secretballot.planning.planner import plan as make_plan
-from secretballot.planning.student_names import student_by_name
 from secretballot.queries import strategy_by_name
+from secretballot.students.names import student_by_name
 
 __all__ = ["PlanRun", "classifier_by_plan", "read_plan", "run_by_plan", "run_plan"]
 

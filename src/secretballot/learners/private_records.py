@@ -1,7 +1,7 @@
 """Private records that a plan needs once more: held until then, in memory or in the vault, then forgotten."""
 
+import contextlib
 import io
-import zipfile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,13 +44,10 @@ class PrivateRecords:
         content = read_secret(folder / FILE)
         if content is None:
             raise DataError(f"{folder / FILE} is missing; call fit again, with the records that the plan began with.")
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as kept:
-                return cls(kept["points"], kept["labels"])
-        except (ValueError, KeyError, OSError, zipfile.BadZipFile):
-            raise DataError(
-                f"{folder / FILE} is damaged; call fit again, with the records that the plan began with."
-            ) from None
+        found = _records_of(content)
+        if found is None:
+            raise DataError(f"{folder / FILE} is damaged; call fit again, with the records that the plan began with.")
+        return cls(*found)
 
     def keep(self, folder: Path) -> None:
         """Write the records into a folder of the vault, mode 0600, in place of what was there.
@@ -78,3 +75,16 @@ class PrivateRecords:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("private records refuse to be pickled or copied; keep them in a vault.")
+
+
+def _records_of(content: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+    """Return points and labels in the bytes of a file, None where they are damaged; no error carries any of them."""
+    points = labels = None
+    # numpy parses headers that may say anything, and raises what it likes
+    with contextlib.suppress(Exception), np.load(io.BytesIO(content), allow_pickle=False) as kept:
+        points, labels = kept["points"], kept["labels"]
+    if points is None or labels is None or points.ndim != 2 or labels.shape != points.shape[:1]:
+        return None
+    if points.dtype != np.float64 or labels.dtype != np.int64 or not np.isin(labels, (0, 1)).all():
+        return None
+    return points, labels

@@ -15,12 +15,12 @@ from secretballot.exceptions import ParameterError
 from secretballot.learners.inputs import n_rows, take_rows
 from secretballot.learners.questions import question_digests
 from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
+from secretballot.queries.proposals import default_round_size
 from secretballot.released import ReleasedLabels
 
-__all__ = ["AskableRows", "BegunWalk", "Walk", "ask_in_rounds", "begin_walk", "first_answers", "settle"]
+__all__ = ["AskableRows", "BegunWalk", "Walk", "ask_in_rounds", "begin_walk", "settle"]
 
 IntArray = NDArray[np.int64]
-ROUNDS = 20  # of a plan, where nothing else is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ def begin_walk(strategy: QueryStrategy, pool: PublicPool, round_size: int | None
             "or give more public points."
         )
     _check_description(strategy)
-    size = max(1, pool.n_queries // ROUNDS) if round_size is None else check_count("round_size", round_size)
+    size = default_round_size(pool.n_queries) if round_size is None else check_count("round_size", round_size)
     selector = CheckedSelector(strategy, pool)
     first = selector.propose(min(size, pool.n_queries))
     if not len(first):
@@ -255,15 +255,3 @@ def settle(stream: ReleaseStream, walk: Walk) -> None:
     """Close a plan that is spent, whose rest goes back, or that nobody could take up; leave any other one open."""
     if not stream.closed and (not stream.left or stream.returns or not stream.resumable):
         stream.close(walk.released)
-
-
-def first_answers(released: ReleasedLabels, n: int) -> ReleasedLabels:
-    """Return the first `n` answers of a release, for a student on the way; without a certificate of their own."""
-    return ReleasedLabels(
-        queries=released.queries[:n],
-        labels=released.labels[:n],
-        classes=released.classes,
-        n_teachers=released.n_teachers,
-        sigma=released.sigma,
-        noisy_counts=None if released.noisy_counts is None else released.noisy_counts[:n],
-    )

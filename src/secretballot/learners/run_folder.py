@@ -8,20 +8,18 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from secretballot.exceptions import DataError
+from secretballot._drafts import sweep_drafts, try_lock
+from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot.exceptions import DataError, LedgerError
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import entropy_bytes
-from secretballot.vault import make_vault, write_secret
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks; two runs in one folder are then the user's own care
-    fcntl = None  # type: ignore[assignment]
+from secretballot.vault import make_vault, read_secret, write_secret
 
 __all__ = ["RunFolder", "check_outside_of_runs", "file_digest"]
 
@@ -30,7 +28,8 @@ VERSION = 1
 #: What shapes the student alone: post-processing of what was released, which another attempt may do otherwise.
 _FREE = frozenset({"student", "abstentions"})
 #: What a run leaves in its vault before anything was learnt.
-_BEGINNINGS = frozenset({"run.json", "run.lock", "ledger.sqlite", "ledger.sqlite-journal"})
+_BEGINNINGS = frozenset({"run.json", "run.lock", "ledger.sqlite", "ledger.sqlite-journal", "ledgers"})
+_WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 #: What tells the vault of a run or of a fit.
 _SECRETS = ("run.lock", "partition.key", "record.ids")
 
@@ -71,17 +70,17 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
 
 
 class RunFolder:
-    """Hold the folder of one run: make it, or take up the run that was interrupted in it.
+    """Hold the folder of one run: make it, or take up the run that was interrupted in it, or find it finished.
 
     Use it as a context manager: leaving it lets go of the folder, and takes a folder away again in which an error
-    ended the run before anything was learnt or paid.
+    came before anything was learnt or paid.
 
     Parameters
     ----------
     root : path
-        The folder; it must not exist, be empty, or hold an interrupted run with the same description.
+        New, empty, or holding the same run.
     description : mapping
-        What the run does, as JSON: every public parameter that shapes the result, and the digests of its files.
+        JSON values: the settings, and the digests of the files, that make a run the same run.
 
     Attributes
     ----------
@@ -93,12 +92,13 @@ class RunFolder:
         Key of this run in the ledger.
     resumed : bool
         Whether an interrupted run is taken up.
+    finished : bool
+        Whether this very run is complete already; there is nothing to enter then.
 
     Raises
     ------
     DataError
-        If the folder holds a finished run, another run, something else, or is in use, or lies in the vault or the
-        release of a run.
+        If the folder holds another run, something else, or is in use, or lies in the vault or the release of a run.
     """
 
     def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
@@ -108,7 +108,8 @@ class RunFolder:
         self.release = self.root / "release"
         self.ledger = self.vault / "ledger.sqlite"
         self._description = dict(description)
-        self._lock: IO[bytes] | None = None
+        self._in_use: Ledger | None = None
+        self._lock: int | None = None
         self._look()
 
     def __enter__(self) -> "RunFolder":
@@ -116,8 +117,13 @@ class RunFolder:
             make_vault(self.vault)
             self._take()
             self._look()  # another run may have begun, or ended, before the lock was ours
-            if not self.resumed:
-                self._write()
+            if self.finished:
+                raise DataError(
+                    f"The same run was finished in {str(self.root)!r} meanwhile; its release is complete, so there is "
+                    "nothing to do."
+                )
+            self._sweep()
+            self._write()  # of a run that is taken up too: its student may be another one
         except Exception as error:
             self.__exit__(type(error))
             raise
@@ -130,47 +136,56 @@ class RunFolder:
             shutil.rmtree(self.vault, ignore_errors=True)
             with suppress(OSError):
                 self.root.rmdir()
-        self._lock.close()
+        os.close(self._lock)
         self._lock = None
+
+    def pays_from(self, ledger: Ledger) -> None:
+        """Remember the ledger in use: the key of a run that it knows is never thrown away."""
+        self._in_use = ledger
 
     def renew_request(self) -> None:
         """Take a new key in the ledger, because the old one was reserved and never answered."""
         self.request = new_request(self._description)
         self._write()
 
-    @property
-    def finished(self) -> bool:
-        """Whether the release is complete."""
-        return (self.release / "certificate.json").exists()
-
     def _look(self) -> None:
-        """Take up the interrupted run in this folder, or be a new one."""
+        """Take up the interrupted run in this folder, or be a new one, or a finished one."""
         stored = self._stored()
-        self.resumed = stored is not None
+        self.finished = stored is not None and self._complete()
+        self.resumed = stored is not None and not self.finished
         self.request = stored["request"] if stored else new_request(self._description)
 
+    def _complete(self) -> bool:
+        return (self.release / "certificate.json").exists()
+
     def _stored(self) -> dict[str, Any] | None:
-        """Return the description of the interrupted run in this folder, None where there is no folder yet."""
-        if not self.root.exists() or self._untouched():
+        """Return what the run in this folder left, None where there is no run yet."""
+        if not os.path.lexists(self.root) or self._untouched():
             return None
         if not self.root.is_dir():
             raise DataError(f"{str(self.root)!r} is a file; give another folder with --out.")
-        if self.finished:
-            raise DataError(f"The folder {str(self.root)!r} holds a finished release; give another one with --out.")
-        try:
-            stored = json.loads((self.vault / "run.json").read_text(encoding="utf-8"))
-            known = stored["format"] == FORMAT and stored["version"] == VERSION and isinstance(stored["request"], str)
-            described = dict(stored["description"])
-        except (OSError, ValueError, LookupError, TypeError):
-            known = False
-        if not known:
+        if self.vault.is_symlink():  # its target would be closed to others and filled, whosever it is
+            raise DataError(f"{str(self.vault)!r} is a link, and a vault is a folder; give another folder with --out.")
+        content = None
+        with suppress(DataError):  # a file that cannot be read is no run's either
+            content = read_secret(self.vault / "run.json", largest=LARGEST_JSON)
+        kinds = {"format": str, "version": int, "request": str, "description": dict}
+        stored = None if content is None else json_fields(content, kinds)
+        known = stored is not None and (stored["format"], stored["version"]) == (FORMAT, VERSION)
+        if self._complete():
+            if not known or stored is None or stored["description"] != self._description:
+                raise DataError(f"The folder {str(self.root)!r} holds a finished release; give another one with --out.")
+        elif not known or stored is None:
             raise DataError(f"The folder {str(self.root)!r} exists and holds no run; give another one with --out.")
-        self._refuse_other(described)
-        return dict(stored)
+        else:
+            self._refuse_other(stored["description"])
+        return stored
 
     def _untouched(self) -> bool:
         """Return whether nothing is in the folder but, maybe, a vault in which a run was about to begin."""
-        return self.root.is_dir() and {*_names(self.root)} <= {"vault"} and {*_names(self.vault)} <= {"run.lock"}
+        if not self.root.is_dir() or self.vault.is_symlink():
+            return False
+        return {*_names(self.root)} <= {"vault"} and {*_names(self.vault)} <= {"run.lock"}
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = self._description
@@ -183,16 +198,26 @@ class RunFolder:
 
     def _take(self) -> None:
         """Lock the vault against a second run at the same time."""
-        lock = (self.vault / "run.lock").open("wb")
+        place, problem = self.vault / "run.lock", ""
         try:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
+            # never through a link, and never emptied: until it is ours, nobody knows what stands in its place
+            handle = os.open(place, os.O_RDWR | os.O_CREAT | _WITHOUT_LINKS, 0o600)
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        if problem:
+            raise DataError(f"{str(place)!r} cannot be locked ({problem}); give another folder with --out.")
+        if not (try_lock(handle) and _is_file_at(handle, place)):  # else it was taken away with its vault meanwhile
+            os.close(handle)
             raise DataError(
                 f"Another run is at work in {str(self.root)!r}; wait for it, or give another folder with --out."
-            ) from None
-        self._lock = lock
+            )
+        self._lock = handle
+
+    def _sweep(self) -> None:
+        """Remove what killed runs left half written; the lock is ours, so nobody else is at work here."""
+        sweep_drafts(self.vault, "run.json", "ledger.sqlite", "teachers.json", "partition.key", "record.ids")
+        for folder, name in (("teachers", "*.teachers"), ("streams", "*.state"), ("streams", "*.terms")):
+            sweep_drafts(self.vault / folder, name)
 
     def _write(self) -> None:
         text = json.dumps(
@@ -201,10 +226,27 @@ class RunFolder:
         write_secret(self.vault / "run.json", text.encode())
 
     def _nothing_kept(self) -> bool:
-        names = {*_names(self.vault)}
-        if self.release.exists() or not names <= _BEGINNINGS:
+        """Return whether nothing was learnt or paid; where that cannot be told, something was."""
+        if self.release.exists() or not {*_names(self.vault)} <= _BEGINNINGS:
             return False
-        return "ledger.sqlite" not in names or not Ledger.open_existing(self.ledger).history()
+        try:
+            if os.path.lexists(self.ledger) and Ledger.open_existing(self.ledger).releases():
+                return False  # whoever paid from it: another run may have been given this ledger
+            return self._in_use is None or not self._is_known_to(self._in_use)
+        except LedgerError:
+            return False
+
+    def _is_known_to(self, ledger: Ledger) -> bool:
+        """Return whether a ledger has an entry under the key of this run, or under one that was made of it."""
+        return any(entry.request.startswith(self.request) for entry in ledger.history())
+
+
+def _is_file_at(handle: int, place: Path) -> bool:
+    """Return whether an open file is the ordinary file that stands at `place` now."""
+    with suppress(OSError):
+        found = os.fstat(handle)
+        return stat.S_ISREG(found.st_mode) and os.path.samestat(found, os.lstat(place))
+    return False
 
 
 def _names(folder: Path) -> list[str]:

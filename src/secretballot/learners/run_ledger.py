@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.learners.run_folder import RunFolder
 from secretballot.learners.watch import Watch
@@ -39,7 +40,14 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
     """Take a new key where the run was broken off between paying and answering; what was paid stays spent.
 
     A plan that is answered query by query goes on where it was.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger is older than what the vault of the run has seen of it.
     """
+    keep_in_step(folder.vault, ledger)
+    folder.pays_from(ledger)
     entry = ledger.entry(folder.request)
     broken = entry is not None and {"reserved": not goes_on, "forfeited": True, "committed": False}[entry.state]
     if broken:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+import sklearn
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from secretballot._validation import check_choice, check_count
 from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
+from secretballot.ensemble.isolation import isolated
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
@@ -32,6 +34,7 @@ from secretballot.learners.inputs import (
     take_rows,
     with_public_types,
 )
+from secretballot.learners.learner_state import LearnerState
 from secretballot.learners.teaching import NEIGHBOURS
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -47,7 +50,7 @@ KEY_BYTES = 32
 _HASHES = 2**62
 
 
-class SemiPrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Choose a classifier by its mistakes on all private records, from a class that public points make finite.
 
     The labellings that the class gives to the public points are its candidates, each by one representative that follows
@@ -367,11 +370,14 @@ def private_scores(
     Privacy
     -------
     Unit, sensitivity : one record makes at most one mistake under each representative, none of which depends on it.
+    What the hypotheses do to the global states of the process while they see records is undone.
     """
     if isinstance(dichotomies, IntervalDichotomies):
         _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
         return PrivateRangeScores(starts, ends, unit, neighbours)
-    return PrivateScores(-dichotomies.errors_on(X, y), unit, neighbours)
+    with isolated(0, sklearn.get_config()):
+        mistakes = dichotomies.errors_on(X, y)
+    return PrivateScores(-mistakes, unit, neighbours)
 
 
 def one_record_each(units: Any, n_records: int) -> IntArray:

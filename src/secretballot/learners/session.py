@@ -1,5 +1,6 @@
 """The online service: one private label at a time, under one plan, for as long as the plan lasts."""
 
+import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator, aggregator_from_description
 from secretballot.door import ReleaseStream, StreamAnswers
@@ -172,16 +174,15 @@ class LabelingSession:
         check_path("vault", vault)
         check_name("name", name)
         folder = Path(vault)
-        content = read_secret(_about(folder, name)) if folder.is_dir() else None
+        content = read_secret(_about(folder, name), largest=LARGEST_JSON) if folder.is_dir() else None
         if content is None:
             raise DataError(f"The vault {folder} holds no session {name!r}; give the vault and the name it began with.")
-        try:
-            about = json.loads(content)
-            plan, ledger, purpose = about["aggregator"], Path(about["ledger"]), str(about["purpose"])
-        except (ValueError, KeyError, TypeError):
-            raise DataError(f"{_about(folder, name)} is damaged; put the vault back as it was.") from None
-        account = Ledger.open_existing(ledger)
-        return cls(TrainedTeachers.load(folder), aggregator_from_description(plan), account, name=name, purpose=purpose)
+        about = json_fields(content, {"aggregator": dict, "ledger": str, "purpose": str})
+        aggregator = None if about is None else _aggregator_of(about["aggregator"])
+        if about is None or aggregator is None:
+            raise DataError(f"{_about(folder, name)} is damaged; put the vault back as it was.")
+        account = Ledger.open_existing(about["ledger"])
+        return cls(TrainedTeachers.load(folder), aggregator, account, name=name, purpose=about["purpose"])
 
     def __repr__(self) -> str:
         return f"LabelingSession({self.name!r}, {self.used} of {self.planned} answered, {self.left} left)"
@@ -306,6 +307,13 @@ class LabelingSession:
         for row in np.flatnonzero(answered):
             labels[row] = self._teachers.classes[answers.labels[row]]
         return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, self.left)
+
+
+def _aggregator_of(description: dict[str, Any]) -> Aggregator | None:
+    """Return the aggregator that a session began with, None where its description is damaged."""
+    with contextlib.suppress(ParameterError, DataError, LookupError, TypeError, ValueError, OverflowError):
+        return aggregator_from_description(description)
+    return None
 
 
 def _about(vault: Path, name: str) -> Path:

@@ -52,15 +52,15 @@ def assign_shards(
             )
         return PositionPartition(n_teachers, n_records).assign()
     key = _kept(vault, "partition.key", KEY_BYTES)
+    ids = units
     if units is None:
         # a collision of two random ids only puts two records in one shard
         raw = _kept(vault, RECORD_IDS, ID_BYTES * n_records)
-        ids: Any = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
-    else:
-        ids = units
-        if len(ids) != n_records:
-            raise DataError(f"units has {len(ids)} ids for {n_records} records; give one id for each record.")
-    return KeyedHashPartition(n_teachers, key).assign(ids)
+        ids = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
+    shards = KeyedHashPartition(n_teachers, key).assign(ids)
+    if len(shards) != n_records:
+        raise DataError(f"units has {len(shards)} ids for {n_records} records; give one id for each record.")
+    return shards
 
 
 def forget_records(vault: Path) -> None:

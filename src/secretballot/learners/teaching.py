@@ -10,8 +10,8 @@ import joblib
 import numpy as np
 from scipy import sparse
 
+from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import check_choice, check_count
-from secretballot.ensemble.teacher_names import teacher_by_name
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
@@ -26,9 +26,10 @@ from secretballot.learners.inputs import (
     unfit_values,
     with_public_types,
 )
-from secretballot.learners.rehearsal import rehearse, rehearse_with_holes
+from secretballot.learners.rehearsal import columns_with_missing_taken, rehearse
 from secretballot.learners.shards import assign_shards, fingerprint, forget_records, learner_identity
 from secretballot.learners.template import same_template, template_from_json, template_of, template_to_json
+from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
 
@@ -38,7 +39,16 @@ NEIGHBOURS = ("add-remove", "replace-one")
 SAMPLE_ROWS = 60
 _TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
 FILE = "teachers.json"
-_KEPT = ("serial", "fingerprint", "takes_holes", "n_teachers", "random_state", "classes", "declaration", "template")
+_KEPT = {
+    "serial": str,
+    "fingerprint": str,
+    "takes_holes": bool,
+    "n_teachers": int,
+    "random_state": int,
+    "classes": list,
+    "declaration": dict,
+    "template": dict,
+}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -86,7 +96,7 @@ class TrainedTeachers:
             If there are none, or they are damaged or of other library versions.
         """
         place = Path(vault)
-        content = read_secret(place / FILE)
+        content = read_secret(place / FILE, largest=LARGEST_JSON)
         if content is None:
             raise DataError(f"The vault {place} holds no teachers; give the vault that they were trained into.")
         about = _parsed(content, place)
@@ -141,7 +151,8 @@ class TrainedTeachers:
                 "These teachers learned from a secret sample that was drawn for one plan; ask them through its labeler "
                 "or its session, where what it costs is paid."
             )
-        return self.ensemble.vote_counts(points, classes=list(self.classes))
+        counts = self.ensemble.vote_counts(points, classes=list(self.classes))
+        return counts.under(str(self.declaration["unit"]), str(self.declaration["neighbours"]))
 
     def __repr__(self) -> str:
         return f"TrainedTeachers(n_teachers={self.n_teachers}, classes={list(self.classes)}, teachers=<private>)"
@@ -244,7 +255,7 @@ def train_teachers(
         declaration,
         template_of(example),
         random_state,
-        takes_holes=rehearse_with_holes(learner, example, len(names), np.arange(n_columns(example))),
+        takes_holes=len(columns_with_missing_taken(learner, example, len(names))) == n_columns(example),
     )
 
 
@@ -257,7 +268,9 @@ def _example(X: Any) -> Any:
 
 
 def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
-    """Return the learner to clone for every shard, after it was tried on public points with made-up labels.
+    """Return the learner to clone for every shard, after it was tried on public points with dummy labels.
+
+    It is tried with missing values too, whatever the private table holds.
 
     Raises
     ------
@@ -269,8 +282,9 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
     learner = teacher_by_name("logistic", n_classes) if teacher is None else teacher
     learner = teacher_by_name(learner, n_classes) if isinstance(learner, str) else learner
     rehearse(learner, X_public, n_classes)
+    taken = columns_with_missing_taken(learner, X_public, n_classes)  # before it is known whether any are missing
     bad = unfit_values("X", X, X_public)
-    if bad is not None and not rehearse_with_holes(learner, X_public, n_classes, bad[1]):
+    if bad is not None and not np.isin(bad[1], taken).all():
         raise DataError(f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the teacher.")
     return learner
 
@@ -312,7 +326,7 @@ def keep_teachers(
     about = {"classes": list(classes), "declaration": dict(declaration), "random_state": random_state}
     about |= {"takes_holes": takes_holes}
     about |= {"template": _keepable(about, template), "fingerprint": digest}
-    content, ensemble = read_secret(vault / FILE), None
+    content, ensemble = read_secret(vault / FILE, largest=LARGEST_JSON), None
     if content is None:
         ensemble, serial = fit(), entropy_bytes(16).hex()
         ensemble.keep(vault, serial)
@@ -331,11 +345,25 @@ def keep_teachers(
 
 
 def _parsed(content: bytes, vault: Path) -> dict[str, Any]:
+    about = json_fields(content, _KEPT)
+    if about is None or not _is_whole(about):
+        raise DataError(f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent.")
+    return about
+
+
+def _is_whole(about: dict[str, Any]) -> bool:
+    """Return whether what was kept of teachers is what they can be asked with."""
+    declared, classes = about["declaration"], about["classes"]
+    plain = all(isinstance(value, str | int | float | bool) for value in classes)
+    if not plain or len(set(classes)) < 2 or not (about["n_teachers"] >= 1 and about["random_state"] >= 0):
+        return False
+    if not all(isinstance(declared.get(name), str) for name in ("unit", "neighbours")):
+        return False
     try:
-        about = json.loads(content)
-        return {name: about[name] for name in _KEPT}
-    except (ValueError, KeyError, TypeError):
-        raise DataError(f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent.") from None
+        template_from_json(about["template"])
+    except Exception:  # numpy and pandas parse the names of types, and raise what they like
+        return False
+    return True
 
 
 def _keepable(about: Mapping[str, Any], template: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The universal labeler: a few questions by voting, then all others by one hypothesis (Nandi and Bassily 2020)."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._validation import check_choice, check_count, check_name
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.door.purchase import check_keeping
@@ -234,14 +236,13 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         if self.vault is None:
             raise ParameterError("vault is None; give the vault that the plan was begun with.")
         hypotheses, folder = self._checked_hypotheses(), self._folder()
-        content = read_secret(folder / _ABOUT)
+        content = read_secret(folder / _ABOUT, largest=LARGEST_JSON)
         if content is None:
             raise DataError(f"The vault {self.vault} holds no universal plan {self.name!r}; call fit.")
-        try:
-            about = json.loads(content)
-            split, ledger, settings = BudgetSplit.from_description(about["split"]), about["ledger"], about["settings"]
-        except (ValueError, KeyError, TypeError):
-            raise DataError(f"{folder / _ABOUT} is damaged; put the vault back as it was.") from None
+        about = _about_of(content)
+        if about is None:
+            raise DataError(f"{folder / _ABOUT} is damaged; put the vault back as it was.")
+        split, ledger, settings = BudgetSplit.from_description(about["split"]), about["ledger"], about["settings"]
         if settings != self._settings(hypotheses):
             given = ", ".join(f"{key}={value}" for key, value in settings.items())
             raise ParameterError(f"The plan {self.name!r} was begun with other settings; give the same: {given}.")
@@ -464,13 +465,35 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         return Path(self.vault) / "plans" / hashlib.sha256(self.name.encode()).hexdigest()[:32]
 
 
+_KEPT = {"settings": dict, "classes": list, "n_features": int, "split": dict, "ledger": str}
+_SPLIT = ("epsilon", "delta", "first_epsilon", "endless_epsilon", "first_questions")
+
+
+def _about_of(content: bytes) -> dict[str, Any] | None:
+    """Return what a plan was begun with, None where that is damaged."""
+    about = json_fields(content, _KEPT)
+    if about is None or len(about["classes"]) != 2 or not about["n_features"] >= 1:
+        return None
+    if not all(type(about["split"].get(name)) in (int, float) for name in _SPLIT):
+        return None
+    with contextlib.suppress(ParameterError, LookupError):
+        BudgetSplit.from_description(about["split"])
+        return about
+    return None
+
+
 _LONGEST_NAME = 180  # letters; both parts have longer names made of it
 
 
 def _check_same(folder: Path | None, about: dict[str, Any]) -> None:
     """Refuse to go on with a plan that was begun with other settings."""
-    content = None if folder is None else read_secret(folder / _ABOUT)
-    if content is not None and json.loads(content) != json.loads(json.dumps(about)):
+    content = None if folder is None else read_secret(folder / _ABOUT, largest=LARGEST_JSON)
+    if folder is None or content is None:
+        return
+    kept = _about_of(content)
+    if kept is None:
+        raise DataError(f"{folder / _ABOUT} is damaged; put the vault back as it was. Nothing was spent.")
+    if kept != json.loads(json.dumps(about)):
         raise ParameterError(
             f"The vault {folder} holds a plan of this name with other settings; give the same, or another name, which "
             "is a new charge. Nothing was spent."

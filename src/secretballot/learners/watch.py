@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from secretballot._validation import plain_line
 from secretballot.released import ReleasedLabels
 
 __all__ = ["Note", "Watch", "note_few_answers"]
@@ -52,8 +53,8 @@ class Watch:
     notes: list[Note] = field(default_factory=list)
 
     def note(self, text: str, *, private: bool) -> None:
-        """Keep a note and pass it on."""
-        self.notes.append(Note(text, private))
+        """Keep a note, on one line, and pass it on."""
+        self.notes.append(Note(plain_line(text), private))
         self.tell(self.notes[-1])
 
 

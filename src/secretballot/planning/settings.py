@@ -13,12 +13,10 @@ from secretballot.privacy.accounting import (
     PrivacyBudget,
     SparseVectorEvent,
     calibrate_gaussian,
-    calibrate_label_gaussian,
     calibrate_sparse_vector,
     needed_distance,
 )
 from secretballot.privacy.accounting.label_game import game_cost
-from secretballot.privacy.accounting.pricing import GAME_LIMIT, GAME_RESOLUTIONS
 
 __all__ = ["FEWER_STOPS", "STOPS", "Noise", "gaussian_settings", "stated_noise", "stream_settings", "teacher_counts"]
 
@@ -31,7 +29,7 @@ LONGEST_STREAM = (
 LEAST_QUERIES = 5  # labels for each class
 STOPS = (1, 3, 10, 30, 100, 300, 1000)  # T of a sparse vector
 FEWER_STOPS = (10, 100)
-SHORT_GAME = 5e8  # multiplications; a calibration plays some ten games, finer ones among them
+SHORT_GAME = 2e8  # multiplications; a calibration plays some ten games
 USUALLY_ANSWERED = 0.9  # chance at which a candidate's margin is stated
 # A label tells 2 / pi of what its noisy count does where many are bought, and all of it where one is; between, this
 # power of their number fits the calibrated noise to 1 % at epsilon 0.01 to 4 and to some percent up to 20.
@@ -75,8 +73,8 @@ def stream_settings(task: Task, n_teachers: int, noise: "Noise", stops: tuple[in
 class Noise:
     """The noise of settings at one budget; calibrations are kept.
 
-    Labels of two classes are priced by a game that may take a minute. Where it is long its outcome is well known, and
-    where it is too long to be played at all another price holds, which is quick; so no plan waits for it.
+    Labels of two classes are priced by a game, and a search for their noise plays some ten of them. Its outcome is well
+    known where labels are many, so no plan waits for it.
 
     Parameters
     ----------
@@ -131,11 +129,6 @@ class Noise:
 
     def sigma(self, setting: Setting) -> float:
         """Return the sigma of Gaussian voting, in votes; for labels of two classes to 2 %, where teachers are many."""
-        if self._cost(setting) > GAME_LIMIT:
-            return _sigma_without_game(self.budget, setting.n_queries)
-        return self._usual_sigma(setting)
-
-    def _usual_sigma(self, setting: Setting) -> float:
         n, unit = setting.n_queries, _unit_of_counts(self.budget)
         if self._n_classes > 2:
             return unit * math.sqrt(2 * n)
@@ -143,16 +136,10 @@ class Noise:
         return float(unit * share * math.sqrt(n))
 
     def _cost(self, setting: Setting) -> float:
-        """Return what the coarsest game costs, in multiplications; 0 where none is played."""
+        """Return what a game costs, in multiplications; 0 where none is played."""
         if self._n_classes > 2 or setting.release == "counts":
             return 0.0
-        return game_cost(
-            self._usual_sigma(setting),
-            setting.n_queries,
-            setting.n_teachers,
-            self.budget.epsilon,
-            GAME_RESOLUTIONS[-1],
-        )
+        return game_cost(self.sigma(setting), setting.n_queries, setting.n_teachers, self.budget.epsilon)
 
     def _gaussian(self, setting: Setting, sigma: float) -> GaussianAggregator:
         return GaussianAggregator(
@@ -179,11 +166,3 @@ def _event(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent | None
 @lru_cache(1024)
 def _unit_of_counts(budget: PrivacyBudget) -> float:
     return calibrate_gaussian(budget, 100) / 10
-
-
-@lru_cache(1024)
-def _sigma_without_game(budget: PrivacyBudget, n_queries: int) -> float:
-    try:
-        return calibrate_label_gaussian(budget, n_queries)
-    except ParameterError:  # so little noise that it cannot be told from none; counts need no less
-        return float(_unit_of_counts(budget) * math.sqrt(n_queries))

@@ -65,8 +65,8 @@ def stream_law(
     chances = np.exp(-np.abs(noise) / event.threshold_scale)
     chances /= chances.sum()
     passing, passing_right = _passing(event, noise, distances, right)
-    answered = _answered(event, n_queries, chances, passing, passing)
-    good = _answered(event, n_queries, chances, passing, passing_right)
+    counted = np.column_stack([passing, passing_right])
+    answered, good = _answered(event, n_queries, chances, passing, counted).tolist()
     low, high = _quantiles(event, n_queries, chances, passing, np.random.default_rng(seed))
     return StreamLaw(answered, min(good, answered), min(low, answered), max(high, answered))
 
@@ -103,14 +103,16 @@ def _above(values: IntArray, scale: float) -> FloatArray:
     return np.asarray(np.where(values >= 0, positive, 1 - np.exp(np.minimum(values, 0) / scale) / (1 + r)))
 
 
-def _answered(event: SparseVectorEvent, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray) -> float:
-    """Return the expected number of queries that pass and count, before the T-th abstention."""
+def _answered(
+    event: SparseVectorEvent, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray
+) -> FloatArray:
+    """Return, for each way of counting, the expected number of queries that pass before the T-th abstention."""
     refusal = np.maximum(1 - passing, 1e-300)
     if not event.refresh:
         stops = _mean_capped(refusal, m, event.max_unstable)
         asked = np.where(refusal > 1e-12, stops / refusal, m)
-        return float(chances @ (asked * counted))
-    alive, survival, hits = chances.copy(), np.zeros(m + 1), np.zeros(m + 1)
+        return np.asarray((chances * asked) @ counted)
+    alive, survival, hits = chances.copy(), np.zeros(m + 1), np.zeros((m, counted.shape[1]))
     for j in range(m):
         survival[j], hits[j] = alive.sum(), alive @ counted
         alive *= passing
@@ -118,8 +120,8 @@ def _answered(event: SparseVectorEvent, m: int, chances: FloatArray, passing: Fl
     length = np.zeros(m + 1)
     length[1:] = survival[:-1] - survival[1:]
     # hits of an epoch with j queries left
-    within = np.concatenate([[0.0], np.cumsum(hits[:m])])
-    return float(_epoch_starts(length, event.max_unstable) @ within[::-1])
+    within = np.concatenate([np.zeros((1, hits.shape[1])), np.cumsum(hits, axis=0)])
+    return np.asarray(_epoch_starts(length, event.max_unstable) @ within[::-1])
 
 
 def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:

@@ -4,6 +4,9 @@ Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gau
 Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational arithmetic; a choice with exponential
 weights is drawn by intervals of whole numbers, narrowed until they decide it. Nothing here can be seeded; a
 test that needs a fixed stream injects a `NoiseSource` of its own.
+
+Not every release of OpenDP drew what it should, so none is trusted unseen: `ready_sampler` refuses versions that are
+known to be wrong and checks the others by drawing. Nothing is drawn for a release before that.
 """
 
 import functools
@@ -15,14 +18,18 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secretballot._validation import check_count, check_positive, shown
-from secretballot.exceptions import DataError, ParameterError
+from secretballot._versions import draws_wrong_noise
+from secretballot.exceptions import DataError, ParameterError, SamplerError
 from secretballot.privacy.exponential_bounds import locate, range_bounds, running_bounds
+from secretballot.privacy.sampler_check import first_failure
+from secretballot.privacy.sampler_memory import has_passed, identity_of, remember
 
 __all__ = [
     "MAX_SCALE",
@@ -33,6 +40,7 @@ __all__ = [
     "check_scale",
     "entropy_bytes",
     "least_scale",
+    "ready_sampler",
 ]
 
 IntArray = NDArray[np.int64]
@@ -103,6 +111,60 @@ class ChoiceNoise(Protocol):
         ...
 
 
+def ready_sampler() -> None:
+    """Load the sampler, draw from it, and check it on its first use on this machine: do this before anything is paid.
+
+    In this order: the version is read and compared with the list of wrong ones, the package is loaded, and the check
+    draws from it, or a single number where a mark says that this sampler has passed. After that nothing is left to be
+    loaded when noise is drawn. What was done once in a process is not done again.
+
+    Raises
+    ------
+    SamplerError
+        If OpenDP is missing or broken, has a version that is known to draw wrong noise, or fails the check.
+    """
+    _ready_once()
+
+
+@functools.cache  # an error is not kept: the next call tries again
+def _ready_once() -> None:
+    try:
+        version = importlib.metadata.version("opendp")
+    except importlib.metadata.PackageNotFoundError:
+        raise SamplerError(f"OpenDP is not installed; {_INSTALL}") from None
+    if draws_wrong_noise(version):
+        raise SamplerError(f"OpenDP {shown(version)} is known to draw wrong noise, at no price that holds; {_INSTALL}")
+    try:
+        failure = _failure_of(version)
+    except Exception as error:  # whatever a broken installation raises
+        raise SamplerError(
+            f"OpenDP {shown(version)} cannot be loaded or does not draw ({type(error).__name__}); {_INSTALL}"
+        ) from error
+    if failure is not None:
+        raise SamplerError(f"OpenDP {shown(version)} draws wrong noise on this machine ({failure}); {_INSTALL}")
+
+
+_INSTALL = (
+    "install a right version, as pip install --force-reinstall 'opendp>=0.14.2,<0.17' does. Nothing was drawn for a "
+    "release."
+)
+
+
+def _failure_of(version: str) -> str | None:
+    """Return what is wrong with the installed sampler, None if nothing was found; draws at least once."""
+    import opendp
+
+    identity = identity_of(version, Path(str(opendp.__file__)).parent)
+    if has_passed(identity):
+        for kind in ("laplace", "gaussian"):
+            _draw(kind, 1.0, 1)
+        return None
+    failure = first_failure(_draw, _CHUNK)
+    if failure is None:
+        remember(identity)
+    return failure
+
+
 @functools.lru_cache(maxsize=64)
 def _measurement(law: str, scale: float) -> Any:
     """Return OpenDP's measurement that adds noise of `law` to a vector of 64-bit integers."""
@@ -166,7 +228,7 @@ class ExactNoise:
         ParameterError
             If a parameter is out of its range.
         """
-        return _draw("laplace", check_scale("scale", scale), check_count("size", size, minimum=0))
+        return _draw_ready("laplace", check_scale("scale", scale), check_count("size", size, minimum=0))
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2)).
@@ -187,7 +249,7 @@ class ExactNoise:
         ParameterError
             If a parameter is out of its range.
         """
-        return _draw("gaussian", check_scale("sigma", sigma), check_count("size", size, minimum=0))
+        return _draw_ready("gaussian", check_scale("sigma", sigma), check_count("size", size, minimum=0))
 
     def exponential_choice(self, scores: IntArray, scale: float, multiplicities: IntArray | None = None) -> int:
         """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] / scale).
@@ -369,6 +431,11 @@ def _below(n: int, random_bits: _Bits) -> int:
         drawn = random_bits(n.bit_length())
         if drawn < n:
             return drawn
+
+
+def _draw_ready(law: str, scale: float, size: int) -> IntArray:
+    ready_sampler()
+    return _draw(law, scale, size)
 
 
 def _draw(law: str, scale: float, size: int) -> IntArray:

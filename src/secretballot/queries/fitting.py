@@ -1,5 +1,6 @@
 """Learners of a strategy: fitted to released labels, with weights where they take them, the same every time."""
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from secretballot._seeded import with_own_seeds
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.queries.base import PublicPool
 from secretballot.queries.labelled import take_rows
@@ -24,6 +26,7 @@ IntArray = NDArray[np.int64]
 
 # Points of the pool, with made-up labels, on which a learner is tried before anything is asked.
 _REHEARSAL = 20
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class PoolLearner:
@@ -56,7 +59,7 @@ class PoolLearner:
             raise ParameterError(f"learner is a {type(learner).__name__}; give a scikit-learn classifier.")
         else:
             self.X = pool.X
-        self._template = _seeded(clone(learner), pool.random_state)
+        self._template = with_own_seeds(clone(learner), pool.random_state)
         self._weight_name = _weight_name(self._template)
         self.n_points, self.n_classes = pool.n_points, len(pool.classes)
 
@@ -125,18 +128,10 @@ class PoolLearner:
 
 
 def describe_learner(learner: Any) -> str:
-    """Return a learner in one line, for certificate and report."""
-    return "LogisticRegression on scaled columns" if learner is None else " ".join(repr(learner).split())
-
-
-def _seeded(learner: Any, seed: int) -> Any:
-    """Set every open random state, so that a walk can be taken again."""
-    open_states = {
-        name: seed % (1 << 32)
-        for name, value in sorted(learner.get_params(deep=True).items())
-        if (name == "random_state" or name.endswith("__random_state")) and value is None
-    }
-    return learner.set_params(**open_states) if open_states else learner
+    """Return a learner in one line, for certificate and report; without addresses, which tell of the memory."""
+    if learner is None:
+        return "LogisticRegression on scaled columns"
+    return _ADDRESS.sub("", " ".join(repr(learner).split()))
 
 
 def _weight_name(learner: Any) -> str | None:

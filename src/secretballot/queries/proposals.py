@@ -1,19 +1,27 @@
 """Guards on what a strategy proposes, whoever wrote it: nothing is paid for a row that cannot be asked."""
 
 from collections.abc import Collection
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._seeded import own_global_states, seed_of
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 
-__all__ = ["CheckedSelector", "check_proposal"]
+__all__ = ["CheckedSelector", "check_proposal", "default_round_size"]
 
 IntArray = NDArray[np.int64]
+_ROUNDS = 20  # of a plan, where nothing else is said
+
+
+def default_round_size(n_queries: int) -> int:
+    """Return how many queries a round of a plan has, where nothing else is said."""
+    return max(1, n_queries // _ROUNDS)
 
 
 def check_proposal(rows: object, n: int, pool: PublicPool, asked: Collection[int] | IntArray) -> IntArray:
@@ -59,6 +67,9 @@ def check_proposal(rows: object, n: int, pool: PublicPool, asked: Collection[int
 class CheckedSelector(QuerySelector):
     """Walk with any strategy, and stop with one sentence at the first proposal that cannot be asked.
 
+    Every step runs on global random states of its own, seeded by the pool's public random state: a strategy whose
+    learner draws from them does not depend on what was done before.
+
     Parameters
     ----------
     strategy : QueryStrategy
@@ -76,25 +87,34 @@ class CheckedSelector(QuerySelector):
                 f"strategy is a {type(strategy).__name__}; give a QueryStrategy, such as MarginSampling()."
             )
         self._pool = pool
-        self._selector = strategy.start(pool)
+        self._asked: set[int] = set()
+        with self._own_states():
+            self._selector = strategy.start(pool)
         if not isinstance(self._selector, QuerySelector):
             raise ParameterError(
                 f"{type(strategy).__name__}.start returned a {type(self._selector).__name__}; "
                 "it must return a QuerySelector."
             )
-        self._asked: set[int] = set()
 
     def propose(self, n: int) -> IntArray:
         """Return at most `n` rows that were checked; see `check_proposal` for what is refused."""
         n = check_count("n", n)
-        rows = check_proposal(self._selector.propose(n), n, self._pool, self._asked)
+        with self._own_states():
+            proposed = self._selector.propose(n)
+        rows = check_proposal(proposed, n, self._pool, self._asked)
         self._asked.update(rows.tolist())
         return rows
 
     def receive(self, released: ReleasedLabels) -> None:
         """Hand everything released so far to the strategy."""
-        self._selector.receive(released)
+        with self._own_states():
+            self._selector.receive(released)
 
     def explain(self) -> dict[str, Any]:
         """Return what the strategy tells of its walk."""
-        return self._selector.explain()
+        with self._own_states():
+            return self._selector.explain()
+
+    def _own_states(self) -> AbstractContextManager[None]:
+        """Return a context seeded by the pool and by how far the walk has come."""
+        return own_global_states(seed_of(self._pool.random_state, len(self._asked)))

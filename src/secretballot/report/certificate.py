@@ -37,6 +37,7 @@ __all__ = [
     "certificate_digest",
     "check_declaration",
     "describe_released",
+    "with_files",
 ]
 
 FIXED_BLINDLY = (
@@ -224,6 +225,30 @@ def build_certificate(
     return dict(plain)
 
 
+def with_files(certificate: Mapping[str, Any], files: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
+    """Return the certificate of a release folder: the door's certificate, bound to every other file of the folder.
+
+    The door writes its certificate before there is a folder, so the certificates that a ledger keeps have no ``files``.
+
+    Parameters
+    ----------
+    certificate : mapping
+        Of the release.
+    files : mapping
+        Name of each file beside ``certificate.json``, with ``sha256`` (hexadecimal) and ``bytes`` (its size).
+
+    Raises
+    ------
+    CertificateError
+        If a name or a digest is none.
+    """
+    listed = {name: dict(files[name]) for name in sorted(files)}
+    rest = {key: value for key, value in certificate.items() if key != "digest"}
+    bound = _plain({**rest, "version": VERSION, "files": listed})
+    check_optional_fields(bound)
+    return {**bound, "digest": certificate_digest(bound)}
+
+
 def _rounds_and_choices(
     plan: Mapping[str, object] | None, choices: Sequence[Mapping[str, object]] | None
 ) -> dict[str, object]:
@@ -251,10 +276,15 @@ def check_declaration(declaration: Mapping[str, object] | None, *, chosen: bool 
     unit = check_choice("unit", given.get("unit", "record"), UNITS)
     neighbours = check_choice("neighbours", given.get("neighbours", "add-remove"), NEIGHBOURS)
     check_relation(unit, neighbours)
+    if column is not None and unit != "user":
+        raise ParameterError(
+            f"unit_column is {shown(column)} and unit {unit!r}; only users are told apart by a column."
+        )
     standing = (*NOT_PROTECTED, PUBLIC_FEATURES) if unit == "label" else NOT_PROTECTED
     return {
         "unit": unit,
-        "unit_column": column,
+        # Users are told apart by something; ids without a name are called what the parameter is called.
+        "unit_column": "units" if unit == "user" and column is None else column,
         "neighbours": neighbours,
         "assumptions": [
             *(CHOICE_ASSUMPTIONS + ASSUMPTIONS[2:] if chosen else ASSUMPTIONS),

@@ -20,7 +20,7 @@ __all__ = ["SLACK", "check_relation_of", "events_delta", "paid_queries", "read_e
 
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
 SLACK = 1 + 1e-9
-_MAX_EVENTS = 1000
+_MAX_EVENTS = 10
 # Beyond any release the door could have made, and more than pricing could do in minutes: a trap for the verifier.
 _MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
 _MAX_LABEL_SIGMA = 1e6  # votes
@@ -33,7 +33,7 @@ def read_events(listed: Sequence[Mapping[str, Any]]) -> list[Event]:
     Raises
     ------
     CertificateError
-        If there are more than a thousand, or one is beyond what is computed with.
+        If there are more than ten, or one is beyond what is computed with.
     ParameterError
         If one is of no known kind.
     """

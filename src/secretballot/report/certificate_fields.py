@@ -3,12 +3,17 @@
 import json
 import math
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from secretballot.exceptions import CertificateError
+from secretballot._validation import shown
+from secretballot.exceptions import CertificateError, DataError
+from secretballot.report.labels_file import class_text
+from secretballot.report.regular_files import read_regular
 
 __all__ = [
+    "CERTIFICATE_FILE",
     "FORMAT",
     "LEFT",
     "NEIGHBOURS",
@@ -17,19 +22,26 @@ __all__ = [
     "check_fields",
     "check_format",
     "check_optional_fields",
+    "is_digest",
     "read_certificate",
 ]
 
 FORMAT = "secretballot/certificate"
-VERSION = 1
+# 1: a folder's certificate is bound to labels.csv alone. 2: `files` binds it to every file of the folder.
+VERSION = 2
+CERTIFICATE_FILE = "certificate.json"
 UNITS = ("record", "user", "label")
 LEFT = ("kept", "returned", "forfeited", "none")
 NEIGHBOURS = ("add-remove", "replace-one")
 
-_MAX_BYTES = 50 * 1000 * 1000
+_MAX_BYTES = 10 * 1000 * 1000
 _MAX_DEPTH = 32
+_MAX_TEXT = 10_000  # characters of one text
 _MAX_CHOICES = 100
+_MAX_FILES = 1000
+_MAX_NAME = 255  # characters of a file name
 _MAX_INTEGER = 2**53  # beyond it other programs read another number than was written
+_MAX_KEY_SHOWN = 40  # characters of a field name in a message
 
 Rule = tuple[Callable[[Any], bool], str]
 
@@ -40,19 +52,16 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     CertificateError
-        If the file cannot be read, is larger than 50 MB, or is no JSON object.
+        If the file cannot be read, is no regular file, is larger than 10 MB, or is no JSON object.
     """
-    path = Path(path)
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise CertificateError(f"{path} is larger than 50 MB; a certificate is a small JSON file.")
-        document = json.loads(path.read_bytes().decode("utf-8"), object_pairs_hook=_unique)
-    except OSError as error:
-        raise CertificateError(f"{path} cannot be read: {error.strerror or error}.") from None
+        document = json.loads(read_regular(Path(path), _MAX_BYTES).decode("utf-8"), object_pairs_hook=_unique)
+    except DataError as error:
+        raise CertificateError(str(error)) from None
     except (ValueError, RecursionError):
-        raise CertificateError(f"{path} is not JSON; give the certificate.json of a release.") from None
+        raise CertificateError("The file is not JSON; give the certificate.json of a release.") from None
     if not isinstance(document, dict):
-        raise CertificateError(f"{path} holds no JSON object; give the certificate.json of a release.")
+        raise CertificateError("The file holds no JSON object; give the certificate.json of a release.")
     return document
 
 
@@ -92,7 +101,7 @@ def _check_json(value: object, place: str, depth: int) -> None:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise CertificateError(f"A field name in {place} is not text.")
-            _check_json(item, f"{place}.{key}", depth + 1)
+            _check_json(item, f"{place}.{key[:_MAX_KEY_SHOWN]}" if depth < 3 else place, depth + 1)
     elif isinstance(value, list):
         for item in value:
             _check_json(item, place, depth + 1)
@@ -100,6 +109,8 @@ def _check_json(value: object, place: str, depth: int) -> None:
         raise CertificateError(f"{place} is {value}; numbers must be finite.")
     elif isinstance(value, int) and not abs(value) <= _MAX_INTEGER:
         raise CertificateError(f"{place} is a whole number beyond 2^53.")
+    elif isinstance(value, str) and len(value) > _MAX_TEXT:
+        raise CertificateError(f"{place} has a text of {len(value)} characters; at most {_MAX_TEXT} are read.")
     elif not (value is None or isinstance(value, str | bool | int | float)):
         raise CertificateError(f"{place} is a {type(value).__name__}, which JSON does not have.")
 
@@ -114,6 +125,25 @@ def _is_text(value: object) -> bool:
 
 def _texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(line, str) for line in value)
+
+
+def _is_moment(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _are_classes(value: object) -> bool:
+    """Return whether a value is a list of two or more classes whose texts in ``labels.csv`` all differ."""
+    if not (isinstance(value, list) and len(value) >= 2 and all(isinstance(item, str | int | float) for item in value)):
+        return False
+    return len({class_text(item) for item in value}) == len(value)
+
+
+def is_digest(value: object) -> bool:
+    """Return whether a value is a SHA-256 in hexadecimal."""
+    return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
 
 
 def _count(minimum: int) -> Rule:
@@ -134,21 +164,18 @@ _OBJECT: Rule = lambda value: isinstance(value, Mapping), "a JSON object"
 _EPSILON: Rule = lambda value: _is_number(value) and value > 0, "a positive number"
 _DELTA: Rule = lambda value: _is_number(value) and 0 <= value < 1, "at least 0 and less than 1"
 _AMOUNT: Rule = lambda value: _is_number(value) and value >= 0, "a number of at least 0"
-_HEX: Rule = (
-    lambda value: isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef"),
-    "64 hexadecimal digits",
-)
+_HEX: Rule = is_digest, "64 hexadecimal digits"
 _EVENTS: Rule = (
-    lambda value: isinstance(value, list) and value != [] and all(isinstance(event, Mapping) for event in value),
-    "a list of one or more JSON objects",
+    lambda value: isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping),
+    "a list of one JSON object: whatever is paid for together is one event",
 )
 
 # Objects stand before their fields, so that a missing one is named first.
 _RULES: dict[str, Rule] = {
-    "issued": _TEXT,
+    "issued": (_is_moment, "a moment as ISO 8601 writes it, with its time zone"),
     "purpose": _TEXT,
     "unit": _choice(UNITS),
-    "unit_column": (lambda value: value is None or isinstance(value, str), "text or null"),
+    "unit_column": (lambda value: value is None or (_is_text(value) and value.strip() != ""), "text or null"),
     "neighbours": _choice(NEIGHBOURS),
     "epsilon": _EPSILON,
     "delta": _DELTA,
@@ -175,7 +202,7 @@ _RULES: dict[str, Rule] = {
     "composition.spent_after.epsilon": _AMOUNT,
     "composition.spent_after.delta": _AMOUNT,
     "composition.durable": _FLAG,
-    "composition.reservation": _count(0),
+    "composition.reservation": _count(1),
     "assumptions": _TEXTS,
     "not_protected": _TEXTS,
     "noise": _OBJECT,
@@ -185,15 +212,11 @@ _RULES: dict[str, Rule] = {
         lambda value: isinstance(value, Mapping) and _texts(list(value.values())),
         "names and versions",
     ),
+    "software.opendp": _TEXT,
     "released": _OBJECT,
     "released.queries": _count(0),
     "released.answered": _count(0),
-    "released.classes": (
-        lambda value: (
-            isinstance(value, list) and len(value) >= 2 and all(isinstance(item, str | int | float) for item in value)
-        ),
-        "a list of two or more class values",
-    ),
+    "released.classes": (_are_classes, "a list of two or more different class values"),
     "released.n_teachers": _count(0),
     "released.count_columns": _count(0),
     "released.labels_sha256": _HEX,
@@ -215,18 +238,27 @@ _CHOICE: dict[str, Rule] = {
     "events": _EVENTS,
     "epsilon": _EPSILON,
     "delta": _DELTA,
-    "outcome": (lambda value: True, "a JSON value"),
-    "reservation": _count(0),
+    "outcome": (
+        lambda value: isinstance(value, Mapping) and set(value) in ({"mechanism", "value"}, {"labels_sha256"}),
+        "mechanism and value, or labels_sha256",
+    ),
+    "reservation": _count(1),
 }
+_FILE: dict[str, Rule] = {"sha256": _HEX, "bytes": _count(0)}
+
+
+# Objects that hold nothing but the fields that the rules name; what stands elsewhere is checked where it is read.
+_CLOSED = ("", "price", "composition", "composition.budget", "composition.spent_after", "noise", "released")
+_ALSO = {"": ("plan", "choices", "files", "format", "version"), "released": ("points_sha256",)}
 
 
 def check_fields(document: Mapping[str, Any]) -> str:
-    """Return a sentence once every field is there and in its range.
+    """Return a sentence once every field is there and in its range, and no other.
 
     Raises
     ------
     CertificateError
-        Naming the first field that is missing or out of range.
+        Naming the first field that is missing, unknown or out of range.
     """
     for place, (holds, words) in _RULES.items():
         value: Any = document
@@ -235,14 +267,41 @@ def check_fields(document: Mapping[str, Any]) -> str:
                 raise CertificateError(f"The field {place} is missing; it must be {words}.")
             value = value[key]
         if not holds(value):
-            raise CertificateError(f"The field {place} is {_short(value)}; it must be {words}.")
+            raise CertificateError(f"The field {place} is {shown(value)}; it must be {words}.")
+    for place in _CLOSED:
+        _check_closed(document, place)
+    if not is_digest(document["released"].get("points_sha256", "0" * 64)):
+        raise CertificateError("The field released.points_sha256 must be 64 hexadecimal digits.")
+    _check_unit(document)
     optional = check_optional_fields(document)
     also = f"; so {'is' if len(optional) == 1 else 'are'} {' and '.join(optional)}" if optional else ""
     return f"All {len(_RULES)} required fields are there and in range{also}."
 
 
+def _check_closed(document: Mapping[str, Any], place: str) -> None:
+    """Refuse a field that no rule names: a reader could take it for something that was checked."""
+    inside = f"{place}." if place else ""
+    named = {rule.removeprefix(inside).partition(".")[0] for rule in _RULES if rule.startswith(inside)}
+    value: Any = document
+    for key in place.split(".") if place else ():
+        value = value[key]
+    unknown = sorted(set(value) - named - set(_ALSO.get(place, ())))
+    if unknown:
+        raise CertificateError(f"The field {shown(inside + unknown[0])} is unknown; a certificate has no such field.")
+
+
+def _check_unit(document: Mapping[str, Any]) -> None:
+    """Refuse a unit that is a user without the column that tells users apart, and such a column without users."""
+    unit, column = document["unit"], document["unit_column"]
+    if (unit == "user") != (column is not None):
+        raise CertificateError(
+            f"The unit is {unit!r} and unit_column is {shown(column)}; a promise to users names the column that tells "
+            "them apart, and no other promise has one."
+        )
+
+
 def check_optional_fields(document: Mapping[str, Any]) -> list[str]:
-    """Return which of ``plan`` and ``choices`` are there, once their parts are in range.
+    """Return which of ``plan``, ``choices`` and ``files`` are there, once their parts are in range.
 
     Raises
     ------
@@ -257,19 +316,31 @@ def check_optional_fields(document: Mapping[str, Any]) -> list[str]:
             raise CertificateError(f"The field choices must be a list of at most {_MAX_CHOICES} JSON objects.")
         for index, choice in enumerate(choices):
             _check_parts(f"choices[{index}]", choice, _CHOICE)
-    return [name for name in ("plan", "choices") if name in document]
+    if "files" in document:
+        _check_files(document["files"])
+    return [name for name in ("plan", "choices", "files") if name in document]
+
+
+def _check_files(files: object) -> None:
+    if not isinstance(files, Mapping) or not 1 <= len(files) <= _MAX_FILES:
+        raise CertificateError(f"The field files must be a JSON object of 1 to {_MAX_FILES} files.")
+    for name, about in files.items():
+        if not _is_file_name(name):
+            raise CertificateError(f"The field files holds {shown(name)}, which is no name of a file beside it.")
+        _check_parts(f"files[{shown(name)}]", about, _FILE)
+
+
+def _is_file_name(name: str) -> bool:
+    """Return whether a name is that of one file in the same folder, other than the certificate."""
+    plain = name.isprintable() and not set(name) & set("/\\:") and not name.startswith(".")
+    return 0 < len(name) <= _MAX_NAME and plain and name != CERTIFICATE_FILE
 
 
 def _check_parts(place: str, value: object, rules: Mapping[str, Rule]) -> None:
     if not isinstance(value, Mapping):
-        raise CertificateError(f"The field {place} is {_short(value)}; it must be a JSON object.")
+        raise CertificateError(f"The field {place} is {shown(value)}; it must be a JSON object.")
     if set(value) != set(rules):
         raise CertificateError(f"The field {place} must hold {', '.join(rules)}, and nothing else.")
     for key, (holds, words) in rules.items():
         if not holds(value[key]):
-            raise CertificateError(f"The field {place}.{key} is {_short(value[key])}; it must be {words}.")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+            raise CertificateError(f"The field {place}.{key} is {shown(value[key])}; it must be {words}.")

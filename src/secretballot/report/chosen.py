@@ -64,7 +64,11 @@ def _check_draw(document: Mapping[str, Any]) -> None:
         raise CertificateError(
             "All scores move one way under add-remove only; monotone must be true or false, and fit."
         )
-    if not isinstance(scale, int | float) or not Fraction(scale) * Fraction(paid) >= (1 if monotone else 2):
+    if (
+        isinstance(scale, bool)
+        or not isinstance(scale, int | float)
+        or not Fraction(scale) * Fraction(paid) >= (1 if monotone else 2)
+    ):
         raise CertificateError("The scale of the choice is missing, or too small for what its event states.")
 
 

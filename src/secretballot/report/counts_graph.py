@@ -52,7 +52,7 @@ def counts_graph(student: Any) -> bytes:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION)
     onnx.checker.check_model(model)
-    return bytes(model.SerializeToString())
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 def _constants(student: Any) -> dict[str, Any]:

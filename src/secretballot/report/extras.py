@@ -5,7 +5,10 @@ from types import ModuleType
 
 from secretballot.exceptions import SecretBallotError
 
-__all__ = ["MissingExtraError", "require_extra"]
+__all__ = ["PARTS", "MissingExtraError", "missing_parts", "require_extra"]
+
+# Parts of a release that need an extra: the extra, and its modules.
+PARTS = {"report": ("report", ("matplotlib.figure", "jinja2")), "student": ("export", ("skops.io",))}
 
 
 class MissingExtraError(SecretBallotError, ImportError):
@@ -27,3 +30,15 @@ def require_extra(module: str, extra: str) -> ModuleType:
         raise MissingExtraError(
             f"{package} is not installed; install it with: pip install 'secretballot[{extra}]'."
         ) from None
+
+
+def missing_parts() -> dict[str, str]:
+    """Return the parts of a release that cannot be made here, with the reason of each."""
+    missing: dict[str, str] = {}
+    for part, (extra, modules) in PARTS.items():
+        try:
+            for module in modules:
+                require_extra(module, extra)
+        except MissingExtraError as error:
+            missing[part] = str(error)
+    return missing

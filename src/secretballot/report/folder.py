@@ -1,16 +1,24 @@
-"""The release folder: written beside its place, complete or not at all, then moved into it."""
+"""The files of a release: everything that may be published of it, written into one folder, the certificate last.
+
+The bytes follow from released values and public inputs alone, in one way: no time of day, no path, no address. Moving a
+finished folder to its place is the business of `secretballot.publishing`.
+"""
 
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import with_files
+from secretballot.report.certificate_fields import CERTIFICATE_FILE
 from secretballot.report.export import dump_onnx, dump_student
 from secretballot.report.extras import MissingExtraError
 from secretballot.report.labels_file import class_text, labels_blocks
@@ -20,124 +28,106 @@ from secretballot.report.query_pictures import draw_query_pictures
 from secretballot.report.query_story import QueryStory, check_story
 from secretballot.report.readme import release_readme
 
-__all__ = ["ReleaseFolder", "write_release"]
+__all__ = ["WrittenFiles", "write_files"]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")  # of an object, in somebody's error message: it tells of the memory
+_NOT_WANTED = "left out at the wish of whoever made the release."
 
 
 @dataclass(frozen=True)
-class ReleaseFolder:
-    """A release on disk.
+class WrittenFiles:
+    """What was written into the folder of a release.
 
     Attributes
     ----------
-    path : Path
-        The folder.
     files : dict
         Name of each file, with what it is.
     left_out : dict
-        Name of each file that could not be made, with the reason.
+        Name of each file that was not made, with the reason.
+    certificate : dict
+        As it stands in the folder, with the digest of every other file.
     """
 
-    path: Path
     files: dict[str, str]
     left_out: dict[str, str]
+    certificate: dict[str, Any]
 
 
-def write_release(
-    folder: str | Path,
+def write_files(
+    folder: Path,
     released: ReleasedLabels,
     *,
     student: Any = None,
     X_public: Any = None,
     schema: Mapping[str, Any] | None = None,
-    overwrite: bool = False,
     story: QueryStory | None = None,
-) -> ReleaseFolder:
-    """Write all that may be published of a release into one folder.
+    without: Collection[str] = (),
+) -> WrittenFiles:
+    """Write all that may be published of a release into an empty folder.
 
-    The folder appears complete or not at all. What needs an optional package that is missing, or a conversion that
-    fails, is left out; `README.txt` and the result say why.
+    What needs an optional package that is missing, or a conversion that fails, is left out; `README.txt` and the result
+    say why.
 
     Parameters
     ----------
-    folder : path
-        Folder to make.
+    folder : Path
+        Empty.
     released : ReleasedLabels
         What left the door, with its certificate; it is the only way in for anything that was private.
     student : fitted classifier, optional
         Trained on released labels and public points.
-    X_public : array or frame of shape (n, n_features), optional
+    X_public : array, sparse matrix or frame of shape (n, n_features), optional
         Public points: for the picture of the student's confidence, and to check the ONNX student.
     schema : mapping, optional
         Public description of the columns, as JSON values; written as ``schema.json``.
-    overwrite : bool
-        Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
     story : QueryStory, optional
         How the queries were chosen; written as ``queries.json`` and drawn, on the page and as files.
-
-    Returns
-    -------
-    ReleaseFolder
+    without : collection of {"report", "student"}
+        Parts that nobody wants: the page and the pictures, the files of the student.
 
     Raises
     ------
-    ParameterError
-        If something else than released labels is given.
     CertificateError
         If the certificate is not the one of these labels.
     DataError
-        If the folder exists, or cannot be written, or the story is not the one of these labels; nothing half-written
-        is left.
+        If the story is not the one of these labels, or the schema is no JSON.
+    OSError
+        If the disk fails.
     """
-    if not isinstance(released, ReleasedLabels):
-        raise ParameterError(f"released is a {type(released).__name__}; a release is made from ReleasedLabels only.")
     if story is not None:
         check_story(story, released)
-    target = Path(os.path.abspath(folder))
-    _check_place(target, overwrite)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as workshop:
-            written = _Writer(Path(workshop) / "new")
-            _write_all(written, released, student, X_public, schema, story)
-            _move(written.folder, target, Path(workshop) / "old")
-    except OSError as error:
-        raise DataError(
-            f"The release cannot be written to {str(target)!r}: {error.strerror or error}; nothing was left there."
-        ) from None
-    return ReleaseFolder(target, written.files, written.left_out)
-
-
-def _check_place(target: Path, overwrite: bool) -> None:
-    if not os.path.lexists(target):
-        return
-    if not overwrite:
-        raise DataError(f"{str(target)!r} exists; name another folder, or allow it to be overwritten.")
-    if target.is_symlink() or not target.is_dir():
-        raise DataError(f"{str(target)!r} is no folder; name another one.")
-    if any(target.iterdir()) and not (target / "certificate.json").is_file():
-        raise DataError(f"{str(target)!r} holds something else than a release; name another folder.")
-
-
-def _move(new: Path, target: Path, old: Path) -> None:
-    """Put the finished folder in its place; an earlier release steps aside first, and comes back on failure."""
-    if not target.exists():
-        new.rename(target)
-        return
-    target.rename(old)
-    try:
-        new.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
+    written = _Writer(folder)
+    # An order that matters twice: the README names what was written before it, and the certificate, which binds all
+    # the others, comes last, so that a folder which was cut short has none and nobody can take it for a release.
+    _write_labels(written, released)
+    written.files[CERTIFICATE_FILE] = "what was promised and done; `secretballot verify .` checks it"
+    if schema is not None:
+        written.write("schema.json", "the public columns and categories that the student reads", _json(schema))
+    if story is not None:
+        _write_story(written, released, story, pictures="report" not in without)
+    untrusted = [] if student is None else _write_student(written, student, X_public, wanted="student" not in without)
+    readme = {"README.txt": "what may be done with these files, and how"}
+    if "report" in without:
+        written.left_out["report.html"] = _NOT_WANTED
+    else:
+        listed = {**written.files, **readme}
+        page = partial(render_page, released, student=student, X_public=X_public, files_written=listed, story=story)
+        written.attempt("report.html", "the report, for people", lambda path: path.write_bytes(page().encode()))
+    text = release_readme(
+        released.certificate, {**written.files, **readme}, written.left_out, untrusted, _formula_like(released)
+    )
+    written.write("README.txt", readme["README.txt"], text.encode())
+    certificate = with_files(released.certificate, _digests(folder))
+    (folder / CERTIFICATE_FILE).write_bytes(_json(certificate))
+    _date_files(folder, certificate["issued"])
+    return WrittenFiles(written.files, written.left_out, certificate)
 
 
 class _Writer:
-    """Makes a folder, writes files into it and keeps the list of them."""
+    """Writes files into a folder and keeps the list of them."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir()
         self.folder = folder
         self.files: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
@@ -152,49 +142,42 @@ class _Writer:
             make(self.folder / name)
         except (MissingExtraError, DataError) as error:
             (self.folder / name).unlink(missing_ok=True)
-            self.left_out[name] = str(error)
+            self.left_out[name] = _ADDRESS.sub("0x...", str(error))
         else:
             self.files[name] = words
 
 
-def _write_all(
-    written: _Writer,
-    released: ReleasedLabels,
-    student: Any,
-    X_public: Any,
-    schema: Mapping[str, Any] | None,
-    story: QueryStory | None,
-) -> None:
-    _write_labels(written, released)
-    written.write(
-        "certificate.json", "what was promised and done; `secretballot verify .` checks it", _json(released.certificate)
-    )
-    if schema is not None:
-        written.write("schema.json", "the public columns and categories that the student reads", _json(schema))
-    if story is not None:
-        _write_story(written, released, story)
+def _write_student(written: _Writer, student: Any, X_public: Any, *, wanted: bool) -> list[str]:
+    """Write the files of the student; return the types in them that a reader must trust by name."""
     untrusted: list[str] = []
-    if student is not None:
-        written.attempt(
-            "student.skops", "the student model, for Python", lambda path: untrusted.extend(dump_student(student, path))
-        )
-        written.attempt(
-            "student.onnx", "the student model, for any language", lambda path: _onnx(student, path, X_public)
-        )
-    readme = {"README.txt": "what may be done with these files, and how"}
-    listed = {**written.files, **readme}
+    if not wanted:
+        written.left_out["student.skops"] = _NOT_WANTED
+        return untrusted
     written.attempt(
-        "report.html",
-        "the report, for people",
-        lambda path: path.write_text(
-            render_page(released, student=student, X_public=X_public, files_written=listed, story=story),
-            encoding="utf-8",
-        ),
+        "student.skops", "the student model, for Python", lambda path: untrusted.extend(dump_student(student, path))
     )
-    text = release_readme(
-        released.certificate, {**written.files, **readme}, written.left_out, untrusted, _formula_like(released)
-    )
-    written.write("README.txt", readme["README.txt"], text.encode())
+    written.attempt("student.onnx", "the student model, for any language", lambda path: _onnx(student, path, X_public))
+    return untrusted
+
+
+def _date_files(folder: Path, issued: str) -> None:
+    """Give files and folder the time of the certificate: when they were written is nobody's business."""
+    try:
+        moment = datetime.fromisoformat(issued).timestamp()
+    except (ValueError, OverflowError):
+        return  # a certificate of a stranger's making
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (moment, moment))
+
+
+def _digests(folder: Path) -> dict[str, dict[str, object]]:
+    """Return digest and size of every file in a folder."""
+    found: dict[str, dict[str, object]] = {}
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        found[path.name] = {"sha256": digest, "bytes": path.stat().st_size}
+    return found
 
 
 def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
@@ -210,12 +193,14 @@ def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
     written.files["labels.csv"] = "the released labels, one line for each query"
 
 
-def _write_story(written: _Writer, released: ReleasedLabels, story: QueryStory) -> None:
-    """Write the story, and its pictures for papers and slides."""
+def _write_story(written: _Writer, released: ReleasedLabels, story: QueryStory, *, pictures: bool) -> None:
+    """Write the story, and its pictures for papers and slides where they are wanted."""
     content = json.dumps(story.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
     written.write(
         "queries.json", "which public points were asked, round by round, and where they lie", content.encode()
     )
+    if not pictures:
+        return
     for name, picture in draw_query_pictures(story, released).items():
         words = f"picture: {QUERY_TITLES[name][0].lower()}{QUERY_TITLES[name][1:]}"
         written.attempt(f"queries-{name}.svg", f"{words} (to scale and print)", _painted(picture.svg))

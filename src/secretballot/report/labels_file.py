@@ -2,10 +2,11 @@
 
 import csv
 import hashlib
+import io
 import json
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,19 @@ from secretballot.exceptions import DataError
 
 __all__ = [
     "ABSTAINED",
+    "LabelsTable",
     "class_text",
     "class_value",
     "labels_blocks",
     "labels_digest",
     "labels_header",
-    "summarise_labels_file",
+    "read_labels",
 ]
 
 IntArray = NDArray[np.int64]
 ABSTAINED = -1
 _BLOCK_ROWS = 1 << 16
+_FIXED_COLUMNS = 3  # query, label, abstained
 
 
 def class_value(value: object) -> str | int | float | bool:
@@ -139,40 +142,78 @@ def labels_digest(
     return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class LabelsFile:
-    """What a ``labels.csv`` holds, counted.
+@dataclass(frozen=True, eq=False)
+class LabelsTable:
+    """What a ``labels.csv`` says.
 
     Attributes
     ----------
-    queries, answered : int
-        Rows of the file, and rows with a label.
-    sha256 : str
-        SHA-256 of its bytes, in hexadecimal.
+    queries, labels : ndarray of int64, shape (l,)
+        Rows of the public pool, and class indices, -1 where abstained.
+    noisy_counts : ndarray of int64, shape (l,) or (l, C), or None
+        In votes; None where the file has no columns of counts.
     """
 
-    queries: int
-    answered: int
-    sha256: str
+    queries: IntArray
+    labels: IntArray
+    noisy_counts: IntArray | None
 
 
-def summarise_labels_file(path: Path) -> LabelsFile:
-    """Read a ``labels.csv`` and count it.
+def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -> LabelsTable:
+    """Read a ``labels.csv`` that is, byte by byte, what `labels_blocks` writes.
+
+    It is read, written again by the writer's rules, and compared: no other way to spell a cell, a header or the end of
+    a line comes through, and nothing stands in the file beside queries, labels and counts.
+
+    Parameters
+    ----------
+    content : bytes
+        Of the file.
+    classes : sequence
+        Class values, by index; their texts differ.
+    count_columns : int
+        Columns of noisy counts: 0, 1 (two classes), or one for each class.
 
     Raises
     ------
     DataError
-        If the file cannot be read or is no file of released labels.
+        If it is another file.
     """
+    table = LabelsTable(*_cells(content, classes, count_columns))
+    blocks = labels_blocks(table.queries, table.labels, classes, table.noisy_counts)
+    start = 0
+    for block in blocks:
+        if content[start : start + len(block)] != block:
+            raise DataError(f"labels.csv is not as a release writes it, in or after byte {start}; {_GENUINE}.")
+        start += len(block)
+    if start < len(content):
+        raise DataError(f"labels.csv goes on after its last row; {_GENUINE}.")
+    return table
+
+
+_GENUINE = "give the labels.csv of the release"
+
+
+def _cells(content: bytes, classes: Sequence[object], count_columns: int) -> tuple[IntArray, IntArray, IntArray | None]:
+    """Return queries, labels and counts, read generously: who asks compares the bytes."""
+    known = {class_text(value): index for index, value in enumerate(classes)}
+    queries, labels, counts = array("q"), array("q"), array("q")
     try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        with path.open(encoding="utf-8", errors="surrogatepass", newline="") as file:
-            rows = csv.reader(file)
-            column = next(rows, []).index("abstained")
-            abstained = [row[column] == "true" for row in rows]
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (csv.Error, ValueError, IndexError):
-        raise DataError(f"{path} is not a file of released labels; give the labels.csv of the release.") from None
-    return LabelsFile(len(abstained), abstained.count(False), digest)
+        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="surrogatepass", newline="")
+        rows = csv.reader(text)
+        next(rows, None)
+        for row in rows:
+            if len(row) != _FIXED_COLUMNS + count_columns:
+                raise ValueError
+            queries.append(int(row[0]))
+            labels.append(ABSTAINED if row[2] == "true" else known[row[1]])
+            counts.extend(map(int, row[_FIXED_COLUMNS:]))
+    except (csv.Error, ValueError, KeyError, OverflowError):
+        raise DataError(
+            f"labels.csv has a row {len(queries) + 1} that is no query, label of one of the classes, abstention and "
+            f"{count_columns} noisy counts; {_GENUINE}."
+        ) from None
+    table = np.frombuffer(counts, dtype=np.int64) if count_columns else None
+    if table is not None and count_columns > 1:
+        table = table.reshape(-1, count_columns)
+    return np.frombuffer(queries, dtype=np.int64), np.frombuffer(labels, dtype=np.int64), table

@@ -84,6 +84,8 @@ def student_confidence(student: Any, X_public: Any) -> NDArray[np.float64]:
     points = X_public.iloc[::step] if hasattr(X_public, "iloc") else X_public[::step]
     try:
         shares = np.asarray(student.predict_proba(points), dtype=np.float64)
+    except MemoryError:  # what memory there is, is no property of the student
+        raise
     except Exception as error:  # the student may be anybody's; a picture less is no reason to lose a release
         raise DataError(f"{type(student).__name__} gave no probabilities ({type(error).__name__}).") from None
     confidence = shares.max(axis=1) if shares.ndim == 2 and shares.size else np.empty(0)

@@ -107,7 +107,7 @@ def _labels_words(formula_like: Sequence[str], has_counts: bool) -> str:
 
 def _verifying() -> str:
     return "Verify\n  secretballot verify .\n" + _wrapped(
-        "It prices the events of certificate.json again, and compares labels.csv with the certificate. The digest in "
-        "the certificate shows damage; it is not a signature, so get the folder from someone you trust.",
+        "It prices the events of certificate.json again, and compares every file with the digest that the certificate "
+        "lists. A digest shows damage; it is not a signature, so get the folder from someone you trust.",
         "  ",
     )

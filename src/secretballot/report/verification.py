@@ -5,37 +5,29 @@ is smaller than they cost. What it cannot know is whether the events are what re
 is not a signature, so take certificates from those you trust, over a channel you trust.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import check_relation
+from secretballot._validation import check_relation, plain_line, shown
+from secretballot._versions import draws_wrong_noise
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
-from secretballot.report.certificate_events import SLACK, check_relation_of, paid_queries, read_events
-from secretballot.report.certificate_fields import check_fields, check_format, read_certificate
-from secretballot.report.chosen import CHOICE, check_chosen
-from secretballot.report.labels_file import summarise_labels_file
+from secretballot.report.certificate_events import SLACK, check_relation_of, read_events
+from secretballot.report.certificate_fields import CERTIFICATE_FILE, check_fields, check_format, read_certificate
+from secretballot.report.chosen import CHOICE, check_chosen, is_chosen
+from secretballot.report.mechanism_terms import check_terms, count_columns_of, events_of_terms, most_queries
 from secretballot.report.plan_checks import check_choices, check_plan, total_price
+from secretballot.report.release_files import LABELS_FILE, check_files
+from secretballot.report.released_rows import check_rows
 from secretballot.report.wording import count_text
 
 __all__ = ["Check", "Verification", "verify_certificate"]
 
-# Parameters that a mechanism and its events both state, and must state alike.
-_SHARED = (
-    *("sigma", "threshold_scale", "query_scale", "threshold", "max_unstable", "refresh", "scale"),
-    *("sampled", "out_of", "neighbours", "relabel_epsilon"),
-)
-
-# What each mechanism draws. A choice is drawn at its own scale, which `check_chosen` compares with its event.
-_DRAWN = {
-    "gaussian": ("gaussian", "label-gaussian"),
-    "sparse-vector": ("sparse-vector",),
-    "relabelled-sample": ("relabelled-sample",),
-    CHOICE: ("pure",),
-}
+_LONGEST_DETAIL = 300  # characters
 
 
 @dataclass(frozen=True)
@@ -56,6 +48,10 @@ class Check:
     ok: bool
     detail: str
 
+    def __post_init__(self) -> None:
+        # A stranger's text may stand in it: one line, of bounded length, whatever a message quotes.
+        object.__setattr__(self, "detail", plain_line(self.detail, longest=_LONGEST_DETAIL))
+
 
 @dataclass(frozen=True)
 class Verification:
@@ -66,9 +62,12 @@ class Verification:
     checks : tuple of Check
         In the order in which they were made. Where a certificate cannot be read, or lacks fields, the
         checks that need them are left out.
+    unchecked : tuple of str
+        One sentence on each thing that was not looked at, since it was not given.
     """
 
     checks: tuple[Check, ...]
+    unchecked: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -82,7 +81,11 @@ class Verification:
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as JSON values."""
-        return {"ok": self.ok, "checks": [vars(check) for check in self.checks]}
+        return {
+            "ok": self.ok,
+            "checks": [vars(check) for check in self.checks],
+            "unchecked": list(self.unchecked),
+        }
 
 
 def verify_certificate(certificate: Mapping[str, Any] | str | Path, folder: str | Path | None = None) -> Verification:
@@ -91,36 +94,47 @@ def verify_certificate(certificate: Mapping[str, Any] | str | Path, folder: str 
     Parameters
     ----------
     certificate : mapping or path
-        The certificate, its file, or a release folder, which is then checked as `folder` too.
+        The certificate, its file, or a release folder. A file that stands beside a ``labels.csv`` is taken for that of
+        a release folder, and the folder is checked too.
     folder : path, optional
-        Release folder whose ``labels.csv`` must be the one that was released.
+        Release folder, whose files must be those that the certificate lists, and whose ``labels.csv`` must hold what
+        was paid for. By default the folder that `certificate` names or stands in.
 
     Returns
     -------
     Verification
         One `Check` for each thing looked at.
     """
-    checks: list[Check] = []
+    place = None if folder is None else Path(folder)
     if isinstance(certificate, Mapping):
         document = certificate
     else:
         path = Path(certificate)
         if path.is_dir():
-            path, folder = path / "certificate.json", path if folder is None else folder
+            path, place = path / CERTIFICATE_FILE, place or path
+        elif path.name == CERTIFICATE_FILE and os.path.lexists(path.with_name(LABELS_FILE)):
+            place = place or path.parent
         try:
             document = read_certificate(path)
         except CertificateError as error:
             return Verification((Check("file", False, str(error)),))
+    checks: list[Check] = []
     for name, look in _GATES:
         checks.append(_look(name, look, document))
         if not checks[-1].ok:
             return Verification(tuple(checks))
-    checks += [_look(name, look, document) for name, look in _CONTENTS]
-    checks += [_look(name, look, document) for name, look in _OPTIONAL if name in document]
-    if folder is not None:
-        labels = Path(folder) / "labels.csv"
-        checks.append(_look("labels", lambda found: _check_labels(found, labels), document))
+    checks += [_look(name, look, document) for name, look in _TERMS]
+    if checks[-1].ok:  # events that are not those of one mechanism could be many, and take long to price
+        checks += [_look(name, look, document) for name, look in _CONTENTS]
+        checks += [_look(name, look, document) for name, look in _OPTIONAL if name in document]
+    if place is None:
+        return Verification(tuple(checks), (_NO_FOLDER,))
+    checks.append(_look("files", lambda found: check_files(found, place), document))
+    checks.append(_look("labels", lambda found: check_rows(found, place / LABELS_FILE), document))
     return Verification(tuple(checks))
+
+
+_NO_FOLDER = "The released labels and the other files were not looked at; give the release folder to check them too."
 
 
 def _look(name: str, look: Callable[[Mapping[str, Any]], str], document: Mapping[str, Any]) -> Check:
@@ -156,6 +170,8 @@ def _check_price(document: Mapping[str, Any]) -> str:
         raise CertificateError(
             f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was {delta:.6g}."
         )
+    if not price["delta_recomputed"] <= delta * SLACK:
+        raise CertificateError("The price states a larger delta than the promise.")
     if not recomputed <= price["delta_recomputed"] * SLACK:
         raise CertificateError(
             f"For its events the certificate states delta {price['delta_recomputed']:.6g}; they cost {recomputed:.6g}."
@@ -164,43 +180,16 @@ def _check_price(document: Mapping[str, Any]) -> str:
 
 
 def _check_mechanism(document: Mapping[str, Any]) -> str:
-    mechanism, released = document["mechanism"], document["released"]
-    streams = [event["stream"] for event in document["events"] if "stream" in event]
-    _check_kinds(mechanism, document["events"], streams)
-    for event in (*document["events"], *streams):
-        for key in _SHARED:
-            if key in event and (key not in mechanism or mechanism[key] != event[key]):
-                raise CertificateError(f"The mechanism and its event {event.get('event')!r} differ in {key}.")
-        if event.get("n_teachers") not in (None, released["n_teachers"]):
-            raise CertificateError("The event was priced for another number of teachers than voted.")
+    check_terms(document)
+    if not is_chosen(document) and _events(document) != events_of_terms(document["mechanism"]):
+        raise CertificateError(
+            "The events are not those of the mechanism: its noise, its queries and what it releases have another price."
+        )
+    for event in document["events"]:
         check_relation_of(event, document)
-    stated = {
-        "n_classes": len(released["classes"]),
-        "n_teachers": released["n_teachers"],
-        "budget": {"epsilon": document["epsilon"], "delta": document["delta"]},
-    }
-    for key, value in stated.items():
-        if mechanism.get(key) not in (None, value):
-            raise CertificateError(f"The mechanism states another {key} than the certificate.")
     check_chosen(document)
     _check_assumed(document)
-    return "The parameters of the mechanism are those of its events."
-
-
-def _check_kinds(
-    mechanism: Mapping[str, Any], events: Sequence[Mapping[str, Any]], streams: Sequence[Mapping[str, Any]]
-) -> None:
-    """Refuse events that the mechanism does not draw, and parameters of the mechanism that no event has a price for."""
-    kinds = _DRAWN.get(mechanism["name"])
-    if kinds is None:
-        raise CertificateError(f"The mechanism {mechanism['name']!r} is unknown to this program; update secretballot.")
-    for event in events:
-        if event.get("event") not in kinds:
-            raise CertificateError(f"The mechanism {mechanism['name']!r} draws no event {event.get('event')!r}.")
-    stated = {key for key in _SHARED if key in mechanism} - ({"scale"} if mechanism["name"] == CHOICE else set())
-    unpaid = stated.difference(*events, *streams)
-    if unpaid:
-        raise CertificateError(f"No event has a price for the mechanism's {', '.join(sorted(unpaid))}.")
+    return "The events are exactly those of the mechanism."
 
 
 def _check_assumed(document: Mapping[str, Any]) -> None:
@@ -214,16 +203,20 @@ def _check_assumed(document: Mapping[str, Any]) -> None:
 
 
 def _check_released(document: Mapping[str, Any]) -> str:
-    released, events = document["released"], _events(document)
+    released, mechanism = document["released"], document["mechanism"]
     queries, answered, columns = released["queries"], released["answered"], released["count_columns"]
-    n_classes = len(released["classes"])
     if not answered <= queries:
         raise CertificateError(f"{answered} answers to {queries} queries are too many.")
-    if columns not in (0, n_classes) and not (columns == 1 and n_classes == 2):
-        raise CertificateError(f"{columns} noisy counts for each query do not fit {n_classes} classes.")
-    paid = paid_queries(events, n_classes, columns)
-    if paid is not None and not queries <= paid:
-        raise CertificateError(f"The events pay for {paid} queries; {queries} were released.")
+    if columns != count_columns_of(mechanism):
+        raise CertificateError(
+            f"{columns} noisy counts for each query were released; the mechanism and its events pay for "
+            f"{count_columns_of(mechanism)}."
+        )
+    if mechanism["name"] in _ANSWERS_ALL and answered != queries:
+        raise CertificateError("The mechanism answers every query; the certificate says otherwise.")
+    planned = most_queries(mechanism)
+    if planned is not None and not queries <= planned:
+        raise CertificateError(f"The events pay for {planned} queries; {queries} were released.")
     return f"{answered} of {queries} queries answered, all of them paid for by the events."
 
 
@@ -264,26 +257,24 @@ def _check_noise(document: Mapping[str, Any]) -> str:
     return "The noise was exact."
 
 
-def _check_labels(document: Mapping[str, Any], path: Path) -> str:
-    released, found = document["released"], summarise_labels_file(path)
-    if found.sha256 != released["labels_sha256"]:
-        raise CertificateError(f"{path.name} is not the file that was released: its SHA-256 is another.")
-    if (found.queries, found.answered) != (released["queries"], released["answered"]):
+def _check_software(document: Mapping[str, Any]) -> str:
+    version = document["software"]["opendp"]
+    if draws_wrong_noise(version):
         raise CertificateError(
-            f"{path.name} holds {found.queries} queries, {found.answered} answered; the certificate says "
-            f"{released['queries']} and {released['answered']}."
+            f"The noise was drawn by OpenDP {shown(version)}, which is known to draw another distribution than it "
+            "states; what was promised does not hold. Release again with a later version."
         )
-    return f"{path.name} is the file that was released."
+    return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
 
 
+_ANSWERS_ALL = ("gaussian", CHOICE)  # mechanisms that never abstain
 _GATES = (("format", check_format), ("fields", check_fields))
+_TERMS = (("digest", _check_digest), ("events", _check_events), ("mechanism", _check_mechanism))
 _CONTENTS = (
-    ("digest", _check_digest),
-    ("events", _check_events),
     ("price", _check_price),
-    ("mechanism", _check_mechanism),
     ("released", _check_released),
     ("budget", _check_budget),
     ("noise", _check_noise),
+    ("software", _check_software),
 )
 _OPTIONAL = (("plan", check_plan), ("choices", check_choices))

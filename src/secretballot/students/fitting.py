@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
 
+from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._validation import check_choice
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
@@ -61,7 +61,8 @@ def fit_student(
         What a student of labels makes of the unanswered points: leave them out, toss a public coin for each, or take
         the most frequent released label. A student of counts leaves them out.
     random_state : int, RandomState or None
-        Of the coin.
+        Of the student, wherever it leaves its own `random_state` open, and of the coin. None draws fresh entropy of the
+        system. In neither case are numpy's, Python's or torch's global generators used or moved.
 
     Returns
     -------
@@ -79,9 +80,12 @@ def fit_student(
         return _knowing_nothing(released)
     if not released.queries.max() < n_public:
         raise DataError(f"the release asked row {released.queries.max()} of a public pool of {n_public} rows.")
+    seed = public_seed(random_state, "student")
     try:
-        fitted = _fitted(student, X_public, released, abstentions, random_state)
-        fitted.predict(_rows(X_public, released.queries[:TRIAL_ROWS]))
+        with own_global_states(seed):
+            fresh = with_own_seeds(clone(student), seed)
+            fitted = _fitted(fresh, X_public, released, abstentions, seed)
+            fitted.predict(_rows(X_public, released.queries[:TRIAL_ROWS]))
     except SecretBallotError:
         raise
     except Exception as error:  # any learner may raise anything; all that it sees is public
@@ -99,18 +103,19 @@ def _fitted(
     X_public: Any,
     released: ReleasedLabels,
     abstentions: str,
-    random_state: int | np.random.RandomState | None,
+    seed: int,
 ) -> Any:
+    """Return the student fitted, in place but for a constant one."""
     if learns_from_counts(student):
-        return _fit_counts(clone(student), X_public, released)
-    queries, labels = _filled(released, abstentions, random_state)
+        return _fit_counts(student, X_public, released)
+    queries, labels = _filled(released, abstentions, seed)
     values = released.class_values[labels]
     rows = _rows(X_public, queries)
     if len(set(labels.tolist())) == 1:
         return DummyClassifier(strategy="constant", constant=values[0]).fit(rows, values)
     if isinstance(_last_step(student), HypothesisStudent) and released.noisy_counts is not None:
-        return _fit_weighted(clone(student), X_public, released)
-    return clone(student).fit(rows, values)
+        return _fit_weighted(student, X_public, released)
+    return student.fit(rows, values)
 
 
 def _fit_weighted(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
@@ -153,9 +158,7 @@ def _knowing_nothing(released: ReleasedLabels) -> DummyClassifier:
     return DummyClassifier(strategy="constant", constant=classes[0]).fit(np.zeros((len(classes), 1)), classes)
 
 
-def _filled(
-    released: ReleasedLabels, abstentions: str, random_state: Any
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _filled(released: ReleasedLabels, abstentions: str, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return queries and label indices after the rule for unanswered points."""
     answered = released.answered
     if abstentions == "drop":
@@ -164,7 +167,7 @@ def _filled(
     if abstentions == "majority":
         labels[~answered] = np.bincount(labels[answered]).argmax()
     else:
-        labels[~answered] = check_random_state(random_state).randint(released.n_classes, size=int((~answered).sum()))
+        labels[~answered] = np.random.default_rng(seed).integers(released.n_classes, size=int((~answered).sum()))
     return released.queries, labels
 
 

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from secretballot._public_state import PublicState
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
 from secretballot.released import ReleasedLabels
@@ -19,7 +20,7 @@ __all__ = ["HypothesisStudent", "vote_gaps"]
 FloatArray = NDArray[np.float64]
 
 
-class HypothesisStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Learn the hypothesis of a class that makes the fewest mistakes on the released labels, found exactly.
 
     The natural student where queries are chosen by disagreement within the same class: it is the output of Algorithm 7

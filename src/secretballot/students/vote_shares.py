@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 
+from secretballot._public_state import PublicState
 from secretballot.exceptions import DataError
 
 __all__ = ["VoteShareClassifier", "class_array", "nearest_probabilities", "shares_of"]
@@ -17,7 +18,7 @@ __all__ = ["VoteShareClassifier", "class_array", "nearest_probabilities", "share
 FloatArray = NDArray[np.float64]
 
 
-class VoteShareClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Predict the class with the largest estimated vote share.
 
     Subclasses take part in `fit_student` by their `fit(X, noisy_counts, *, n_teachers, sigma, classes, pool)`, and set

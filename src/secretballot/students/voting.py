@@ -11,6 +11,7 @@ from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from secretballot._public_state import PublicState
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
 
@@ -21,7 +22,7 @@ FloatArray = NDArray[np.float64]
 _WORSE_THAN_A_GUESS = "worse than random"  # in the sentence by which AdaBoost refuses its first hypothesis
 
 
-class VotingStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Learn a weighted vote of at most K hypotheses of a class H, by K rounds of AdaBoost (SAMME for many classes).
 
     What the teachers' vote looks like is seldom in the student's class H itself, however simple the teachers are; it is

@@ -189,7 +189,7 @@ def test_the_charge_read_at_all_orders_at_once_is_the_charge(
 ) -> None:
     event = SparseVectorEvent(threshold_scale, query_scale, 10, unstable, refresh=False)
     one_by_one = [room.hit_charge_renyi(event, order) for order in ORDERS]
-    np.testing.assert_allclose(room._hit_charges(event), one_by_one, rtol=1e-14)
+    np.testing.assert_allclose(room.hit_charges_renyi(event), one_by_one, rtol=1e-14)
     for epsilon in (0.1, 1.0, 5.0):
         pure = compose_parts([Part(room.pure_bound(event), 0.0, 1)], epsilon)
         slow = renyi_delta(lambda order: room.hit_charge_renyi(event, order), epsilon)

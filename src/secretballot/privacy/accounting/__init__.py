@@ -24,6 +24,7 @@ from secretballot.privacy.accounting.filters import (
     Filter,
     Grant,
     RenyiFilter,
+    Totals,
     filter_for,
 )
 from secretballot.privacy.accounting.pricing import (
@@ -50,6 +51,7 @@ __all__ = [
     "RenyiFilter",
     "SparseVectorEvent",
     "StabilityEvent",
+    "Totals",
     "calibrate_gaussian",
     "calibrate_label_gaussian",
     "calibrate_pure",

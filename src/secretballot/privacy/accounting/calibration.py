@@ -1,5 +1,6 @@
 """Inverses of the prices: the least noise that keeps a promise. What is returned was priced, never only solved for."""
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,6 +9,8 @@ from secretballot._validation import check_count
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.events import (
+    MAX_SCALE,
+    MIN_SCALE,
     GaussianEvent,
     LabelGaussianEvent,
     PureEvent,
@@ -15,7 +18,7 @@ from secretballot.privacy.accounting.events import (
 )
 from secretballot.privacy.accounting.gaussian import gaussian_mu
 from secretballot.privacy.accounting.parts import MAX_COMBINATIONS, one_of_many
-from secretballot.privacy.accounting.pricing import delta_upper, quick_label_delta
+from secretballot.privacy.accounting.pricing import delta_upper
 from secretballot.privacy.accounting.rounding import bisect_down
 from secretballot.privacy.accounting.sparse_vector import false_answer, pattern_delta
 
@@ -42,28 +45,24 @@ def _needs_delta(budget: PrivacyBudget, what: str) -> None:
 def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
     """Return the least sigma, in votes, at which `shifts` integers with discrete Gaussian noise fit the budget.
 
-    Starts at the analytic (continuous) answer, which is right to a few parts in 1e6, and steps up until the exact
-    price of the discrete noise fits.
+    Starts at the analytic (continuous) answer, which is right to a few parts in 1e6 where noise is not small.
 
     Raises
     ------
     ParameterError
-        If delta is 0 or `shifts` is not a positive whole number.
+        If delta is 0, `shifts` is not a positive integer, or no noise fits.
     """
     _needs_delta(budget, "Gaussian noise")
     n = check_count("shifts", shifts)
-    sigma = math.sqrt(n) / gaussian_mu(budget.epsilon, budget.delta)
-    return _step_up(lambda s: delta_upper([GaussianEvent(s, n)], budget.epsilon) <= budget.delta, sigma)
+    start = _smooth_sigma(budget, n)
 
+    def delta(sigma: float) -> float:
+        return delta_upper([GaussianEvent(sigma, n)], budget.epsilon)
 
-def _step_up(fits: Callable[[float], bool], start: float) -> float:
-    """Return the first of start, start (1 + 1e-8), start (1 + 2e-8), start (1 + 4e-8) ... that fits."""
-    excess = 0.0
-    while not fits(start * (1 + excess)):
-        excess = max(1e-8, 2 * excess)
-        if excess > 10:
-            raise ParameterError("No noise fits the budget; epsilon is outside the range that can be priced.")
-    return start * (1 + excess)
+    # delta of discrete noise ripples with sigma: the smooth answer is kept where it fits and lies near the least
+    if delta(start) <= budget.delta < delta(_in_range(start * (1 - 1e-3))):
+        return start
+    return _least_noise(delta, budget.delta, start)
 
 
 def calibrate_label_gaussian(budget: PrivacyBudget, queries: int, n_teachers: int | None = None) -> float:
@@ -72,63 +71,84 @@ def calibrate_label_gaussian(budget: PrivacyBudget, queries: int, n_teachers: in
     Raises
     ------
     ParameterError
-        If delta is 0 or a count is not a positive whole number.
+        If delta is 0, a count is not a positive integer, or no noise fits.
     """
     _needs_delta(budget, "Gaussian noise")
     n = check_count("queries", queries)
 
-    def quick(sigma: float) -> float:
-        return quick_label_delta(LabelGaussianEvent(sigma, n, n_teachers), budget.epsilon)
-
-    def fine(sigma: float) -> float:
+    def delta(sigma: float) -> float:
         return delta_upper([LabelGaussianEvent(sigma, n, n_teachers)], budget.epsilon)
 
-    ceiling = _step_up(lambda s: quick(s) <= budget.delta, math.sqrt(n) / gaussian_mu(budget.epsilon, budget.delta))
-    sigma, slope = _descend(quick, budget.delta, ceiling)
-    return _refine(fine, budget.delta, sigma, slope)
+    # a label tells at least 2 / pi of what its noisy count does, and at most all of it
+    start = _in_range(math.sqrt(2 / math.pi) * _smooth_sigma(budget, n))
+    sigma = _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
+    # where little noise keeps the budget delta goes up and down with sigma, and counts may need less
+    counts = calibrate_gaussian(budget, n)
+    return counts if counts < sigma and delta(counts) <= budget.delta else sigma
 
 
-def _descend(delta: Callable[[float], float], target: float, ceiling: float) -> tuple[float, float]:
-    """Return a sigma <= ceiling with delta(sigma) in [0.99, 1] * target, or the best found, and the slope of log delta.
+def _smooth_sigma(budget: PrivacyBudget, shifts: int) -> float:
+    """Return the sigma at which continuous Gaussian noise just keeps the budget, within the range of scales."""
+    mu = gaussian_mu(budget.epsilon, budget.delta)
+    return _in_range(math.sqrt(shifts) / mu) if mu > 0 else MAX_SCALE
 
-    log delta is nearly linear in log sigma, so a secant towards 0.995 target, kept between the last sigma known to
-    fail and the last known to fit, takes a handful of prices. `ceiling` itself fits.
+
+def _in_range(sigma: float) -> float:
+    return min(max(sigma, MIN_SCALE), MAX_SCALE)
+
+
+def _least_noise(
+    delta: Callable[[float], float],
+    target: float,
+    start: float,
+    *,
+    step: float = 1e-6,
+    tolerance: float = 1e-10,
+    spare: float = 1e-9,
+) -> float:
+    """Return a sigma with `delta` at most `target`, and a neighbour below it where it is more.
+
+    First a bracket is found around `start`: a sigma that fails and one that fits, in growing steps. Then it shrinks
+    until its ends are near or the upper one uses all of `target` but a share `spare`. log delta is nearly linear in log
+    sigma, so the next sigma is read off a line; where that helps little, the bracket is halved. What is returned was
+    itself priced, so the promise does not hang on delta being monotone.
     """
-    best, failing = ceiling, 0.0
-    x, slope = math.log(ceiling * math.sqrt(2 / math.pi)), -30.0
-    previous: tuple[float, float] | None = None
-    for _ in range(25):
-        d = delta(math.exp(x))
-        if d <= target:
-            best = min(best, math.exp(x))
-            if d >= 0.99 * target:
-                break
-        else:
-            failing = max(failing, math.exp(x))
-        y = math.log(max(d, 1e-300))
-        if previous is not None and y != previous[1]:
-            slope = min(-0.5, (y - previous[1]) / (x - previous[0]))
-        previous = (x, y)
-        x += (math.log(0.995 * target) - y) / slope
-        low = math.log(failing) if failing > 0 else math.log(best) - 1
-        if not low < x < math.log(best):
-            x = (low + math.log(best)) / 2
-        if math.log(best) - low < 1e-5:
+    low, high = _bracket(lambda sigma: math.log(delta(sigma) / target), start, step)
+    aim, halve = math.log1p(-spare / 2), False
+    while high[1] < 2 * aim and high[0] > low[0] * (1 + tolerance):
+        share = 0.5 if halve or not low[1] < 700 else (low[1] - aim) / (low[1] - high[1])
+        share = min(max(share, 0.01), 0.99)
+        sigma = low[0] * (high[0] / low[0]) ** share
+        if not low[0] < sigma < high[0]:
             break
-    return best, slope
+        width = math.log(high[0] / low[0])
+        excess = math.log(delta(sigma) / target)
+        low, high = (low, (sigma, excess)) if excess <= 0 else ((sigma, excess), high)
+        halve = math.log(high[0] / low[0]) > width / 2
+    if not delta(high[0]) <= target:
+        raise ParameterError("No noise fits the budget; epsilon or delta is outside the range that can be priced.")
+    return high[0]
 
 
-def _refine(delta: Callable[[float], float], target: float, sigma: float, slope: float) -> float:
-    """Return a smaller sigma that the fine price allows, starting from one that a coarse price allows; two tries."""
-    best = sigma
-    for _ in range(2):
-        d = delta(sigma)
-        if d <= target:
-            best = min(best, sigma)
-        if 0.998 * target <= d <= target or not d > 0:
-            break
-        sigma *= math.exp((math.log(0.9985 * target) - math.log(d)) / slope)
-    return best if delta(sigma) > target else min(best, sigma)
+def _bracket(
+    excess: Callable[[float], float], start: float, step: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return (sigma, excess) twice: one that fails and a larger one that fits, near `start`.
+
+    Where even the least noise fits, it is both.
+    """
+    at = start, excess(start)
+    fits = at[1] <= 0
+    while True:
+        sigma = _in_range(at[0] * math.exp(-step if fits else step))
+        if sigma == at[0] and fits:
+            return at, at
+        if sigma == at[0]:
+            raise ParameterError("No noise fits the budget; epsilon or delta is outside the range that can be priced.")
+        found = sigma, excess(sigma)
+        if (found[1] <= 0) != fits:
+            return (found, at) if fits else (at, found)
+        at, step = found, min(1.0, 8 * step)
 
 
 def calibrate_pure(budget: PrivacyBudget, count: int) -> float:
@@ -200,17 +220,29 @@ def _sparse_vector(
     def event(scale: float) -> SparseVectorEvent:
         return SparseVectorEvent(scale, ratio * scale, 0, t, refresh)
 
-    def fits(scale: float) -> bool:
-        return pattern_delta(event(scale), budget.epsilon) <= budget.delta - failure
-
-    # the pure bound, at which any delta is kept, is the largest scale that can be needed
-    pure = (t * (1 + 2 / ratio) if refresh else 1 + 2 * t / ratio) / budget.epsilon
-    scale = bisect_down(fits, 1e-3 * pure, pure * (1 + 1e-9), tolerance=1e-6)
+    # where noise is refreshed only an epoch's loss counts, (1 + 2 / ratio) / scale: one search serves all ratios
+    if refresh:
+        scale = _pattern_scale(budget, t, refresh, 1.0, failure) * (1 + 2 / ratio) / 3
+    else:
+        scale = _pattern_scale(budget, t, refresh, ratio, failure)
     if not math.isfinite(scale):
         return None
     found = replace(event(scale), threshold=_threshold(event(scale), single))
     fitting = one_of_many(false_answer(found), t) <= failure and delta_upper([found], budget.epsilon) <= budget.delta
     return found if fitting else None
+
+
+@functools.lru_cache(maxsize=64)
+def _pattern_scale(budget: PrivacyBudget, t: int, refresh: bool, ratio: float, failure: float) -> float:
+    """Return the least threshold scale at which the pattern of answers keeps delta less `failure`; infinite if none."""
+
+    def fits(scale: float) -> bool:
+        event = SparseVectorEvent(scale, ratio * scale, 0, t, refresh)
+        return pattern_delta(event, budget.epsilon) <= budget.delta - failure
+
+    # the pure bound, at which any delta is kept, is the largest scale that can be needed
+    pure = (t * (1 + 2 / ratio) if refresh else 1 + 2 * t / ratio) / budget.epsilon
+    return bisect_down(fits, 1e-3 * pure, pure * (1 + 1e-9), tolerance=1e-6)
 
 
 def _threshold(event: SparseVectorEvent, single: float) -> int:

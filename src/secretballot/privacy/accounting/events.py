@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 MIN_SCALE, MAX_SCALE = 1e-6, 1e12  # less noise promises nothing; more cannot be drawn
+MAX_LOSS = 1e12  # nats; of one pure part, far beyond any promise
+MAX_THRESHOLD = 10**15  # votes; a thousand of the largest scales
 MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0  # nats; outside, a relabelling is a coin or the best labelling itself
 
@@ -34,7 +36,14 @@ MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0  # nats; outside, a relabelling is a 
 def _count(name: str, value: object) -> int:
     number = check_count(name, value)
     if not number <= MAX_COUNT:
-        raise ParameterError(f"{name} is {number}; it must be at most {MAX_COUNT}.")
+        raise ParameterError(f"{name} is {shown(number)}; it must be at most {MAX_COUNT}.")
+    return number
+
+
+def _threshold(value: object) -> int:
+    number = check_count("threshold", value, minimum=0)
+    if not number <= MAX_THRESHOLD:
+        raise ParameterError(f"threshold is {shown(number)}; it must be at most {MAX_THRESHOLD} votes.")
     return number
 
 
@@ -123,6 +132,8 @@ class PureEvent(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        if not self.epsilon <= MAX_LOSS:
+            raise ParameterError(f"epsilon is {self.epsilon}; it must be at most {MAX_LOSS:g}.")
         object.__setattr__(self, "count", _count("count", self.count))
 
 
@@ -147,7 +158,7 @@ class StabilityEvent(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _scale("scale", self.scale))
-        object.__setattr__(self, "threshold", check_count("threshold", self.threshold, minimum=0))
+        object.__setattr__(self, "threshold", _threshold(self.threshold))
         object.__setattr__(self, "count", _count("count", self.count))
 
 
@@ -177,7 +188,7 @@ class SparseVectorEvent(Event):
     def __post_init__(self) -> None:
         object.__setattr__(self, "threshold_scale", _scale("threshold_scale", self.threshold_scale))
         object.__setattr__(self, "query_scale", _scale("query_scale", self.query_scale))
-        object.__setattr__(self, "threshold", check_count("threshold", self.threshold, minimum=0))
+        object.__setattr__(self, "threshold", _threshold(self.threshold))
         object.__setattr__(self, "max_unstable", _count("max_unstable", self.max_unstable))
         if not isinstance(self.refresh, bool):
             raise ParameterError(f"refresh is {shown(self.refresh)}; it must be true or false.")

@@ -25,7 +25,7 @@ from secretballot.privacy.accounting.pricing import failure_probability, renyi_d
 from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
 from secretballot.privacy.accounting.rounding import round_up
 
-__all__ = ["COMPOSITIONS", "BasicFilter", "Filter", "Grant", "RenyiFilter", "filter_for"]
+__all__ = ["COMPOSITIONS", "BasicFilter", "Costs", "Filter", "Grant", "RenyiFilter", "Totals", "filter_for"]
 
 COMPOSITIONS = ("basic", "renyi")
 FAILURE_SHARE = 0.1  # of delta, kept for events that can fail outright; fixed beforehand, as a filter must
@@ -40,6 +40,36 @@ class Grant:
     delta: float
 
 
+Costs = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Exact sums over grants: all that a filter needs to know of what was bought before.
+
+    Parameters
+    ----------
+    grants : int
+        How many there are.
+    loss : Fraction
+        Sum of their epsilons, or of their divergences.
+    failure : Fraction
+        Sum of their deltas, or of their failure probabilities.
+    """
+
+    grants: int = 0
+    loss: Fraction = Fraction(0)
+    failure: Fraction = Fraction(0)
+
+    def plus(self, costs: Costs) -> "Totals":
+        """Return the sums with one grant more."""
+        return Totals(self.grants + 1, self.loss + costs[0], self.failure + costs[1])
+
+    def changed(self, bought: Costs, used: Costs) -> "Totals":
+        """Return the sums where one of the grants has turned out to be another."""
+        return Totals(self.grants, self.loss - bought[0] + used[0], self.failure - bought[1] + used[1])
+
+
 class Filter(ABC):
     """Admits grants one by one; the whole sequence stays within the budget, however each grant was chosen."""
 
@@ -48,44 +78,62 @@ class Filter(ABC):
     def __init__(self, budget: PrivacyBudget) -> None:
         self.budget = budget
 
-    @abstractmethod
     def admits(self, spent: Sequence[Grant], new: Grant) -> bool:
         """Return whether `new` may follow `spent`."""
+        return self.admits_after(self.totals(spent), new)
 
-    @abstractmethod
     def spent(self, grants: Sequence[Grant]) -> tuple[float, float]:
         """Return the (epsilon, delta) to show for `grants`, rounded up."""
+        return self.spent_of(self.totals(grants))
 
-    @abstractmethod
     def remaining(self, grants: Sequence[Grant]) -> tuple[float, float]:
         """Return the (epsilon, delta) to show as left after `grants`, rounded down."""
+        return self.left_of(self.totals(grants))
+
+    def totals(self, grants: Sequence[Grant]) -> Totals:
+        """Return the sums over `grants`."""
+        totals = Totals()
+        for grant in grants:
+            totals = totals.plus(self.costs(grant))
+        return totals
+
+    @abstractmethod
+    def costs(self, grant: Grant) -> Costs:
+        """Return what a grant adds to the two sums; what has no bound adds more than any budget."""
+
+    @abstractmethod
+    def admits_after(self, totals: Totals, new: Grant) -> bool:
+        """Return whether `new` may follow grants with these sums."""
+
+    @abstractmethod
+    def spent_of(self, totals: Totals) -> tuple[float, float]:
+        """Return the (epsilon, delta) to show for grants with these sums, rounded up."""
+
+    @abstractmethod
+    def left_of(self, totals: Totals) -> tuple[float, float]:
+        """Return the (epsilon, delta) to show as left after grants with these sums, rounded down."""
 
 
 class BasicFilter(Filter):
     """Sum of epsilons, sum of deltas; as decimal fractions, so that ten times 0.1 is 1."""
 
-    def admits(self, spent: Sequence[Grant], new: Grant) -> bool:
+    def costs(self, grant: Grant) -> Costs:
+        """Return the epsilon and the delta as the decimals that they are written as."""
+        return _decimal(grant.epsilon), _decimal(grant.delta)
+
+    def admits_after(self, totals: Totals, new: Grant) -> bool:
         """Return whether both sums, with `new`, stay within the budget."""
-        epsilon, delta = self._sums([*spent, new])
-        return epsilon <= _decimal(self.budget.epsilon) and delta <= _decimal(self.budget.delta)
+        after = totals.plus(self.costs(new))
+        return after.loss <= _decimal(self.budget.epsilon) and after.failure <= _decimal(self.budget.delta)
 
-    def spent(self, grants: Sequence[Grant]) -> tuple[float, float]:
+    def spent_of(self, totals: Totals) -> tuple[float, float]:
         """Return both sums, as the floats nearest to the exact decimals."""
-        epsilon, delta = self._sums(grants)
-        return float(epsilon), float(delta)
+        return float(totals.loss), float(totals.failure)
 
-    def remaining(self, grants: Sequence[Grant]) -> tuple[float, float]:
+    def left_of(self, totals: Totals) -> tuple[float, float]:
         """Return the budget less both sums: a grant at exactly this price is admitted."""
-        epsilon, delta = self._sums(grants)
-        left = _decimal(self.budget.epsilon) - epsilon, _decimal(self.budget.delta) - delta
+        left = _decimal(self.budget.epsilon) - totals.loss, _decimal(self.budget.delta) - totals.failure
         return _float_below(left[0]), _float_below(left[1])
-
-    @staticmethod
-    def _sums(grants: Sequence[Grant]) -> tuple[Fraction, Fraction]:
-        return (
-            sum((_decimal(g.epsilon) for g in grants), Fraction(0)),
-            sum((_decimal(g.delta) for g in grants), Fraction(0)),
-        )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -121,37 +169,49 @@ class RenyiFilter(Filter):
         if not self.divergence_limit > 0:
             raise ParameterError(f"order {order} leaves nothing of epsilon {budget.epsilon}; use a larger order.")
 
-    def admits(self, spent: Sequence[Grant], new: Grant) -> bool:
-        """Return whether both sums, with `new`, stay within their limits."""
-        divergence, failure = self._sums([*spent, new])
-        return round_up(divergence) <= self.divergence_limit and round_up(failure) <= self.failure_limit
+    def costs(self, grant: Grant) -> Costs:
+        """Return the divergences and the failure probabilities of all events of a grant."""
+        return _events_costs(grant.events, self.order)
 
-    def spent(self, grants: Sequence[Grant]) -> tuple[float, float]:
+    def admits_after(self, totals: Totals, new: Grant) -> bool:
+        """Return whether both sums, with `new`, stay within their limits."""
+        after = totals.plus(self.costs(new))
+        within = round_up(float(after.loss)) <= self.divergence_limit
+        return within and round_up(float(after.failure)) <= self.failure_limit
+
+    def spent_of(self, totals: Totals) -> tuple[float, float]:
         """Return the budget's epsilon and delta in the shares of the limits that are used."""
-        divergence, failure = self._sums(grants)
-        if not grants:
+        if not totals.grants:
             return 0.0, 0.0
+        divergence, failure = float(totals.loss), float(totals.failure)
         share = divergence / self.divergence_limit
         used = round_up((1 - FAILURE_SHARE) * self.budget.delta + failure)
         if failure <= self.failure_limit:
             used = min(used, self.budget.delta)  # what was admitted is not rounded beyond the budget
         return round_up(share * self.budget.epsilon), used
 
-    def remaining(self, grants: Sequence[Grant]) -> tuple[float, float]:
+    def left_of(self, totals: Totals) -> tuple[float, float]:
         """Return the unused share of epsilon, and of the delta kept for failures; the first grant takes the other."""
-        if not grants:
+        if not totals.grants:
             return self.budget.epsilon, self.budget.delta
-        divergence, failure = self._sums(grants)
-        share = max(0.0, 1 - divergence / self.divergence_limit)
-        left = max(0.0, self.failure_limit - failure)
+        share = max(0.0, 1 - float(totals.loss) / self.divergence_limit)
+        left = max(0.0, self.failure_limit - float(totals.failure))
         return share * self.budget.epsilon * (1 - 1e-10), left * (1 - 1e-10)
 
-    def _sums(self, grants: Sequence[Grant]) -> tuple[float, float]:
-        events = [event for grant in grants for event in grant.events]
-        return (
-            math.fsum(renyi_divergence(event, self.order) for event in events),
-            math.fsum(failure_probability(event) for event in events),
-        )
+
+_BOUNDLESS = Fraction(2) ** 1000  # stands for infinity in exact sums, beyond every limit and within the floats
+
+
+@functools.lru_cache(maxsize=4096)  # a ledger holds the same few events many times
+def _events_costs(events: tuple[Event, ...], order: float) -> Costs:
+    return (
+        sum((_exact(renyi_divergence(event, order)) for event in events), Fraction(0)),
+        sum((_exact(failure_probability(event)) for event in events), Fraction(0)),
+    )
+
+
+def _exact(value: float) -> Fraction:
+    return Fraction(value) if math.isfinite(value) and value < _BOUNDLESS else _BOUNDLESS
 
 
 def filter_for(composition: str, budget: PrivacyBudget, order: float | None = None) -> Filter:

@@ -16,32 +16,40 @@ of any polygon around the curve: a few dozen corners stand for thousands of vote
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
-from secretballot.privacy.accounting.renyi import bernoulli_renyi
+from secretballot.privacy.accounting.renyi import ORDERS, bernoulli_renyi
 
 __all__ = [
+    "MAX_EPSILON",
+    "MAX_SIGMA",
     "MIN_SIGMA",
     "RESOLUTION",
+    "Grid",
     "LabelProfile",
+    "corner_numbers",
     "game_cost",
+    "game_values",
     "label_game_delta",
     "label_profile",
     "label_renyi",
+    "label_renyi_at_orders",
     "vote_curve",
 ]
 
 RESOLUTION = 10  # grid points per step of the likelihood ratio at an even vote; the excess falls with its square
-FAR = 6.5  # standard deviations past which one corner covers all vote counts
+FAR = 9.5  # standard deviations past which one corner covers all vote counts: beyond, a label tells less than 1e-20
 DENSITY = 24  # corners per standard deviation near an even vote
 NEAR = 3.0  # standard deviations within which corners stand densely
 REACH = 6.5  # standard deviations of the total loss that the grid covers
-OVERHEAD = 200  # multiplications that handling one grid point once is worth
+OVERHEAD = 50  # multiplications that handling one grid point once is worth
 MAX_NUMBERS = 5e7  # numbers held at once: 400 MB
 MAX_EPSILON = 25.0  # nats; beyond, a promise is worth no long game
 MAX_SIGMA = 2e5  # beyond, the noise's law would fill the memory; the Gaussian price holds
@@ -113,7 +121,7 @@ def _corners(pairs: VoteCurve, first_t: int, sigma: float) -> VoteCurve:
 
 
 @dataclass(frozen=True)
-class _Grid:
+class Grid:
     """Likelihood ratios e^(h i), i = -below .. above."""
 
     h: float
@@ -121,47 +129,64 @@ class _Grid:
     above: int
 
     @classmethod
-    def of(cls, sigma: float, queries: int, epsilon: float, resolution: int) -> "_Grid":
-        _, pmf = discrete_gaussian_pmf(sigma)
-        even = float(pmf.max())
+    def of(cls, sigma: float, queries: int, epsilon: float, resolution: int, reach: float = REACH) -> "Grid":
+        """Return the grid for a game: `reach` standard deviations of its total loss, and `epsilon` on the grid."""
+        even = _even_chance(sigma)
         step = math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
         total = step * math.sqrt(queries)
         h = min(step / resolution, 0.02)
         if epsilon > h:
             h = epsilon / math.ceil(epsilon / h)  # epsilon itself becomes a grid point
-        return cls(h, math.ceil(REACH * total / h), math.ceil((max(epsilon, 0.0) + REACH * total + total**2 / 2) / h))
+        return cls(h, math.ceil(reach * total / h), math.ceil((max(epsilon, 0.0) + reach * total + total**2 / 2) / h))
 
     @property
     def size(self) -> int:
+        """Number of grid points."""
         return self.below + self.above + 1
 
 
-def _stencil(curve: VoteCurve, grid: _Grid) -> tuple[int, Floats]:
-    """Return (offset, weights): column c maps V on a window starting `offset` points lower to the value of pair c."""
+@functools.lru_cache(maxsize=256)
+def _even_chance(sigma: float) -> float:
+    """Return P(N = 0), by which an even vote's two labels differ between neighbours."""
+    if sigma > 20:
+        return 1 / (math.sqrt(2 * math.pi) * sigma)  # right to all digits (docs/prices.md, section 1)
+    _, pmf = discrete_gaussian_pmf(sigma)
+    return float(pmf.max())
+
+
+def _stencil(curve: VoteCurve, grid: Grid) -> tuple[int, csr_array]:
+    """Return (offset, weights): row c maps V on a window starting `offset` points lower to the value of pair c."""
     up, down = np.log1p(curve.gap / curve.p) / grid.h, np.log(curve.over / curve.rest) / grid.h
     up = np.minimum(up, grid.size)  # past the grid V stays at its last value, so how far past does not matter
     offset = -math.floor(down.min())
-    weights = np.zeros((offset + math.floor(up.max()) + 2, len(curve.p)))
-    column = np.arange(len(curve.p))
+    rows, columns, weights = [], [], []
     for shift, chance in ((up, curve.p), (down, curve.rest)):
         whole = np.floor(shift)
         part = np.expm1((shift - whole) * grid.h) / math.expm1(grid.h)
-        row = offset + whole.astype(np.int64)
-        np.add.at(weights, (row, column), chance * (1 - part))
-        np.add.at(weights, (row + 1, column), chance * part)
-    return offset, weights
+        column = offset + whole.astype(np.int64)
+        rows += 2 * [np.arange(len(curve.p))]
+        columns += [column, column + 1]
+        weights += [chance * (1 - part), chance * part]
+    shape = (len(curve.p), offset + math.floor(up.max()) + 2)
+    entries = np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))
+    return offset, csr_array(entries, shape=shape)
 
 
 def game_cost(
-    sigma: float, queries: int, n_teachers: int | None, epsilon: float, resolution: int = RESOLUTION
+    sigma: float,
+    queries: int,
+    n_teachers: int | None,
+    epsilon: float,
+    resolution: int = RESOLUTION,
+    reach: float = REACH,
 ) -> float:
-    """Return about how many multiplications `label_profile` will need (1e10 take about half a second).
+    """Return about how many multiplications a game will need (1e9 take about half a second).
 
     Infinite where it would need more than `MAX_NUMBERS` numbers at once.
     """
     if sigma > MAX_SIGMA or epsilon > MAX_EPSILON:
         return math.inf
-    grid = _Grid.of(sigma, queries, epsilon, resolution)
+    grid = Grid.of(sigma, queries, epsilon, resolution, reach)
     far = min(FAR, math.inf if n_teachers is None else n_teachers / 2 / sigma)
     near = min(far, NEAR)
     corners = min(2 * far * sigma, 2 * DENSITY * (near + (far - near) / 4)) + 2
@@ -169,7 +194,7 @@ def game_cost(
     width = min(2.0 * grid.size, (2 * far + 2.6) / sigma / grid.h + 2)
     if not grid.size * (corners + width) <= MAX_NUMBERS:
         return math.inf
-    return queries * grid.size * (corners * width + OVERHEAD)
+    return queries * grid.size * (5 * corners + width + OVERHEAD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +202,7 @@ class LabelProfile:
     """delta(epsilon) of a label-only release: an upper bound everywhere, sharp up to the epsilon it was made for."""
 
     value: Floats
-    grid: _Grid
+    grid: Grid
 
     def delta(self, epsilon: float) -> float:
         """Return the bound at `epsilon`: linear between grid points in x = e^epsilon, as V is convex there."""
@@ -219,20 +244,40 @@ def label_profile(
     Source : docs/differences.md 3, on Liu et al. 2021, Algorithm 1; proof in docs/prices.md.
     Rounding : upward (convex interpolation, polygon around the pairs, tails charged in full).
     """
-    curve, grid = vote_curve(sigma, n_teachers), _Grid.of(sigma, queries, epsilon, resolution)
+    grid = Grid.of(sigma, queries, epsilon, resolution)
+    return LabelProfile(game_values(sigma, n_teachers, grid, [queries])[0], grid)
+
+
+def game_values(sigma: float, n_teachers: int | None, grid: Grid, after: Sequence[int]) -> list[Floats]:
+    """Return the game's value at every grid point, rounded up, after each of the given numbers of labels.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the noise, in votes; at least `MIN_SIGMA`.
+    n_teachers : int or None
+        K; None for every K at once.
+    grid : Grid
+    after : sequence of int
+        Numbers of labels, in increasing order.
+    """
+    curve = vote_curve(sigma, n_teachers)
     offset, weights = _stencil(curve, grid)
-    reach = weights.shape[0] - offset - 1
+    reach = weights.shape[1] - offset - 1
     x = np.exp(grid.h * np.arange(-grid.below, grid.above + 1))
     beyond = np.exp(-grid.h * np.arange(offset, 0, -1.0))
-    value = np.maximum(0.0, 1 - x)
-    for _ in range(queries):
-        # below the grid: the chord to V(0) = 1; above it: the last value, since V decreases
-        padded = np.concatenate([1 - (1 - value[0]) * beyond, value, np.full(reach, value[-1])])
-        best = np.max(sliding_window_view(padded, weights.shape[0]) @ weights, axis=1)
-        if curve.outer > 0:
-            np.maximum(best, _outer_value(value, curve.outer, grid.h), out=best)
-        value = np.maximum(value, best)
-    return LabelProfile(value, grid)
+    value, played, found = np.maximum(0.0, 1 - x), 0, []
+    for labels in after:
+        for _ in range(labels - played):
+            # below the grid: the chord to V(0) = 1; above it: the last value, since V decreases
+            padded = np.concatenate([1 - (1 - value[0]) * beyond, value, np.full(reach, value[-1])])
+            best = np.max(weights @ sliding_window_view(padded, grid.size), axis=0)
+            if curve.outer > 0:
+                np.maximum(best, _outer_value(value, curve.outer, grid.h), out=best)
+            value = np.maximum(value, best)
+        played = labels
+        found.append(value)
+    return found
 
 
 def label_game_delta(
@@ -253,6 +298,11 @@ def _outer_value(value: Floats, outer: float, h: float) -> Floats:
     return np.maximum(first, (1 - outer) * value + outer)
 
 
+def corner_numbers(sigma: float) -> float:
+    """Return about how many numbers `label_renyi` handles to find its corners; 0 where it gives no bound."""
+    return 30 * sigma if sigma <= MAX_SIGMA else 0.0
+
+
 @functools.lru_cache(maxsize=4096)
 def label_renyi(order: float, sigma: float, n_teachers: int | None) -> float:
     """Return the largest Renyi divergence of one label between neighbours, over all vote counts.
@@ -267,6 +317,18 @@ def label_renyi(order: float, sigma: float, n_teachers: int | None) -> float:
     if pairs is None or not (complete or order <= 1 + 4 * sigma):
         return math.inf
     return bernoulli_renyi(order, pairs.p, pairs.rest, pairs.gap)
+
+
+@functools.lru_cache(maxsize=64)
+def label_renyi_at_orders(sigma: float, n_teachers: int | None) -> Floats:
+    """Return what `label_renyi` returns, at all of `ORDERS`, an array of their shape."""
+    found = np.full(len(ORDERS), math.inf)
+    pairs, complete = _all_corners(sigma, n_teachers) if sigma <= MAX_SIGMA else (None, False)
+    if pairs is not None:
+        for i, order in enumerate(ORDERS):
+            if complete or order <= 1 + 4 * sigma:
+                found[i] = bernoulli_renyi(order, pairs.p, pairs.rest, pairs.gap)
+    return found
 
 
 @functools.lru_cache(maxsize=64)

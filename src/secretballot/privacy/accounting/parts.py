@@ -5,7 +5,6 @@ Randomised response dominates every epsilon0-DP part, so T parts dominate by a b
 priced at the remaining epsilon of every term, in expectation.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,11 +16,17 @@ from scipy.stats import binom
 
 from secretballot.exceptions import ParameterError
 
-__all__ = ["Part", "compose_parts", "one_of_many", "point_profile"]
+__all__ = ["Part", "beside_parts", "compose_parts", "is_composable", "one_of_many", "point_profile"]
 
 MAX_COMBINATIONS = 200_000  # of the groups' loss counts; more groups than that are priced by Renyi divergence
 FLOAT_ERROR = 2.0**-49  # relative; a sum of a few products
+MAX_READINGS = 512  # of another profile beside parts, each of up to a hundred thousand terms
+LARGE = 600.0  # nats; beyond, e^epsilon is not computed
+NO_LOSS = 1e-12  # nats; losses nearer than this are all taken for the largest
 NEGLIGIBLE = 1e-30  # binomial terms that weigh less together are charged in full instead of priced
+
+Profile = Callable[[float], float]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ def one_of_many(probability: float, count: int) -> float:
     return -math.expm1(count * math.log1p(-probability))
 
 
-def _losses(part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+def _losses(part: Part) -> tuple[Floats, Floats, float]:
     """Return total losses, their weights under randomised response, and the weight left out."""
     i = np.arange(part.count + 1)
     weight = np.asarray(binom.pmf(i, part.count, expit(-part.epsilon)), dtype=np.float64)
@@ -54,7 +59,12 @@ def _losses(part: Part) -> tuple[NDArray[np.float64], NDArray[np.float64], float
     return losses, weight[keep], float(weight[~keep].sum())
 
 
-def compose_parts(parts: Sequence[Part], epsilon: float, profile: Callable[[float], float] = point_profile) -> float:
+def is_composable(parts: Sequence[Part]) -> bool:
+    """Return whether the groups have few enough combinations of losses to enumerate."""
+    return math.prod(part.count + 1 for part in parts) <= MAX_COMBINATIONS
+
+
+def compose_parts(parts: Sequence[Part], epsilon: float, profile: Profile = point_profile) -> float:
     """Return delta(epsilon) of the parts composed with a mechanism of the given privacy profile.
 
     Parameters
@@ -71,19 +81,72 @@ def compose_parts(parts: Sequence[Part], epsilon: float, profile: Callable[[floa
     ParameterError
         If the groups have too many combinations of losses to enumerate.
     """
-    if math.prod(part.count + 1 for part in parts) > MAX_COMBINATIONS:
+    return beside_parts(parts, profile)(epsilon)
+
+
+def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Profile:
+    """Return the profile of the parts composed with a mechanism of the given privacy profile; see `compose_parts`.
+
+    Where the parts have many total losses, the other profile is read at `MAX_READINGS` points or so, and by chords
+    between them: a hockey-stick divergence is convex in e^epsilon, so a chord lies above.
+
+    Raises
+    ------
+    ParameterError
+        If the groups have too many combinations of losses to enumerate.
+    """
+    if not is_composable(parts):
         raise ParameterError(
             f"{len(parts)} groups of parts have more than {MAX_COMBINATIONS} combinations of losses; "
             "price them by Renyi divergence."
         )
-    groups = [_losses(part) for part in parts]
-    total = sum(left_out for _, _, left_out in groups)
-    for combination in itertools.product(*(range(len(losses)) for losses, _, _ in groups)):
-        loss = sum(float(groups[g][0][i]) for g, i in enumerate(combination))
-        weight = math.prod(float(groups[g][1][i]) for g, i in enumerate(combination))
-        # the difference of two near numbers keeps no more digits than they have: read the profile a little lower
-        total += weight * profile(epsilon - loss - FLOAT_ERROR * (abs(epsilon) + abs(loss)))
+    losses, weights, left_out = _combined_losses(parts)
     failure = math.fsum(part.count * math.log1p(-part.delta) for part in parts if part.delta < 1)
-    if any(part.delta >= 1 for part in parts):
-        return 1.0
-    return min(1.0, -math.expm1(failure + math.log1p(-min(total, 1 - 1e-16))))
+    spacing = 0.0
+    if len(losses) > MAX_READINGS:
+        spacing = float(losses.max() - losses.min()) / MAX_READINGS
+        if spacing < NO_LOSS:
+            losses, weights, spacing = losses.max(keepdims=True), weights.sum(keepdims=True), 0.0
+    known: dict[int, float] = {}
+
+    def delta(epsilon: float) -> float:
+        if any(part.delta >= 1 for part in parts):
+            return 1.0
+        # the difference of two near numbers keeps no more digits than they have: read the profile a little lower
+        at = epsilon - losses - FLOAT_ERROR * (abs(epsilon) + np.abs(losses))
+        if profile is point_profile:
+            read = -np.expm1(np.minimum(0.0, at))
+        elif spacing > 0:
+            read = _read_by_chords(profile, at, spacing, known)
+        else:
+            read = np.array([profile(one) for one in at.tolist()])
+        total = left_out + float(weights @ read)
+        return min(1.0, -math.expm1(failure + math.log1p(-min(total, 1 - 1e-16))))
+
+    return delta
+
+
+def _combined_losses(parts: Sequence[Part]) -> tuple[Floats, Floats, float]:
+    """Return the total losses of all groups together, their weights, and the weight left out."""
+    losses, weights, left_out = np.zeros(1), np.ones(1), 0.0
+    for part in parts:
+        more, chance, missing = _losses(part)
+        losses = (losses[:, None] + more).ravel()
+        weights = (weights[:, None] * chance).ravel()
+        left_out += missing
+    return losses, weights, left_out
+
+
+def _read_by_chords(profile: Profile, at: Floats, spacing: float, known: dict[int, float]) -> Floats:
+    """Return bounds on the profile from its values at multiples of `spacing`, kept in `known`."""
+    low = np.floor(at / spacing)
+    nodes = np.unique(np.concatenate([low, low + 1]))
+    for node in nodes.tolist():
+        if node not in known:
+            known[int(node)] = profile(node * spacing)
+    values = np.array([known[int(node)] for node in nodes.tolist()])
+    # where nodes are so far apart that floats end, the lower node stands for all
+    share = np.clip(np.expm1(at - low * spacing) / math.expm1(spacing), 0.0, 1.0) if spacing < LARGE else 0.0 * at
+    below, above = values[np.searchsorted(nodes, low)], values[np.searchsorted(nodes, low + 1)]
+    read: Floats = (1 - share) * below + share * above
+    return read

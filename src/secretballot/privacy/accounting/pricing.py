@@ -8,15 +8,24 @@ Every route is an upper bound by itself, so the smallest figure is one too.
 
 Queries inside an event may be chosen adaptively; parameters chosen after seeing outputs are the filters' business
 (`accounting.filters`).
+
+Work is bounded before it is begun, by public numbers alone, so that events from a stranger cannot keep the program
+busy: a game is played for a block of labels at most (`label_blocks`), at most `LABEL_WORK` is spent on divergences of
+labels, and at most `MAX_READINGS` points of a profile are read beside parts. Past these limits a larger price holds.
+Altogether a list of a thousand events takes some seconds.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from secretballot._validation import check_finite, check_probability
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import label_game, sparse_vector
+from secretballot.privacy.accounting import label_blocks, label_game, sparse_vector
 from secretballot.privacy.accounting.budget import Price
 from secretballot.privacy.accounting.events import (
     Event,
@@ -29,21 +38,25 @@ from secretballot.privacy.accounting.events import (
 )
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_delta
 from secretballot.privacy.accounting.parts import (
-    MAX_COMBINATIONS,
     Part,
-    compose_parts,
+    beside_parts,
+    is_composable,
     one_of_many,
     point_profile,
 )
 from secretballot.privacy.accounting.relabelled import relabelling_loss, sampled_delta
-from secretballot.privacy.accounting.renyi import renyi_delta, response_renyi
+from secretballot.privacy.accounting.renyi import ORDERS, renyi_delta_at_orders, response_renyi, responses_renyi
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
 
-__all__ = ["delta_upper", "epsilon_upper", "failure_probability", "price", "quick_label_delta", "renyi_divergence"]
+__all__ = ["delta_upper", "epsilon_upper", "failure_probability", "price", "renyi_divergence"]
 
-GAME_LIMIT = 5e10  # multiplications one game may take, a few seconds; beyond, coarser grids and then Renyi
-GAME_RESOLUTIONS = (label_game.RESOLUTION, 7, 5, 4)
+GAME_COST = 4e9  # multiplications that one game may take, some seconds; beyond, it is composed of blocks
+LABEL_WORK = 4e7  # numbers handled for divergences of labels, some seconds; beyond, those of their noisy counts hold
+CORNER_WORK = 3e5  # numbers handled for one kind of label, however little noise it has
 MAX_EPSILON = 1e4  # nats; no promise is left long before
+
+Floats = NDArray[np.float64]
+_ORDERS = np.array(ORDERS)
 
 
 @dataclass(frozen=True)
@@ -109,23 +122,43 @@ def _parts(events: Sequence[Event]) -> list[Part]:
 
 
 def _renyi_route(events: Sequence[Event]) -> _Route:
-    failure = math.fsum(failure_probability(event) for event in events)
-
-    def curve(order: float) -> float:
-        return math.fsum(renyi_divergence(event, order) for event in events)
-
-    cache: dict[float, float] = {}
-
-    def stored(order: float) -> float:
-        if order not in cache:
-            cache[order] = curve(order)
-        return cache[order]
-
+    counted = Counter(events)
+    failure = sum(count * failure_probability(event) for event, count in counted.items())
+    kinds = {(e.sigma, e.n_teachers) for e in counted if isinstance(e, LabelGaussianEvent)}
+    labels_apart = sum(CORNER_WORK + label_game.corner_numbers(sigma) for sigma, _ in kinds) <= LABEL_WORK
+    divergences = np.zeros(len(ORDERS))
+    for event, count in counted.items():
+        divergences = divergences + count * _divergences(event, labels_apart=labels_apart)
     return _Route(
-        lambda epsilon: renyi_delta(stored, epsilon) + failure,
+        lambda epsilon: renyi_delta_at_orders(divergences, epsilon) + failure,
         "renyi",
         "Renyi composition (Mironov 2017) and conversion of Canonne, Kamath, Steinke 2020, Proposition 12",
     )
+
+
+def _divergences(event: Event, *, labels_apart: bool = True) -> Floats:
+    """Return `renyi_divergence` at all of `ORDERS`; labels as their noisy counts unless `labels_apart`."""
+    match event:
+        case GaussianEvent():
+            return _ORDERS * (event.shifts / (2 * event.sigma**2))
+        case LabelGaussianEvent():
+            each = _ORDERS / (2 * event.sigma**2)
+            if labels_apart:
+                each = np.minimum(each, label_game.label_renyi_at_orders(event.sigma, event.n_teachers))
+            return event.queries * each
+        case PureEvent():
+            return event.count * responses_renyi(event.epsilon)
+        case StabilityEvent():
+            return event.count * responses_renyi(1 / event.scale)
+        case SparseVectorEvent(refresh=True):
+            return event.max_unstable * responses_renyi(sparse_vector.epochs(event).epsilon)
+        case SparseVectorEvent():
+            pure = responses_renyi(sparse_vector.pure_bound(event))
+            return np.minimum(pure, sparse_vector.hit_charges_renyi(event))
+        case RelabelledSampleEvent():
+            loss = relabelling_loss(event.neighbours, event.relabel_epsilon)
+            return responses_renyi(loss) + _divergences(event.stream)
+    raise ParameterError(f"{type(event).__name__} has no price.")
 
 
 def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
@@ -141,16 +174,25 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
         return _Route(point_profile, "parts", "optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3)")
     if len({e.sigma for e in gaussian}) > 1:
         return None
-    labels = [e for e in gaussian if isinstance(e, LabelGaussianEvent)]
-    if len(labels) == len(gaussian) and (route := _game(labels, epsilon)) is not None:
-        return route
     sigma = gaussian[0].sigma
     shifts = sum(e.shifts if isinstance(e, GaussianEvent) else e.queries for e in gaussian)
-    return _Route(
+    counts = _Route(
         lambda at: discrete_gaussian_delta(at, sigma, shifts),
         "discrete-gaussian",
         "exact profile of discrete Gaussian noise; Balle and Wang 2018, Theorem 8, for the continuous case",
     )
+    labels = [e for e in gaussian if isinstance(e, LabelGaussianEvent)]
+    game = _game(labels, epsilon) if len(labels) == len(gaussian) else None
+    if game is None:
+        return counts
+
+    def least(at: float) -> float:
+        # no more than the counts that the labels are read off, which the game's corners can exceed for a few labels
+        return min(game(at), counts.delta(at))
+
+    if counts.delta(epsilon) <= game(epsilon):
+        return replace(counts, delta=least)
+    return _Route(least, "label-game", "value of the adaptive label-only game, bounded from above (docs/prices.md)")
 
 
 def _sample_route(event: RelabelledSampleEvent) -> _Route:
@@ -171,35 +213,30 @@ def _sample_route(event: RelabelledSampleEvent) -> _Route:
     )
 
 
-def _game(
-    labels: Sequence[LabelGaussianEvent], epsilon: float, resolutions: Sequence[int] = GAME_RESOLUTIONS
-) -> _Route | None:
+def _game(labels: Sequence[LabelGaussianEvent], epsilon: float) -> Callable[[float], float] | None:
+    """Return the profile of labels alone, from one game or from blocks; None where no game is played."""
     sigma, queries = labels[0].sigma, sum(e.queries for e in labels)
     sizes = [e.n_teachers for e in labels if e.n_teachers is not None]
     teachers = max(sizes) if len(sizes) == len(labels) else None
-    if not sigma >= label_game.MIN_SIGMA:
+    block = label_blocks.block_size(sigma, teachers)
+    if block is None:
         return None
-    for resolution in resolutions:
-        if label_game.game_cost(sigma, queries, teachers, epsilon, resolution) <= GAME_LIMIT:
-            profile = label_game.label_profile(sigma, queries, teachers, epsilon, resolution)
-            return _Route(
-                profile.delta,
-                "label-game",
-                "value of the adaptive label-only game, bounded from above (docs/prices.md)",
-            )
-    return None
+    if queries <= block and label_game.game_cost(sigma, queries, teachers, epsilon) <= GAME_COST:
+        return label_game.label_profile(sigma, queries, teachers, epsilon).delta
+    composed = label_blocks.composed_blocks(sigma, queries, teachers, min(block, queries))
+    return None if composed is None else composed.delta
 
 
 def _routes(events: Sequence[Event], epsilon: float) -> list[_Route]:
     """Return the routes open to these events; `epsilon` is the largest at which they will be read."""
     routes = [_renyi_route(events)]
     parts = _parts(events)
-    profile = _profile(events, epsilon) if math.prod(p.count + 1 for p in parts) <= MAX_COMBINATIONS else None
+    profile = _profile(events, epsilon) if is_composable(parts) else None
     if profile is not None:
         method = profile.method if not parts or profile.method == "parts" else f"{profile.method}+parts"
         routes.append(
             _Route(
-                lambda at: compose_parts(parts, at, profile.delta) if parts else profile.delta(at),
+                beside_parts(parts, profile.delta) if parts else profile.delta,
                 method,
                 profile.source,
             )
@@ -247,14 +284,6 @@ def delta_upper(events: Sequence[Event], epsilon: float) -> float:
         If `events` is empty or holds something else, or `epsilon` is not finite.
     """
     return _best(_checked(events), check_finite("epsilon", epsilon)).delta
-
-
-def quick_label_delta(event: LabelGaussianEvent, epsilon: float) -> float:
-    """Return an upper bound on delta like `delta_upper`, from the coarsest game only: for searches."""
-    game = _game([event], epsilon, GAME_RESOLUTIONS[-1:])
-    routes = [_renyi_route([event])] if game is None else [game]
-    gaussian = discrete_gaussian_delta(epsilon, event.sigma, event.queries)
-    return min(1.0, gaussian, *(round_up(route.delta(epsilon)) for route in routes))
 
 
 def epsilon_upper(events: Sequence[Event], delta: float) -> float:

@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from secretballot.privacy.accounting.events import SparseVectorEvent, StabilityEvent
 from secretballot.privacy.accounting.parts import Part, compose_parts, one_of_many
-from secretballot.privacy.accounting.renyi import ORDERS, renyi_delta_at_orders, response_excess, response_renyi
+from secretballot.privacy.accounting.renyi import (
+    ORDERS,
+    renyi_delta_at_orders,
+    response_excess,
+    response_renyi,
+    responses_excess,
+    responses_renyi,
+)
 
 __all__ = [
     "abstention_charge",
@@ -29,6 +36,7 @@ __all__ = [
     "epochs",
     "false_answer",
     "hit_charge_renyi",
+    "hit_charges_renyi",
     "laplace_above",
     "pattern_delta",
     "pure_bound",
@@ -36,6 +44,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
 _ORDERS = np.array(ORDERS)
 
 
@@ -43,7 +52,7 @@ def laplace_above(value: float, scale: float) -> float:
     """Return P(X > value) for discrete Laplace noise X of the given scale and an integer `value`."""
     r = math.exp(-1 / scale)
     if value >= 0:
-        return math.exp(-(value + 1) / scale) / (1 + r)
+        return max(LEAST, math.exp(-(value + 1) / scale) / (1 + r))
     return 1 - math.exp(value / scale) / (1 + r)
 
 
@@ -55,7 +64,7 @@ def false_answer(event: SparseVectorEvent, distance: int = 0) -> float:
     need = event.threshold - distance + 1
     if need < 1:
         return 1.0 - _sum_tail(1 - need, event.query_scale, event.threshold_scale)
-    return _sum_tail(need, event.query_scale, event.threshold_scale)
+    return max(LEAST, _sum_tail(need, event.query_scale, event.threshold_scale))
 
 
 def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
@@ -67,8 +76,6 @@ def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
     small, large = sorted((first_scale, second_scale))
     a, b = math.exp(-1 / large), math.exp(-1 / small)
     rest_a, rest_b = -math.expm1(-1 / large), -math.expm1(-1 / small)
-    if not a > 0:
-        return 0.0  # scales below 1/745: the noise is 0 but for a chance under any float
     gap = (large - small) / small / large  # b / a = e^(-gap)
     if not gap > 0:
         return math.exp(-n / large) / (1 + a) ** 2 * ((n + 1) * rest_a + 2 * a * a / (1 + a) + a)
@@ -76,7 +83,8 @@ def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
     apart = a * -math.expm1(-gap)
     log_ratio = -(n + 1) * gap + math.log1p(apart / (1 + b)) + 2 * math.log1p(-apart / rest_b)
     both = -math.expm1(-1 / small - 1 / large)
-    return rest_b**2 * math.exp(-(n + 1) / large) * -math.expm1(log_ratio) / ((1 + a) * apart * both)
+    # f(a) / (a - b) with one factor a cancelled, so that scales below 1 / 745, where a is no float, keep their tail
+    return rest_b**2 * math.exp(-n / large) * -math.expm1(log_ratio) / ((1 + a) * -math.expm1(-gap) * both)
 
 
 def epochs(event: SparseVectorEvent) -> Part:
@@ -111,29 +119,19 @@ def pattern_delta(event: SparseVectorEvent, epsilon: float) -> float:
     if event.refresh:
         return compose_parts([Part(epochs(event).epsilon, 0.0, event.max_unstable)], epsilon)
     pure = compose_parts([Part(pure_bound(event), 0.0, 1)], epsilon)
-    return min(pure, renyi_delta_at_orders(_hit_charges(event), epsilon))
+    return min(pure, renyi_delta_at_orders(hit_charges_renyi(event), epsilon))
 
 
-def _hit_charges(event: SparseVectorEvent) -> Floats:
-    """Return `hit_charge_renyi` at all of `ORDERS`; a calibration asks for it a thousand times."""
+def hit_charges_renyi(event: SparseVectorEvent) -> Floats:
+    """Return what `hit_charge_renyi` returns, at all of `ORDERS`, an array of their shape."""
     loss = 2 / event.query_scale
     h = np.exp(-_ORDERS * loss) / (1 + math.exp(-loss))
-    response, excess = _responses(loss)
+    excess = responses_excess(loss)
     far = np.isinf(excess)
     near = np.log1p(np.where(far, 0.0, excess) / (1 - h))
-    kappa = np.where(far, (_ORDERS - 1) * response - np.log1p(-h), near)
-    total: Floats = _responses(1 / event.threshold_scale)[0] + event.max_unstable * kappa / (_ORDERS - 1)
+    kappa = np.where(far, (_ORDERS - 1) * responses_renyi(loss) - np.log1p(-h), near)
+    total: Floats = responses_renyi(1 / event.threshold_scale) + event.max_unstable * kappa / (_ORDERS - 1)
     return total
-
-
-def _responses(loss: float) -> tuple[Floats, Floats]:
-    """Return `response_renyi` and `response_excess` at all of `ORDERS`."""
-    near = (2 * _ORDERS - 1) * loss <= 1200  # the orders that floats can hold
-    a = np.where(near, _ORDERS, 1.0)
-    product = np.sinh(a * min(loss, 1200.0) / 2) * np.sinh((a - 1) * min(loss, 1200.0) / 2)
-    excess = 2 * product / math.cosh(min(loss, 1200.0) / 2)
-    limit = ((2 * _ORDERS - 1) * loss / 2 - loss / 2 - math.log1p(math.exp(-loss))) / (_ORDERS - 1)
-    return np.where(near, np.log1p(excess) / (_ORDERS - 1), limit), np.where(near, excess, np.inf)
 
 
 def answer_failure(event: SparseVectorEvent) -> float:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, GaussianEvent, LabelGaussianEvent
-from secretballot.privacy.ledger.chain import Account, Progress, add_parts, encode_events
-from secretballot.privacy.ledger.terms import utc_now
+from secretballot.privacy.ledger.chain import Account, Bought, Progress, add_parts, encode_events
+from secretballot.privacy.ledger.following import check_row
+from secretballot.privacy.ledger.terms import in_brief, utc_now
 
 __all__ = ["AnswerPage", "check_used", "refuse_unknown_or_closed"]
 
@@ -26,10 +27,12 @@ class AnswerPage:
         The rows checked up to now.
     reservation : int
         Number of an open reservation.
+    where : str
+        Name of the ledger, for messages.
     """
 
-    def __init__(self, connection: sqlite3.Connection, seen: Progress, reservation: int) -> None:
-        self._connection, self._seen, self._reservation = connection, seen, reservation
+    def __init__(self, connection: sqlite3.Connection, seen: Progress, reservation: int, where: str) -> None:
+        self._connection, self._seen, self._reservation, self._where = connection, seen, reservation, where
 
     @property
     def count(self) -> int:
@@ -42,17 +45,23 @@ class AnswerPage:
         for question in questions:
             row = self._connection.execute(_ANSWER, (self._reservation, question)).fetchone()
             if row is not None:
-                found[question] = bytes(row[0])
+                found[question] = self._trusted(row)[0]
         return found
 
     def parts(self) -> list[tuple[bytes, bytes]]:
         """Return every (question, answer), in the order in which they were answered."""
-        return [(bytes(q), bytes(a)) for q, a in self._connection.execute(_PARTS, (self._reservation,))]
+        rows = self._connection.execute(_PARTS, (self._reservation,)).fetchall()
+        return [(question, answer) for answer, question in map(self._trusted, rows)]
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
         row = self._connection.execute(_LAST, (self._reservation,)).fetchone()
-        return None if row is None else bytes(row[0])
+        return None if row is None else self._trusted(row)[0]
+
+    def _trusted(self, row: tuple[int, bytes, bytes]) -> tuple[bytes, bytes]:
+        """Return answer and question of a row that was not edited by hand."""
+        check_row(self._connection, self._seen, row[0], self._where)
+        return bytes(row[1]), bytes(row[2])
 
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
@@ -66,43 +75,65 @@ def refuse_unknown_or_closed(connection: sqlite3.Connection, seen: Progress, res
     Raises
     ------
     LedgerError
-        If there is none of that number, or it is closed.
+        If there is none of that number, it is closed, or parts of it are gone.
     """
-    if reservation > len(seen.grants):
+    if reservation > seen.reservations:
         raise LedgerError(f"{where} has no reservation {reservation}; give a number from reserve.")
     row = connection.execute("SELECT state FROM closing WHERE reservation = ?", (reservation,)).fetchone()
     if row is not None:
         raise LedgerError(f"Reservation {reservation} is {row[0]} already; a reservation is closed once.")
+    counted = int(connection.execute(_COUNT, (reservation,)).fetchone()[0])
+    if counted != seen.open_parts.get(reservation, 0):
+        raise LedgerError(f"{where} had answers of reservation {reservation} removed by hand; restore it from a copy.")
 
 
-def check_used(account: Account, bought: Sequence[Event], used: Sequence[Event], answered: int) -> str:
+def check_used(account: Account, bought: Bought, used: Sequence[Event], answered: int) -> str:
     """Return the text to store for what a plan used of what it bought.
 
     Under a Renyi filter the divergences of one order add up over the steps that were really taken, whatever decided
     when to stop (Feldman and Zrnic 2021, Theorem 3.1), so steps that were not taken can be spent on something else.
     Sums of (epsilon, delta) pairs know no such thing: a pair is about the whole plan.
 
+    How many steps were taken is not taken on trust: it follows from the answers stored and from how many were bought.
+
     Raises
     ------
     LedgerError
         If the account adds up pairs.
     ParameterError
-        If the used events are not the bought ones with no more queries each, or fewer than were answered.
+        If the used events are not the bought ones with the steps of just these answers or more, or nobody can tell.
     """
     if account.composition != "renyi":
         raise LedgerError(
-            f"The ledger of {account.dataset!r} composes by {account.composition!r}, where a plan that stops early"
-            " costs as much as the whole plan; keep the rest of the plan open, or use a ledger with composition"
-            " 'renyi'."
+            f"The ledger of {in_brief(account.dataset)!r} composes by {in_brief(account.composition)!r}, where a plan"
+            " that stops early costs as much as the whole plan; keep the rest of the plan open, or use a ledger with"
+            " composition 'renyi'."
         )
     given = tuple(used)
-    stopped = len(given) == len(bought) and all(map(_is_start_of, given, bought))
-    never_began = not given and all(isinstance(event, _STEPPED) for event in bought)
-    if not (stopped or never_began) or answered > sum(map(_steps, given)):
+    stopped = len(given) == len(bought.events) and all(map(_is_start_of, given, bought.events))
+    never_began = not given and not answered and all(isinstance(event, _STEPPED) for event in bought.events)
+    covered = all(
+        _steps(part) >= _steps_of(whole, bought.queries, answered)
+        for part, whole in zip(given, bought.events, strict=False)
+    )
+    if not (never_began or (stopped and covered)):
         raise ParameterError(
-            "The used events must be the bought ones with as many queries as were answered; count them again."
+            "The used events must be the bought ones with as many queries as were answered, of a number of queries that"
+            " was stated when they were bought; count them again, or leave used out."
         )
     return encode_events(given)
+
+
+def _steps_of(event: Event, queries: int | None, answered: int) -> int:
+    """Return how many steps of an event that was bought for so many queries this many answers took."""
+    match event:
+        case LabelGaussianEvent():
+            return answered
+        case GaussianEvent() if queries is not None and event.shifts % queries == 0:
+            return event.shifts // queries * answered
+        case GaussianEvent():
+            return event.shifts  # a histogram takes two steps and a count one: who was not told cannot tell
+    return 0
 
 
 def _is_start_of(part: Event, whole: Event) -> bool:
@@ -124,8 +155,8 @@ def _steps(event: Event) -> int:
 
 
 _STEPPED = (LabelGaussianEvent, GaussianEvent)
-_UNCOUNTED = 2**62  # answers of other events are bounded by their own rule, not by a number of steps
+_UNCOUNTED = 2**62  # other events are kept whole, however many answers they gave
 _COUNT = "SELECT coalesce(max(number), 0) FROM part WHERE reservation = ?"
-_ANSWER = "SELECT answer FROM part WHERE reservation = ? AND question = ?"
-_LAST = "SELECT answer FROM part WHERE reservation = ? ORDER BY number DESC LIMIT 1"
-_PARTS = "SELECT question, answer FROM part WHERE reservation = ? ORDER BY number"
+_ANSWER = "SELECT position, answer, question FROM part WHERE reservation = ? AND question = ?"
+_LAST = "SELECT position, answer, question FROM part WHERE reservation = ? ORDER BY number DESC LIMIT 1"
+_PARTS = "SELECT position, answer, question FROM part WHERE reservation = ? ORDER BY number"

@@ -1,4 +1,4 @@
-"""The rows of a ledger as a hash chain: how they are added, and how a reader follows and checks them.
+"""The rows of a ledger as a hash chain, and how they are added; `following` reads and checks them.
 
 Every row carries the SHA-256 of itself and of the row before it; the first one follows the terms of the account.
 """
@@ -6,25 +6,27 @@ Every row carries the SHA-256 of itself and of the row before it; the first one 
 import hashlib
 import json
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, NamedTuple
 
-from secretballot.exceptions import LedgerError, SecretBallotError
-from secretballot.privacy.accounting import Event, Grant, event_from_json
-from secretballot.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
+from secretballot.exceptions import LedgerError
+from secretballot.privacy.accounting import Event, Filter, Grant, Totals, event_from_json
+from secretballot.privacy.ledger.checkpoints import Checkpoint, priced_by
+from secretballot.privacy.ledger.schema import APPLICATION_ID, DIGEST_VERSION
 
 __all__ = [
     "Account",
+    "Bought",
     "Progress",
+    "add_checkpoint",
     "add_closing",
     "add_parts",
     "add_reservation",
-    "catch_up",
     "decode_events",
     "encode_events",
-    "is_answer",
     "link",
+    "read_account",
 ]
 
 
@@ -62,42 +64,82 @@ class Account:
     @property
     def digest(self) -> bytes:
         """The SHA-256 that the chain of rows starts from."""
-        return link(b"", ["account", APPLICATION_ID, SCHEMA_VERSION, *astuple(self)])
+        return link(b"", ["account", APPLICATION_ID, DIGEST_VERSION, *astuple(self)])
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a reader has followed and checked the rows.
+    """How far a reader has followed and checked the rows, and what they come to.
 
     Parameters
     ----------
     position : int
-        Number of rows (reservations, parts and closings) checked.
+        Number of rows before the next one.
     chain : bytes
         SHA-256 of the last of them.
-    grants : tuple of Grant
-        Every reservation among them, in the order of their ids 1, 2, 3, ...; whatever its state, it is spent, up to
-        what its closing says it used where the composition allows that.
+    totals : Totals
+        Sums over every reservation among them, whatever its state, up to what its closing says it used where the
+        composition allows that.
+    parts, closings : int
+        How many there are; the number of reservations is that of the grants in `totals`, and their ids are 1, 2, 3, ...
+    open_parts : mapping of int to int
+        How many parts each open reservation has, where it has any.
+    start : int
+        Rows up to this position were taken from a checkpoint, not followed.
+    checkpoint : int
+        Position of the last checkpoint.
     """
 
     position: int
     chain: bytes
-    grants: tuple[Grant, ...] = ()
+    totals: Totals = field(default_factory=Totals)
+    parts: int = 0
+    closings: int = 0
+    open_parts: Mapping[int, int] = field(default_factory=dict)
+    start: int = 0
+    checkpoint: int = 0
+
+    @property
+    def reservations(self) -> int:
+        """Number of reservations."""
+        return self.totals.grants
+
+    def as_checkpoint(self, rule: Filter) -> Checkpoint:
+        """Return what a checkpoint after these rows says."""
+        return Checkpoint(
+            self.reservations, self.parts, self.closings, self.totals, dict(self.open_parts), priced_by(rule)
+        )
+
+
+class Bought(NamedTuple):
+    """What one reservation bought."""
+
+    events: tuple[Event, ...]
+    queries: int | None
 
 
 def link(previous: bytes, fields: Sequence[Any]) -> bytes:
     """Return the SHA-256 of one row and everything before it."""
     # a value of a type that no ledger writes can only come from an edit by hand, and must give another hash
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), default=lambda value: ["?", repr(value)])
-    return hashlib.sha256(previous + text.encode()).digest()
+    return hashlib.sha256(previous + text.encode(errors="surrogatepass")).digest()
 
 
-def encode_events(events: Sequence[Event]) -> str:
-    """Return the text under which events are stored: JSON whose numbers read back bit for bit."""
-    return json.dumps([event.to_json() for event in events], sort_keys=True, allow_nan=False)
+def encode_events(events: Sequence[Event], queries: int | None = None) -> str:
+    """Return the text under which events are stored: JSON whose numbers read back bit for bit.
+
+    Parameters
+    ----------
+    events : sequence of Event
+    queries : int, optional
+        How many answers they are for, each of them the same share of every event.
+    """
+    listed = [event.to_json() for event in events]
+    content = listed if queries is None else {"events": listed, "queries": queries}
+    return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
-def decode_events(text: str) -> tuple[Event, ...]:
+def decode_events(text: str) -> Bought:
     """Return the events behind a stored text.
 
     Raises
@@ -105,93 +147,16 @@ def decode_events(text: str) -> tuple[Event, ...]:
     ParameterError
         If an event is unknown to this version or out of range.
     """
-    return tuple(event_from_json(item) for item in json.loads(text))
-
-
-# All kinds of rows in the order they were written. Columns: position, kind, chain, then what the chain covers, filled
-# up with NULL; last the released bytes of a closing, which the chain covers through their SHA-256.
-_ROWS = """
-SELECT position, 'reservation', chain, id, request, purpose, events, epsilon, delta, reserved_at, NULL
-FROM reservation WHERE position > :after
-UNION ALL
-SELECT position, 'part', chain, reservation, number, CASE typeof(question) WHEN 'blob' THEN hex(question) END,
-       CASE typeof(answer) WHEN 'blob' THEN hex(answer) END, answered_at, NULL, NULL, NULL
-FROM part WHERE position > :after
-UNION ALL
-SELECT position, 'closing', chain, reservation, state, released_sha256, reason, used, closed_at, NULL, released
-FROM closing WHERE position > :after
-ORDER BY position
-"""
-_COVERED = {"reservation": 7, "part": 5, "closing": 6}
-_FIRST, _RELEASED = 3, 10
-
-
-def catch_up(connection: sqlite3.Connection, seen: Progress, where: str) -> Progress:
-    """Check every row after `seen` against the chain and return the new progress.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        Inside a transaction.
-    seen : Progress
-        What was checked before; `Progress(0, account.digest)` for nothing.
-    where : str
-        Name of the ledger, for messages.
-
-    Raises
-    ------
-    LedgerError
-        If a row was edited, removed or added by hand, or the file is an older copy of itself.
-    """
-    head = connection.execute("SELECT position, chain FROM head").fetchone()
-    if head == (seen.position, seen.chain):
-        return seen
-    position, chain, grants = seen.position, seen.chain, list(seen.grants)
-    for row in connection.execute(_ROWS, {"after": seen.position}):
-        position += 1
-        chain = _next_link(chain, row)
-        if (row[0], row[2]) != (position, chain) or not _fits(row, len(grants)):
-            raise LedgerError(f"{where} was changed by hand at entry {row[0]!r} or before it; restore it from a copy.")
-        if row[1] == "reservation":
-            grants.append(_grant(row[6], row[7], row[8], where))
-        elif row[1] == "closing" and row[7] is not None:
-            bought = grants[row[3] - 1]
-            grants[row[3] - 1] = _grant(row[7], bought.epsilon, bought.delta, where)
-    if head != (position, chain):
-        raise LedgerError(f"{where} has lost entries, or was replaced by an older copy; restore the newest copy of it.")
-    return Progress(position, chain, tuple(grants))
-
-
-def _next_link(chain: bytes, row: tuple[Any, ...]) -> bytes:
-    return link(chain, (*row[:2], *row[_FIRST : _FIRST + _COVERED[row[1]]]))
-
-
-def _fits(row: tuple[Any, ...], n_reservations: int) -> bool:
-    if row[1] == "reservation":
-        return bool(row[3] == n_reservations + 1)
-    known = 1 <= row[3] <= n_reservations
-    return bool(known and (row[1] == "part" or is_answer(row[_RELEASED], row[5])))
-
-
-def is_answer(released: object, digest: object) -> bool:
-    """Return whether `released` is what was committed under the stored SHA-256, or both are None."""
-    if not isinstance(released, bytes):
-        return released is None and digest is None
-    return hashlib.sha256(released).hexdigest() == digest
-
-
-def _grant(events: str, epsilon: float, delta: float, where: str) -> Grant:
-    try:
-        return Grant(events=decode_events(events), epsilon=epsilon, delta=delta)
-    except (SecretBallotError, TypeError, ValueError) as error:
-        raise LedgerError(f"{where} holds a reservation that this program cannot read: {error}") from error
+    content = json.loads(text)
+    listed, queries = (content["events"], content["queries"]) if isinstance(content, dict) else (content, None)
+    return Bought(tuple(event_from_json(item) for item in listed), queries)
 
 
 def add_reservation(
     connection: sqlite3.Connection, seen: Progress, request: str, purpose: str, events: str, *, grant: Grant, at: str
 ) -> int:
     """Append a reservation after `seen` and return its number."""
-    number, position = len(seen.grants) + 1, seen.position + 1
+    number, position = seen.reservations + 1, seen.position + 1
     fields = (number, request, purpose, events, grant.epsilon, grant.delta, at)
     chain = link(seen.chain, (position, "reservation", *fields))
     connection.execute(
@@ -199,7 +164,7 @@ def add_reservation(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (position, chain, *fields),
     )
-    connection.execute("UPDATE head SET position = ?, chain = ?", (position, chain))
+    _move_head(connection, position, chain)
     return number
 
 
@@ -211,7 +176,7 @@ def add_parts(
     parts: Sequence[tuple[bytes, bytes]],
     at: str,
 ) -> Progress:
-    """Append answers, as (question, answer), to an open reservation, numbered from `first`; return the new progress."""
+    """Append answers, as (question, answer), to an open reservation, numbered from `first`; return where to go on."""
     position, chain = seen.position, seen.chain
     for number, (question, answer) in enumerate(parts, first):
         position += 1
@@ -221,8 +186,8 @@ def add_parts(
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (position, chain, reservation, number, question, answer, at),
         )
-        connection.execute("UPDATE head SET position = ?, chain = ?", (position, chain))
-    return Progress(position, chain, seen.grants)
+        _move_head(connection, position, chain)
+    return replace(seen, position=position, chain=chain)
 
 
 def add_closing(
@@ -246,4 +211,31 @@ def add_closing(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (position, chain, *fields, released),
     )
+    _move_head(connection, position, chain)
+
+
+def add_checkpoint(connection: sqlite3.Connection, seen: Progress, rule: Filter, at: str) -> None:
+    """Append what all rows up to `seen` come to."""
+    position, fields = seen.position + 1, (*seen.as_checkpoint(rule).to_row(), at)
+    chain = link(seen.chain, (position, "checkpoint", *fields))
+    connection.execute(
+        "INSERT INTO checkpoint"
+        " (position, chain, reservations, parts, closings, totals, open_parts, priced_by, made_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (position, chain, *fields),
+    )
+    _move_head(connection, position, chain)
+
+
+def _move_head(connection: sqlite3.Connection, position: int, chain: bytes) -> None:
     connection.execute("UPDATE head SET position = ?, chain = ?", (position, chain))
+
+
+def read_account(connection: sqlite3.Connection, where: str) -> Account:
+    """Return what was fixed at creation, or raise `LedgerError` if it is gone."""
+    row = connection.execute(
+        "SELECT dataset, unit, neighbours, epsilon, delta, composition, filter_order, created_at FROM account"
+    ).fetchone()
+    if row is None:
+        raise LedgerError(f"{where} has lost the row that holds its budget; restore it from a copy.")
+    return Account(*row)

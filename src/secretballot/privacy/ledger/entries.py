@@ -1,21 +1,25 @@
 """How reservations and stored answers are read out of a ledger."""
 
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger.chain import decode_events, is_answer
-from secretballot.privacy.ledger.terms import LedgerEntry
+from secretballot.privacy.ledger.chain import Progress
+from secretballot.privacy.ledger.following import bought_in, check_row, is_answer
+from secretballot.privacy.ledger.terms import LedgerEntry, in_brief
 
 __all__ = ["answer_of", "entries_of", "entry_of", "refuse_known"]
 
 _ENTRIES = """
-SELECT id, request, purpose, events, epsilon, delta, coalesce(state, 'reserved'), reserved_at, closed_at,
-       released_sha256, reason, (SELECT coalesce(max(number), 0) FROM part WHERE reservation = id)
+SELECT reservation.position, closing.position, id, request, purpose, events, epsilon, delta,
+       coalesce(state, 'reserved'), reserved_at, closed_at, released_sha256, reason,
+       (SELECT coalesce(max(number), 0) FROM part WHERE reservation = id)
 FROM reservation LEFT JOIN closing ON reservation = id
 """
 _ANSWER = """
-SELECT released, released_sha256 FROM closing JOIN reservation ON reservation = id
+SELECT reservation.position, closing.position, released, released_sha256
+FROM closing JOIN reservation ON reservation = id
 WHERE request = ? AND state = 'committed'
 """
 _STATE = "SELECT coalesce(state, 'reserved') FROM reservation LEFT JOIN closing ON reservation = id WHERE request = ?"
@@ -27,22 +31,34 @@ _KNOWN = {
 }
 
 
-def entries_of(connection: sqlite3.Connection) -> list[LedgerEntry]:
-    """Return every reservation, oldest first."""
-    return [_entry(*row) for row in connection.execute(f"{_ENTRIES} ORDER BY id")]
+def entries_of(connection: sqlite3.Connection, where: str) -> list[LedgerEntry]:
+    """Return every reservation, oldest first; all rows must have been followed."""
+    return [_entry(where, *row[2:]) for row in connection.execute(f"{_ENTRIES} ORDER BY id")]
 
 
-def entry_of(connection: sqlite3.Connection, request: str) -> LedgerEntry | None:
-    """Return the reservation of a request, None where there is none."""
+def entry_of(connection: sqlite3.Connection, seen: Progress, request: str, where: str) -> LedgerEntry | None:
+    """Return the reservation of a request, None where there is none.
+
+    Raises
+    ------
+    LedgerError
+        If it was edited by hand.
+    """
     row = connection.execute(f"{_ENTRIES} WHERE request = ?", (request,)).fetchone()
-    return None if row is None else _entry(*row)
+    if row is None:
+        return None
+    for position in row[:2]:
+        if position is not None:
+            check_row(connection, seen, position, where)
+    return _entry(where, *row[2:])
 
 
-def _entry(number: int, request: str, purpose: str, events: str, *rest: Any) -> LedgerEntry:
-    return LedgerEntry(number, request, purpose, decode_events(events), *rest)
+def _entry(where: str, number: int, request: str, purpose: str, events: str, *rest: Any) -> LedgerEntry:
+    bought = bought_in(events, where)
+    return replace(LedgerEntry(number, request, purpose, bought.events, *rest), queries=bought.queries)
 
 
-def answer_of(connection: sqlite3.Connection, request: str, where: str) -> bytes | None:
+def answer_of(connection: sqlite3.Connection, seen: Progress, request: str, where: str) -> bytes | None:
     """Return the released bytes of a committed request, None where there is no answer.
 
     Raises
@@ -53,7 +69,9 @@ def answer_of(connection: sqlite3.Connection, request: str, where: str) -> bytes
     row = connection.execute(_ANSWER, (request,)).fetchone()
     if row is None:
         return None
-    answer, digest = row
+    asked, answered, answer, digest = row
+    for position in (asked, answered):
+        check_row(connection, seen, position, where)
     if digest is None or not is_answer(answer, digest):
         raise LedgerError(f"{where} had an answer changed by hand; restore it from a copy.")
     return bytes(answer)
@@ -69,4 +87,4 @@ def refuse_known(connection: sqlite3.Connection, request: str) -> None:
     """
     row = connection.execute(_STATE, (request,)).fetchone()
     if row is not None:
-        raise LedgerError(f"Request {request!r} {_KNOWN[row[0]]}.")
+        raise LedgerError(f"Request {in_brief(request)!r} {_KNOWN[row[0]]}.")

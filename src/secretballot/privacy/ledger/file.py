@@ -2,25 +2,37 @@
 
 import os
 import sqlite3
-import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 
+from secretballot._drafts import draft_file, sweep_drafts
 from secretballot.exceptions import LedgerError
-from secretballot.privacy.ledger.chain import Account
-from secretballot.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, STATEMENTS
+from secretballot.privacy.ledger.chain import Account, Progress, read_account
+from secretballot.privacy.ledger.following import catch_up
+from secretballot.privacy.ledger.room import BALLAST_STATEMENT
+from secretballot.privacy.ledger.schema import (
+    ADDED,
+    APPLICATION_ID,
+    EARLIER,
+    SCHEMA_VERSION,
+    STATEMENTS,
+    UPGRADABLE,
+)
+from secretballot.privacy.ledger.terms import filter_of, in_brief
+from secretballot.vault import release_above
 
 __all__ = [
     "check_body",
     "check_header",
+    "check_pages",
     "check_place",
     "connect",
     "create_file",
     "create_tables",
-    "read_account",
     "sqlite_in_words",
+    "upgrade_file",
 ]
 
 WAIT_S = 30.0  # how long an operation waits for other programs' locks, in seconds
@@ -45,7 +57,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
     # A connection may be closed by the garbage collector of another thread, hence check_same_thread.
     connection = sqlite3.connect(target, uri=True, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
     try:
-        _set_durability(connection, "memory" if path is None else "truncate", path)
+        _set_durability(connection, "memory" if path is None else "persist", path)
     except BaseException:
         connection.close()
         raise
@@ -57,11 +69,12 @@ def _set_durability(connection: sqlite3.Connection, journal: str, path: Path | N
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the platter
     connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA secure_delete = OFF")  # pages of a claim are given back without being written again
     mode = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()[0]
     if mode != journal:
         raise LedgerError(
-            f"Ledger {path} keeps its journal in mode {mode!r} and will not leave it; close the programs that hold"
-            " it open, then try again."
+            f"Ledger {path} keeps its journal in mode {in_brief(mode)!r} and will not leave it; close the programs that"
+            " hold it open, then try again."
         )
 
 
@@ -85,21 +98,23 @@ def create_file(path: Path, account: Account) -> None:
     """
     if not path.parent.is_dir():
         raise LedgerError(f"The folder {path.parent} does not exist; make it, or give another path.")
+    released = release_above(path.parent)
+    if released is not None:
+        raise LedgerError(
+            f"The ledger {path} would lie in the release {released}, which is published; give a path outside of it."
+        )
     _refuse_lost_ledger(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")  # mode 0600
-    os.close(handle)
-    draft = Path(name)
-    try:
-        with closing(connect(draft)) as connection:
-            create_tables(connection, account)
+    sweep_drafts(path.parent, path.name)
+    with draft_file(path) as (_, draft):
         try:
-            os.link(draft, path)
-        except FileExistsError:
-            return
-        _sync_folder(path.parent)
-    finally:
-        draft.unlink(missing_ok=True)
-        draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
+            with closing(connect(draft)) as connection:
+                create_tables(connection, account)
+                connection.execute(BALLAST_STATEMENT)
+            with suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            draft.with_name(f"{draft.name}-journal").unlink(missing_ok=True)
+    _sync_folder(path.parent)
 
 
 def _refuse_lost_ledger(path: Path) -> None:
@@ -141,6 +156,12 @@ def check_place(path: Path) -> None:
         )
 
 
+def check_application(connection: sqlite3.Connection, where: str) -> None:
+    """Refuse an SQLite file of another program, with `LedgerError`."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise LedgerError(f"{where} is an SQLite file but no ledger; give the path of the ledger.")
+
+
 def check_header(connection: sqlite3.Connection, where: str) -> None:
     """Refuse a file that is no ledger or has another format version.
 
@@ -149,55 +170,94 @@ def check_header(connection: sqlite3.Connection, where: str) -> None:
     LedgerError
         In either case.
     """
-    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise LedgerError(f"{where} is an SQLite file but no ledger; give the path of the ledger.")
+    check_application(connection, where)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
         mend = "update secretballot" if version > SCHEMA_VERSION else "restore it from a copy"
-        if 1 <= version < SCHEMA_VERSION:
+        if version == UPGRADABLE:
+            mend = "bring it up with secretballot ledger upgrade, after which earlier versions cannot read it"
+        elif 1 <= version < UPGRADABLE:
             mend = "go on with the earlier version of secretballot that made it"
         raise LedgerError(
             f"{where} has format version {version} and this program reads version {SCHEMA_VERSION}; {mend}."
         )
 
 
-def check_body(connection: sqlite3.Connection, where: str) -> None:
-    """Refuse a file that is damaged or has lost the triggers that keep it append-only.
+def check_body(connection: sqlite3.Connection, where: str, statements: tuple[str, ...] = STATEMENTS) -> None:
+    """Refuse a file that is damaged, as far as a short look tells, or has lost the triggers that keep it append-only.
 
     Raises
     ------
     LedgerError
         In either case.
     """
-    report = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if report != "ok":
-        raise LedgerError(f"{where} is damaged ({' '.join(report.split())}); restore it from the newest copy.")
+    if connection.execute("PRAGMA page_count").fetchone()[0] <= _FEW_PAGES:
+        check_pages(connection, where)
     found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
-    if found != set(STATEMENTS):
+    if found != set(statements):
         raise LedgerError(f"{where} has tables or triggers that were changed by hand; restore it from a copy.")
 
 
-def read_account(connection: sqlite3.Connection, where: str) -> Account:
-    """Return what was fixed at creation, or raise `LedgerError` if it is gone."""
-    row = connection.execute(
-        "SELECT dataset, unit, neighbours, epsilon, delta, composition, filter_order, created_at FROM account"
-    ).fetchone()
-    if row is None:
-        raise LedgerError(f"{where} has lost the row that holds its budget; restore it from a copy.")
-    return Account(*row)
+_FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
 
+
+def check_pages(connection: sqlite3.Connection, where: str) -> None:
+    """Refuse a file with a damaged page, with `LedgerError`; it reads all of them."""
+    report = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if report != "ok":
+        raise LedgerError(f"{where} is damaged ({in_brief(report)}); restore it from the newest copy.")
+
+
+def upgrade_file(path: Path) -> bool:
+    """Bring a file of the version before to this one, in one transaction: wholly or not at all, whatever breaks.
+
+    In this order: the file is checked as the program that wrote it would have done, the new tables are made, every row
+    is followed along the chain, and only then the version is changed. The rows, and what vaults know the account by,
+    stay as they are.
+
+    Returns
+    -------
+    bool
+        Whether anything was to be done.
+
+    Raises
+    ------
+    LedgerError
+        If it is no such file, is damaged or was changed by hand.
+    """
+    check_place(path)
+    where = f"Ledger {path}"
+    with sqlite_in_words(where), closing(connect(path)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if connection.execute("PRAGMA user_version").fetchone()[0] != UPGRADABLE:
+            check_header(connection, where)
+            return False
+        check_application(connection, where)
+        check_pages(connection, where)
+        check_body(connection, where, EARLIER)
+        for statement in ADDED:
+            connection.execute(statement)
+        connection.execute(BALLAST_STATEMENT)
+        account = read_account(connection, where)
+        catch_up(connection, Progress(0, account.digest), filter_of(account, where), where)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    return True
+
+
+NOTHING_CHANGED = "nothing was changed"
+ANSWER_NOT_STORED = "the answer was not stored, and what was reserved for it stays spent"
 
 _IN_WORDS = {
-    sqlite3.SQLITE_BUSY: "is locked by another program; nothing was changed, so try again when that one has finished",
-    sqlite3.SQLITE_LOCKED: "is locked by another program; nothing was changed, so try again when that one has finished",
-    sqlite3.SQLITE_READONLY: "cannot be written; nothing was changed, so give yourself write permission on the file and"
-    " its folder",
+    sqlite3.SQLITE_BUSY: "is locked by another program; {}, so try again when that one has finished",
+    sqlite3.SQLITE_LOCKED: "is locked by another program; {}, so try again when that one has finished",
+    sqlite3.SQLITE_READONLY: "cannot be written; {}, so give yourself write permission on the file and its folder",
     sqlite3.SQLITE_PERM: "may not be opened; give yourself read and write permission on it",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that the file is still there and that you may read and write it"
     " and its folder",
-    sqlite3.SQLITE_FULL: "could not grow because the disk is full; nothing was changed, so free some space and try"
-    " again",
-    sqlite3.SQLITE_IOERR: "could not be read or written by the system; check the disk, its free space and its quota",
+    sqlite3.SQLITE_FULL: "could not grow because the disk is full; {}, so free some space and try again",
+    sqlite3.SQLITE_IOERR: "could not be read or written by the system; {}, so check the disk, its free space and its"
+    " quota",
     sqlite3.SQLITE_TOOBIG: "cannot hold a value this large; release it in parts",
     sqlite3.SQLITE_NOTADB: "is not a ledger or is damaged; give the path of the ledger or restore it from a copy",
     sqlite3.SQLITE_CORRUPT: "is damaged; restore it from the newest copy",
@@ -205,14 +265,24 @@ _IN_WORDS = {
 
 
 @contextmanager
-def sqlite_in_words(where: str) -> Iterator[None]:
-    """Turn every error of SQLite and of the system into a `LedgerError` of one sentence that begins with `where`."""
+def sqlite_in_words(where: str, after: str = NOTHING_CHANGED) -> Iterator[None]:
+    """Turn every error of SQLite and of the system into a `LedgerError` of one sentence that begins with `where`.
+
+    Parameters
+    ----------
+    where : str
+        Name of the ledger.
+    after : str
+        How things stand then: that nothing was changed, unless an answer was to be stored.
+    """
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", -1) & 0xFF
-        words = _IN_WORDS.get(code, "cannot be trusted any further; check the file")
-        raise LedgerError(f"{where} {words} ({error}).") from error
+        words = _IN_WORDS.get(code, "cannot be trusted any further; check the file").format(after)
+        raise LedgerError(f"{where} {words} ({in_brief(error)}).") from error
+    except UnicodeDecodeError as error:  # the message would quote the bytes
+        raise LedgerError(f"{where} holds bytes that are no text; restore it from a copy.") from error
     except OSError as error:
         detail = error.strerror or type(error).__name__
         raise LedgerError(f"{where} could not be made or reached ({detail}); check the folder and its disk.") from error

@@ -1,7 +1,7 @@
 """The ledger as its users hold it: a handle on one account."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +13,9 @@ from secretballot.privacy.ledger.answering import AnswerPage, check_used, refuse
 from secretballot.privacy.ledger.book import Book
 from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation
 from secretballot.privacy.ledger.entries import answer_of, entries_of, entry_of, refuse_known
+from secretballot.privacy.ledger.file import upgrade_file
+from secretballot.privacy.ledger.following import bought_of, contains_row
+from secretballot.privacy.ledger.room import claim, give_back
 from secretballot.privacy.ledger.terms import (
     Amount,
     GivenTerms,
@@ -85,8 +88,11 @@ class Ledger:
         A reservation is admitted only if `delta_upper` certifies its events at its price, whatever the caller says.
     Contents : public parameters, times and released bytes; nothing that was computed from private data otherwise.
     Limits : the rows form a hash chain, so that an edit by hand, or an older copy put in place under a living handle,
-        is noticed. The chain is no signature: who can write the file can forge it whole, delete it, restore an old
-        copy before the next start, or keep two ledgers for the same data. Guard the vault accordingly.
+        is noticed. A new handle follows the newest thousand rows and more; of what was before it takes the sums from a
+        checkpoint in the chain, and looks at the number of rows and at what was open. An edit there changes nothing
+        that may be spent or asked, and is noticed by `check`, by `history`, and wherever the row itself is read. The
+        chain is no signature: who can write the file can forge it whole, delete it, restore an old copy before the next
+        start (vaults that used it notice), or keep two ledgers for the same data. Guard the vault accordingly.
     """
 
     def __init__(
@@ -145,6 +151,20 @@ class Ledger:
         ledger._dataset = ledger._book.account.dataset
         return ledger
 
+    @staticmethod
+    def upgrade(path: str | os.PathLike[str]) -> bool:
+        """Bring a file of the format before to this one, in one transaction; return whether anything was to be done.
+
+        Every row is checked first and stays as it is, and vaults go on knowing the account. Earlier versions of this
+        program cannot read the file afterwards.
+
+        Raises
+        ------
+        LedgerError
+            If it is no such file, is damaged or was changed by hand; nothing was changed.
+        """
+        return upgrade_file(absolute_path(path))
+
     # --- the account ---
 
     @property
@@ -201,28 +221,69 @@ class Ledger:
 
     def spent(self) -> Amount:
         """Return what is spent, every reservation in whatever state counted, rounded up."""
-        with self._book.transaction("DEFERRED") as (_, seen):
-            return Amount(*self._book.filter.spent(seen.grants))
+        with self._book.reading() as (_, seen):
+            return Amount(*self._book.filter.spent_of(seen.totals))
 
     def remaining(self) -> Amount:
         """Return what is left, rounded down; with basic composition a release at just this price is admitted."""
-        with self._book.transaction("DEFERRED") as (_, seen):
-            return Amount(*self._book.filter.remaining(seen.grants))
+        with self._book.reading() as (_, seen):
+            return Amount(*self._book.filter.left_of(seen.totals))
+
+    def releases(self) -> int:
+        """Return how many reservations there are, in whatever state."""
+        with self._book.reading() as (_, seen):
+            return seen.reservations
 
     def history(self) -> list[LedgerEntry]:
-        """Return every reservation, oldest first."""
-        with self._book.transaction("DEFERRED") as (connection, _):
-            return entries_of(connection)
+        """Return every reservation, oldest first, after checking every row of the ledger."""
+        with self._book.reading() as (connection, seen):
+            self._book.follow_all(connection, seen)
+            return entries_of(connection, self._book.where)
+
+    def check(self) -> None:
+        """Check every page of the file and every row of the account, from the first one on.
+
+        Opening a ledger follows the newest thousand rows and more, and takes what was before them from a checkpoint.
+
+        Raises
+        ------
+        LedgerError
+            If the file is damaged, or a row was edited, removed or added by hand.
+        """
+        self._book.check_all()
+
+    def head(self) -> tuple[int, str]:
+        """Return the number of rows, and the SHA-256 of the last one, in hexadecimal: it stands for all of them."""
+        with self._book.reading() as (_, seen):
+            return seen.position, seen.chain.hex()
+
+    def contains(self, position: int, chain: str) -> bool:
+        """Return whether the row at this position has this SHA-256: whether the ledger goes on from where that was."""
+        with self._book.reading() as (connection, _):
+            return contains_row(connection, check_count("position", position, minimum=0), chain, self._book.account)
 
     def entry(self, request: str) -> LedgerEntry | None:
         """Return the reservation of a request, None where there is none."""
         check_text("request", request)
-        with self._book.transaction("DEFERRED") as (connection, _):
-            return entry_of(connection, request)
+        with self._book.reading() as (connection, seen):
+            return entry_of(connection, seen, request, self._book.where)
+
+    def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
+        """Let `work` have what `head` returns after everything that this handle writes; one of each name."""
+        self._book.after_commit[name] = work
 
     # --- buying ---
 
-    def reserve(self, events: Sequence[Event], price: PrivacyBudget, *, request: str, purpose: str) -> int:
+    def reserve(
+        self,
+        events: Sequence[Event],
+        price: PrivacyBudget,
+        *,
+        request: str,
+        purpose: str,
+        queries: int | None = None,
+        room: int = 0,
+    ) -> int:
         """Buy `events` at `price` and return the number of the reservation; only then may noise be drawn.
 
         Parameters
@@ -235,6 +296,12 @@ class Ledger:
             Key of the request, unique in the ledger: a repeated request is answered from `released`.
         purpose : str
             What for; may be empty.
+        queries : int, optional
+            How many answers the events are for, each of them the same share of every event. Where it is stated, what a
+            plan has not used can be told, and given back.
+        room : int
+            Bytes that the answer may need at most. They are taken on the disk together with the purchase, so that a
+            disk that fills up in the meantime does not cost the answer.
 
         Raises
         ------
@@ -245,14 +312,17 @@ class Ledger:
         LedgerError
             If the request is known already, or the ledger cannot be read or written; nothing may be drawn.
         """
-        text, grant = certified_grant(events, price)
+        text, grant = certified_grant(events, price, queries)
         check_name("request", request, longest=LONGEST_REQUEST)
         check_text("purpose", purpose, empty=True)
-        with self._book.transaction("IMMEDIATE") as (connection, seen):
+        size = check_count("room", room, minimum=0)
+        with self._book.writing() as (connection, seen):
             refuse_known(connection, request)
-            if not self._book.filter.admits(seen.grants, grant):
+            if not self._book.filter.admits_after(seen.totals, grant):
                 raise BudgetError(self._refusal(grant, seen))
-            return add_reservation(connection, seen, request, purpose, text, grant=grant, at=utc_now())
+            number = add_reservation(connection, seen, request, purpose, text, grant=grant, at=utc_now())
+            claim(connection, self._book.path, number, size)
+        return number
 
     @contextmanager
     def answering(self, reservation: int) -> Iterator[AnswerPage]:
@@ -269,16 +339,16 @@ class Ledger:
             If the reservation is unknown or closed, or the ledger cannot be written; no answer may then leave.
         """
         number = check_count("reservation", reservation)
-        with self._book.transaction("IMMEDIATE") as (connection, seen):
+        with self._book.writing() as (connection, seen):
             refuse_unknown_or_closed(connection, seen, number, self._book.where)
-            yield AnswerPage(connection, seen, number)
+            yield AnswerPage(connection, seen, number, self._book.where)
 
     @contextmanager
     def reading(self, reservation: int) -> Iterator[AnswerPage]:
         """Show the answers given so far under a reservation, open or closed; nothing can be added."""
         number = check_count("reservation", reservation)
-        with self._book.transaction("DEFERRED") as (connection, seen):
-            yield AnswerPage(connection, seen, number)
+        with self._book.reading() as (connection, seen):
+            yield AnswerPage(connection, seen, number, self._book.where)
 
     def commit(self, reservation: int, released: bytes, *, parts: int = 0, used: Sequence[Event] | None = None) -> None:
         """Close a reservation with the bytes that will be released; return them to the world only afterwards.
@@ -293,7 +363,8 @@ class Ledger:
             How many answers were given in parts, all of them in `released`: with others the reservation stays open.
         used : sequence of Event, optional
             The bought events with as many queries as were really answered; the rest goes back into the budget. Only
-            where the composition is "renyi". By default all that was bought is spent.
+            where the composition is "renyi", and, for counts, where the purchase stated its number of queries. By
+            default all that was bought is spent.
 
         Raises
         ------
@@ -336,8 +407,8 @@ class Ledger:
             If the bytes are not the ones that were committed, or the ledger cannot be read.
         """
         check_text("request", request)
-        with self._book.transaction("DEFERRED") as (connection, _):
-            return answer_of(connection, request, self._book.where)
+        with self._book.reading() as (connection, seen):
+            return answer_of(connection, seen, request, self._book.where)
 
     # --- handles ---
 
@@ -392,21 +463,24 @@ class Ledger:
         used: Sequence[Event] | None = None,
     ) -> None:
         number = check_count("reservation", reservation)
-        with self._book.transaction("IMMEDIATE") as (connection, seen):
+        with self._book.writing(answer_to=None if released is None else number) as (connection, seen):
             refuse_unknown_or_closed(connection, seen, number, self._book.where)
-            answered = AnswerPage(connection, seen, number).count
+            answered = AnswerPage(connection, seen, number, self._book.where).count
             if released is not None and answered != parts:
                 raise LedgerError(
                     f"Reservation {number} has given {answered} answers in parts, not {parts}; read again."
                 )
             text = None
             if used is not None:
-                text = check_used(self._book.account, seen.grants[number - 1].events, used, answered)
+                bought = bought_of(connection, seen, number, self._book.where)
+                text = check_used(self._book.account, bought, used, answered)
+            give_back(connection, number)
             add_closing(connection, seen, number, released=released, reason=reason, used=text, at=utc_now())
 
     def _refusal(self, grant: Grant, seen: Progress) -> str:
         budget, rule = self.budget, self._book.filter
-        spent, after = Amount(*rule.spent(seen.grants)), Amount(*rule.spent([*seen.grants, grant]))
+        spent = Amount(*rule.spent_of(seen.totals))
+        after = Amount(*rule.spent_of(seen.totals.plus(rule.costs(grant))))
         sums = " in Renyi divergences of one order, which is how it adds up," if self.composition == "renyi" else ""
         return (
             f"A release at epsilon {grant.epsilon:g}, delta {grant.delta:g} does not fit the ledger of"

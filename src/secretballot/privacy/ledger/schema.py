@@ -1,15 +1,19 @@
 """The tables of a ledger file, and the triggers that keep them append-only.
 
 Nothing is ever updated or deleted but the one row `head`, which counts forward: a reservation is one row, each part of
-an answer that is given in parts another, its closing (committed or forfeited) the last.
+an answer that is given in parts another, its closing (committed or forfeited) the last. Every thousand rows a
+checkpoint repeats what all rows before it come to. Beside this account, `room` holds places on the disk for answers
+that are paid for and not written yet; it says nothing, and comes and goes.
 """
 
 from collections.abc import Iterator
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "STATEMENTS"]
+__all__ = ["ADDED", "APPLICATION_ID", "DIGEST_VERSION", "EARLIER", "SCHEMA_VERSION", "STATEMENTS", "UPGRADABLE"]
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of the file
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+UPGRADABLE = 2  # the version before: the same rows without checkpoints and room
+DIGEST_VERSION = 2  # part of the digest of an account for ever: vaults know their ledger by it
 
 _TABLES = """
 CREATE TABLE account (
@@ -62,6 +66,24 @@ CREATE TABLE closing (
     chain BLOB NOT NULL CHECK (length(chain) = 32)
 )
 """
+_NEW_TABLES = """
+CREATE TABLE checkpoint (
+    position INTEGER PRIMARY KEY,
+    reservations INTEGER NOT NULL,
+    parts INTEGER NOT NULL,
+    closings INTEGER NOT NULL,
+    totals TEXT NOT NULL,
+    open_parts TEXT NOT NULL,
+    priced_by TEXT NOT NULL,
+    made_at TEXT NOT NULL,
+    chain BLOB NOT NULL CHECK (length(chain) = 32)
+);
+CREATE TABLE room (
+    id INTEGER PRIMARY KEY,
+    reservation INTEGER UNIQUE REFERENCES reservation (id),
+    filler BLOB NOT NULL
+)
+"""
 
 _GUARDS = """
 CREATE TRIGGER {table}_no_{verb} BEFORE {verb} ON {table} {when}
@@ -96,4 +118,17 @@ def _triggers() -> Iterator[str]:
     yield _NO_LATE_PART
 
 
-STATEMENTS: tuple[str, ...] = tuple(s.strip() for s in (*_TABLES.split(";"), *_triggers()))
+def _new_triggers() -> Iterator[str]:
+    yield _GUARDS.format(table="checkpoint", verb="DELETE", when="")
+    yield _GUARDS.format(table="checkpoint", verb="UPDATE", when="")
+    taken = _NOT_NEXT.format(table="checkpoint", taken="position = new.position")
+    yield _GUARDS.format(table="checkpoint", verb="INSERT", when=taken)
+
+
+def _statements(tables: str, triggers: Iterator[str]) -> tuple[str, ...]:
+    return tuple(statement.strip() for statement in (*tables.split(";"), *triggers))
+
+
+EARLIER = _statements(_TABLES, _triggers())  # all there was in version 2
+ADDED = _statements(_NEW_TABLES, _new_triggers())
+STATEMENTS: tuple[str, ...] = (*EARLIER, *ADDED)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from secretballot._validation import check_choice, check_relation, shown
+from secretballot._validation import check_choice, check_count, check_relation, shown
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
     COMPOSITIONS,
@@ -30,6 +30,7 @@ __all__ = [
     "certified_grant",
     "check_text",
     "filter_of",
+    "in_brief",
     "refuse_other_promise",
     "utc_now",
 ]
@@ -74,6 +75,8 @@ class LedgerEntry:
         Why it was forfeited.
     parts : int
         Answers given one by one so far; 0 where the answer is given as a whole.
+    queries : int or None
+        How many answers were bought, where that was stated.
     """
 
     id: int
@@ -88,6 +91,20 @@ class LedgerEntry:
     released_sha256: str | None
     reason: str | None
     parts: int
+    queries: int | None = None
+
+
+def in_brief(detail: object) -> str:
+    """Return what a message may say of something that was read from a file: one line, bounded, without control letters.
+
+    Whoever can write the file chose these words.
+    """
+    plain = "".join(letter if letter.isprintable() else " " for letter in str(detail)[: _LONGEST_DETAIL * 4])
+    line = " ".join(plain.split())
+    return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}..."
+
+
+_LONGEST_DETAIL = 160  # letters
 
 
 def utc_now() -> str:
@@ -228,7 +245,7 @@ def filter_of(account: Account, where: str) -> Filter:
         raise LedgerError(f"{where} composes releases in a way unknown to this program: {error}") from error
 
 
-def certified_grant(events: Sequence[Event], price: PrivacyBudget) -> tuple[str, Grant]:
+def certified_grant(events: Sequence[Event], price: PrivacyBudget, queries: int | None) -> tuple[str, Grant]:
     """Return `events` as the text to store, and the grant read back from that text.
 
     Raises
@@ -243,8 +260,8 @@ def certified_grant(events: Sequence[Event], price: PrivacyBudget) -> tuple[str,
     given = tuple(events)
     if not given or not all(isinstance(event, Event) for event in given):
         raise ParameterError("events must be a sequence of one or more events of privacy.accounting.")
-    text = encode_events(given)
-    stored = decode_events(text)  # what is priced is what is stored, whatever class the caller's events have
+    text = encode_events(given, None if queries is None else check_count("queries", queries))
+    stored = decode_events(text).events  # what is priced is what is stored, whatever class the caller's events have
     delta = delta_upper(stored, price.epsilon)
     if not delta <= price.delta:
         raise BudgetError(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from secretballot._validation import shown
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import GaussianEvent
+from secretballot.privacy.accounting import LabelGaussianEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.noise import MAX_SCALE, IntArray, NoiseSource, check_scale
 
@@ -46,7 +46,8 @@ class GaussianThreshold(Mechanism):
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : the caller's values move by at most 1 when one teacher moves one vote, as the highest count
         and `stability` do.
-    Price : per query one unit shift of discrete Gaussian noise.
+    Price : the exact adaptive game on the answer alone, as for labels of any number of teachers: an answer is
+        yes with probability P(N >= threshold - value). The noisy value must not be shown.
     Source : Papernot et al. 2018, arXiv:1802.08908, section 4.1 (the check of Confident-GNMax).
     Rounding : none here; the accountant rounds upward.
 
@@ -65,9 +66,9 @@ class GaussianThreshold(Mechanism):
         object.__setattr__(self, "sigma", check_scale("sigma", self.sigma))
         object.__setattr__(self, "threshold", check_threshold(self.threshold))
 
-    def event(self, count: int = 1) -> GaussianEvent:
+    def event(self, count: int = 1) -> LabelGaussianEvent:
         """Return what `count` queries, adaptively chosen, are to the accountant."""
-        return GaussianEvent(self.sigma, shifts=count)
+        return LabelGaussianEvent(self.sigma, queries=count)
 
     def release(self, values: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
         """Return whether each noisy value reaches the threshold, shape (n_queries,)."""

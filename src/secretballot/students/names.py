@@ -5,9 +5,9 @@ from typing import Any
 from sklearn.linear_model import LogisticRegression
 
 from secretballot._validation import shown
-from secretballot.ensemble.teacher_names import TEACHER_NAMES, teacher_by_name
 from secretballot.exceptions import ParameterError
-from secretballot.students import VotingStudent
+from secretballot.named_learners import TEACHER_NAMES, teacher_by_name
+from secretballot.students.voting import VotingStudent
 
 __all__ = ["student_by_name"]
 

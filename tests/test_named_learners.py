@@ -4,8 +4,8 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from secretballot.ensemble import TeacherEnsemble, teacher_by_name
-from secretballot.ensemble.teacher_names import TEACHER_NAMES
 from secretballot.exceptions import ParameterError
+from secretballot.named_learners import TEACHER_NAMES
 
 
 @pytest.mark.parametrize("name", TEACHER_NAMES)

@@ -1,0 +1,1 @@
+"""Long campaigns behind make targets: hostile inputs, kills and full disks, and attacks on whole commands."""

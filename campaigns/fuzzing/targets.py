@@ -1,0 +1,571 @@
+"""The parsers of the program: a genuine input for each, edits of it, and the call that reads it."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import shutil
+import sqlite3
+import zipfile
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import secretballot as sb
+from campaigns.fuzzing import edits
+from campaigns.fuzzing.rules import BAD_INPUT, BUDGET_REFUSED, DONE, MARKER, NOT_VERIFIED
+
+__all__ = ["TARGETS", "Target"]
+
+N_PRIVATE, N_PUBLIC, N_TEACHERS = 60, 20, 12
+
+
+@dataclass(frozen=True)
+class Target:
+    """One parser.
+
+    Attributes
+    ----------
+    prepare : callable
+        Makes genuine files in a folder, once, and returns what `write` needs of them.
+    inputs : strategy
+        Edits.
+    write : callable
+        ``write(folder, genuine, edits)`` makes the hostile file.
+    read : callable
+        ``read(folder)`` reads it as the program would, and returns what was said beside an exception, or its exit code.
+    allowed : collection of int
+        Exit codes that are in order.
+    """
+
+    prepare: Callable[[Path], Any]
+    inputs: st.SearchStrategy[Any]
+    write: Callable[[Path, Any, Any], object]
+    read: Callable[[Path], str | int | None]
+    allowed: Collection[int] = (DONE, BAD_INPUT)
+
+
+# Tables of records
+
+
+def _records() -> list[list[str]]:
+    """Return private records with a header; the marker stands in the last rows, so that no edit makes it a header."""
+    rng = np.random.default_rng(3)
+    rows = [["person", "age", "ward", "dose", "ill"]]
+    for number in range(N_PRIVATE):
+        age, dose = int(rng.integers(20, 90)), round(float(rng.normal(5, 2)), 2)
+        ward = MARKER if number > N_PRIVATE - 5 else str(rng.choice(["north", "south"]))
+        rows.append([f"p{number // 2}", str(age), ward, str(dose), "yes" if age + 4 * dose > 75 else "no"])
+    return rows
+
+
+def _text(rows: list[list[str]]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue().encode("utf-8", "surrogatepass")
+
+
+def _tables(folder: Path) -> list[list[str]]:
+    """Write genuine tables and a schema, and return the private rows."""
+    rows = _records()
+    public = [[row[1], row[2].replace(MARKER, "north"), row[3]] for row in rows[: N_PUBLIC + 1]]
+    (folder / "private.csv").write_bytes(_text(rows))
+    (folder / "public.csv").write_bytes(_text(public))
+    schema = {"columns": {"age": "numeric", "ward": ["north", "south"], "dose": "numeric"}, "classes": ["no", "yes"]}
+    (folder / "schema.json").write_text(json.dumps(schema))
+    return rows
+
+
+def _read_tables(folder: Path, **files: str) -> str:
+    from secretballot.learners.run_inputs import RunTables, read_inputs
+    from secretballot.learners.watch import Watch
+
+    names = {"private": "private.csv", "public": "public.csv", "schema": "schema.json"} | files
+    paths = {role: folder / name for role, name in names.items()}
+    watch = Watch()
+    read_inputs(RunTables(**paths, target="ill", classes=("no", "yes"), unit="person"), watch)
+    return "\n".join(note.text for note in watch.notes)
+
+
+def _write_csv(name: str) -> Callable[[Path, list[list[str]], Any], object]:
+    def write(folder: Path, rows: list[list[str]], found: Any) -> None:
+        in_cells, in_bytes = found
+        content = _text(edits.edited_rows(rows, in_cells))
+        (folder / name).write_bytes(edits.edited_bytes(content, in_bytes))
+
+    return write
+
+
+_csv_edits = st.tuples(edits.cell_edits, edits.few_byte_edits)
+
+
+def _public_rows(folder: Path) -> list[list[str]]:
+    _tables(folder)
+    return [line.split(",") for line in (folder / "public.csv").read_text().splitlines()]
+
+
+# Columns of a hostile type beside genuine ones.
+_ARROW_TYPES = (
+    *("int64", "float32", "string", "large_string", "binary", "bool", "null", "date32", "timestamp", "decimal"),
+    *("list", "struct", "map", "dictionary", "duration", "half"),
+)
+_parquet_edits = st.tuples(
+    edits.cell_edits,
+    st.lists(st.tuples(st.integers(0, 99), st.sampled_from(_ARROW_TYPES)), max_size=2),
+    edits.few_byte_edits,
+)
+
+
+def _arrow_column(kind: str, cells: list[str]) -> Any:
+    """Return cells as a column of a type, with a gap in front."""
+    import pyarrow as pa
+
+    numbers = [None, *(len(cell) for cell in cells[1:])]
+    made: dict[str, Callable[[], Any]] = {
+        "string": lambda: pa.array([None, *cells[1:]]),
+        "large_string": lambda: pa.array(cells, pa.large_string()),
+        "binary": lambda: pa.array([cell.encode("utf-8", "replace") for cell in cells]),
+        "bool": lambda: pa.array([number is None or number > 3 for number in numbers]),
+        "null": lambda: pa.nulls(len(cells)),
+        "date32": lambda: pa.array(numbers, pa.int32()).cast(pa.date32()),
+        "timestamp": lambda: pa.array(numbers, pa.timestamp("ns", "UTC")),
+        "decimal": lambda: pa.array(numbers, pa.int64()).cast(pa.decimal128(38, 2)),
+        "list": lambda: pa.array([[cell] for cell in cells]),
+        "struct": lambda: pa.array([{"cell": cell} for cell in cells]),
+        "map": lambda: pa.array([[("k", cell)] for cell in cells], pa.map_(pa.string(), pa.string())),
+        "dictionary": lambda: pa.array(cells).dictionary_encode(),
+        "duration": lambda: pa.array(numbers, pa.duration("s")),
+        "half": lambda: pa.array([np.float16(number or 0) for number in numbers]),
+    }
+    return made.get(kind, lambda: pa.array(numbers, getattr(pa, kind)()))()
+
+
+def _write_parquet(name: str) -> Callable[[Path, list[list[str]], Any], object]:
+    def write(folder: Path, rows: list[list[str]], found: Any) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        in_cells, typed, in_bytes = found
+        header, *body = edited if (edited := edits.edited_rows(rows, in_cells)) else [[]]
+        header = [text.encode("utf-8", "replace").decode() for text in header]
+        cells = [[(row + [""] * len(header))[at] for row in body] for at in range(len(header))]
+        clean = [[cell.encode("utf-8", "replace").decode() for cell in column] for column in cells]
+        kinds = {place % max(len(header), 1): kind for place, kind in typed}
+        columns = [
+            _arrow_column(kinds[at], column) if at in kinds and column else pa.array(column, pa.string())
+            for at, column in enumerate(clean)
+        ]
+        out = io.BytesIO()
+        pq.write_table(pa.Table.from_arrays(columns, names=header), out)
+        (folder / name).write_bytes(edits.edited_bytes(out.getvalue(), in_bytes))
+
+    return write
+
+
+def _write_json(name: str, damage: bool = True) -> Callable[[Path, Any, Any], object]:
+    def write(folder: Path, document: Any, found: Any) -> None:
+        in_fields, deep, in_bytes = found
+        content = edits.text_of(edits.edited_document(document, in_fields))
+        if deep:
+            content = content.replace(b": ", b": " + b"[" * deep, 1)
+        (folder / name).write_bytes(edits.edited_bytes(content, in_bytes) if damage else content)
+
+    return write
+
+
+_json_edits = st.tuples(
+    edits.field_edits, st.sampled_from([0] * 20 + [5_000, 200_000]), st.one_of(st.just([]), edits.byte_edits)
+)
+
+
+def _schema(folder: Path) -> Any:
+    _tables(folder)
+    return json.loads((folder / "schema.json").read_text())
+
+
+# Votes
+
+
+def _vote_rows(folder: Path) -> list[list[str]]:
+    """Return votes as rows of teachers' words, without a header."""
+    rng = np.random.default_rng(4)
+    return [[str(rng.choice(["no", "yes"])) for _ in range(N_TEACHERS)] for _ in range(N_PUBLIC)]
+
+
+def _read_votes(name: str, kind: str) -> Callable[[Path], None]:
+    def read(folder: Path) -> None:
+        sb.VoteCounts.read(folder / name, kind=kind, classes=["no", "yes"])
+
+    return read
+
+
+def _count_rows(folder: Path) -> list[list[str]]:
+    """Return counts as rows of numbers, without a header."""
+    return [[str(count) for count in row] for row in _counts(folder).tolist()]
+
+
+_DTYPES = ("<i8", ">i8", "u1", "i1", "<f8", "<f2", "<U3", "S3", "O", "?", "<c16", "<M8[D]", "V8", "i4,i4", "<i8")
+_npy_edits = st.tuples(
+    st.sampled_from(_DTYPES),
+    st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from((-1, 0, 1, 2, 13, 2**31, -(2**62)))), max_size=3),
+    st.sampled_from([(), (), (), (0,), (1, 1, 1), (-1,)]),
+    edits.few_byte_edits,
+)
+
+
+def _counts(folder: Path) -> np.ndarray:
+    ones = np.random.default_rng(5).integers(0, N_TEACHERS + 1, N_PUBLIC)
+    return np.column_stack([N_TEACHERS - ones, ones])
+
+
+def _write_npy(folder: Path, genuine: np.ndarray, found: Any) -> None:
+    kind, changes, shape, in_bytes = found
+    values = genuine.copy()
+    for place, value in changes:
+        values.flat[place % values.size] = value
+    with np.errstate(all="ignore"), contextlib.suppress(TypeError, ValueError, OverflowError):
+        values = values.astype(kind)
+    if shape == ():
+        pass
+    elif shape == (-1,):
+        values = values.ravel()
+    elif shape == (0,):
+        values = values[:0]
+    else:
+        values = values[None, :, :]
+    out = io.BytesIO()
+    np.save(out, values, allow_pickle=True)
+    (folder / "votes.npy").write_bytes(edits.edited_bytes(out.getvalue(), in_bytes))
+
+
+# Releases, plans, runs, sessions, ledgers, students
+
+
+def _release(folder: Path) -> Any:
+    """Make a genuine release of votes and return its certificate."""
+    from secretballot.learners.label_run import LabelRun, run_label
+
+    np.save(folder / "votes.npy", _counts(folder))
+    run = LabelRun(folder / "votes.npy", 2.0, 1e-5, folder / "run", kind="counts", classes=("no", "yes"), queries=10)
+    run_label(run)
+    shutil.copytree(folder / "run" / "release", folder / "genuine")
+    return json.loads((folder / "genuine" / "certificate.json").read_text())
+
+
+_certificate_edits = st.tuples(_json_edits, st.booleans())
+
+
+def _write_certificate(folder: Path, document: Any, found: Any) -> None:
+    """Write an edited certificate, with a fresh digest where a forger would have made one."""
+    from secretballot.report.certificate import certificate_digest
+
+    (in_fields, deep, in_bytes), forged = found
+    changed = edits.edited_document(document, in_fields)
+    if forged and isinstance(changed, dict):
+        with contextlib.suppress(sb.SecretBallotError, TypeError):
+            changed["digest"] = certificate_digest(changed)
+        deep, in_bytes = 0, []
+    _write_json("certificate.json")(folder, changed, ([], deep, in_bytes))
+
+
+def _verified(place: Path) -> str:
+    """Return what the verifier says of a certificate or a release that is in order.
+
+    Raises
+    ------
+    CertificateError
+        With all that it says, if it is not.
+    """
+    found = sb.verify_certificate(place)
+    said = "\n".join(check.detail for check in found.checks)
+    if not found.ok:
+        raise sb.CertificateError(said)
+    return said
+
+
+def _read_certificate(folder: Path) -> str:
+    return _verified(folder / "certificate.json")
+
+
+_folder_edits = st.tuples(edits.cell_edits, edits.few_byte_edits, st.integers(0, 20))
+
+
+def _write_release(folder: Path, _: Any, found: Any) -> None:
+    """Write a release whose labels are edited and, sometimes, whose other files are."""
+    in_cells, in_bytes, which = found
+    place = folder / "release"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(folder / "genuine", place)
+    rows = [line.split(",") for line in (place / "labels.csv").read_text().splitlines()]
+    names = sorted(path.name for path in place.iterdir())
+    name = names[which % len(names)]
+    (place / "labels.csv").write_bytes(_text(edits.edited_rows(rows, in_cells)))
+    (place / name).write_bytes(edits.edited_bytes((place / name).read_bytes(), in_bytes))
+
+
+def _read_release(folder: Path) -> str:
+    return _verified(folder / "release")
+
+
+def _plan(folder: Path) -> Any:
+    from tests.planning.made_plan import made_plan
+
+    return made_plan().to_json()
+
+
+def _read_plan(folder: Path) -> None:
+    sb.read_plan(folder / "plan.json")
+
+
+def _run_json(folder: Path) -> Any:
+    from secretballot.learners.run_folder import RunFolder
+
+    with RunFolder(folder / "run", {"verb": "learn", "epsilon": 1.0, "classes": ["no", "yes"]}):
+        pass
+    return json.loads((folder / "run" / "vault" / "run.json").read_text())
+
+
+def _read_run(folder: Path) -> None:
+    from secretballot.learners.run_folder import RunFolder
+
+    with RunFolder(folder / "run", {"verb": "learn", "epsilon": 1.0, "classes": ["no", "yes"]}):
+        pass
+
+
+def _session(folder: Path) -> list[Path]:
+    """Make a session with answers and return the JSON files of its vault."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(400, 2))
+    vault = folder / "vault"
+    teachers = sb.train_teachers(None, X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=40, vault=vault)
+    ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(50.0, 0.5))
+    aggregator = sb.SparseVectorAggregator(0.5, 0.5, 12, 3, refresh=False, n_queries=20, delta=3e-4)
+    session = sb.LabelingSession(teachers, aggregator, ledger)
+    session.ask_many(rng.normal(size=(3, 2)))
+    shutil.copytree(vault, folder / "kept")
+    files = [path for path in (folder / "kept").rglob("*") if path.is_file() and path.suffix in ("", ".json")]
+    return sorted(path.relative_to(folder / "kept") for path in files)
+
+
+_session_edits = st.tuples(st.integers(0, 50), _json_edits)
+
+
+def _write_session(folder: Path, files: list[Path], found: Any) -> None:
+    which, (in_fields, deep, in_bytes) = found
+    shutil.rmtree(folder / "vault")
+    shutil.copytree(folder / "kept", folder / "vault")
+    file = files[which % len(files)]
+    content = (folder / "kept" / file).read_bytes()
+    try:
+        document = json.loads(content)
+    except ValueError:
+        (folder / "vault" / file).write_bytes(edits.edited_bytes(content, in_bytes or [(which, "flip", b"\x01")]))
+    else:
+        document = document if isinstance(document, dict | list) else [document]
+        _write_json(str(file))(folder / "vault", document, (in_fields, deep, in_bytes))
+
+
+def _read_session(folder: Path) -> None:
+    session = sb.LabelingSession.reopen(folder / "vault")
+    session.ask(np.array([0.25, 0.5]))
+
+
+def _ledger(folder: Path) -> bytes:
+    place = folder / "genuine.sqlite"
+    ledger = sb.Ledger(place, dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3))
+    from secretballot.privacy.accounting import PureEvent
+
+    for number in range(3):
+        bought = ledger.reserve(
+            [PureEvent(0.1, 1)], sb.PrivacyBudget(0.1, 1e-6), request=f"r{number}", purpose="a purpose"
+        )
+        if number:
+            ledger.commit(bought, b"an answer")
+    return place.read_bytes()
+
+
+_sql_edits = st.lists(
+    st.tuples(st.integers(0, 99), st.integers(0, 99), edits.hostile_values | st.binary(max_size=5)), max_size=2
+)
+
+
+def _write_ledger(folder: Path, content: bytes, found: Any) -> None:
+    """Write a ledger whose cells or bytes are edited, as by somebody who takes its triggers away and puts them back."""
+    in_cells, in_bytes = found
+    place = folder / "ledger.sqlite"
+    for name in ("ledger.sqlite", "ledger.sqlite-journal", "ledger.sqlite-wal"):
+        (folder / name).unlink(missing_ok=True)
+    place.write_bytes(content)
+    with contextlib.closing(sqlite3.connect(place)) as connection, contextlib.suppress(sqlite3.Error, OverflowError):
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f'DROP TRIGGER "{name}"')
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table, column, value in in_cells:
+            name = tables[table % len(tables)]
+            columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
+            cell = value if isinstance(value, str | int | float | bytes | None) else json.dumps(value)
+            connection.execute(f'UPDATE "{name}" SET "{columns[column % len(columns)]}" = ?', (cell,))
+        for _, words in triggers:
+            connection.execute(words)
+        connection.commit()
+    place.write_bytes(edits.edited_bytes(place.read_bytes(), in_bytes))
+
+
+def _read_ledger(folder: Path) -> None:
+    from secretballot.privacy.accounting import PureEvent
+
+    ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
+    ledger.history()
+    ledger.reserve([PureEvent(0.1, 1)], sb.PrivacyBudget(0.1, 1e-6), request="new", purpose="")
+
+
+def _students(folder: Path) -> list[bytes]:
+    """Return saved students of several kinds."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    from secretballot.report.export import dump_student
+
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(40, 3))
+    y = np.array(["no", "yes"])[(X[:, 0] > 0).astype(int)]
+    saved = []
+    for student in (
+        *(LogisticRegression(), DecisionTreeClassifier(max_depth=4, random_state=0), GaussianNB()),
+        *(KNeighborsClassifier(3), sb.VotingStudent(random_state=0)),
+    ):
+        dump_student(student.fit(X, y), folder / "student.skops")
+        saved.append((folder / "student.skops").read_bytes())
+    return saved
+
+
+_student_edits = st.tuples(
+    st.integers(0, 99),
+    edits.field_edits,
+    st.lists(st.tuples(st.integers(0, 99), edits.byte_edits), max_size=2),
+    edits.byte_edits,
+    st.booleans(),
+)
+
+
+def _write_student(folder: Path, saved: list[bytes], found: Any) -> None:
+    """Write a student whose schema, members or bytes are edited."""
+    which, in_fields, in_members, in_bytes, whole = found
+    content = saved[which % len(saved)]
+    with zipfile.ZipFile(io.BytesIO(content)) as genuine:
+        members = {name: genuine.read(name) for name in genuine.namelist()}
+    schema = json.loads(members.pop("schema.json"))
+    members = dict(sorted(members.items()))
+    for number, changes in in_members:
+        if members:
+            name = list(members)[number % len(members)]
+            members[name] = edits.edited_bytes(members[name], changes)
+    if not in_members or whole:
+        schema = edits.edited_document(schema, in_fields)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as forged:
+        for name, member in members.items():
+            forged.writestr(name, member)
+        forged.writestr("schema.json", edits.text_of(schema))
+    changed = edits.edited_bytes(out.getvalue(), in_bytes) if whole and not in_members else out.getvalue()
+    (folder / "student.skops").write_bytes(changed)
+
+
+def _read_student(folder: Path) -> None:
+    from secretballot.report.export import load_student
+
+    student = load_student(folder / "student.skops")
+    points = np.random.default_rng(8).normal(size=(5, 3))
+    with contextlib.suppress(Exception):  # an edited student may refuse points of this shape; it must not crash
+        student.predict(points)
+
+
+# The command line
+
+_VERBS = ("learn", "label", "choose", "plan", "verify", "ledger", "diagnose", "nonsense")
+_OPTIONS = (
+    *("--epsilon", "--delta", "--classes", "--target", "--teachers", "--queries", "--out", "--ledger", "--dataset"),
+    *("--votes", "--kind", "--public", "--records", "--curve", "--plan", "--schema", "--drop", "--unit", "--seed"),
+    *("--jobs", "--aggregator", "--release", "--student", "--teacher", "--json", "--hypotheses", "--header", "--x"),
+)
+_WORDS = (
+    *("private.csv", "public.csv", "schema.json", "votes.npy", "genuine", "genuine/certificate.json", "missing.csv"),
+    *("1", "0", "-1", "1e-5", "1e400", "nan", "no,yes", "a,a", "ill", "gaussian", "counts", "stumps", "show", "create"),
+    *("history", "20:0.8", "/dev/null", ".", "", "out"),
+)
+_command_lines = st.lists(
+    st.one_of(
+        st.sampled_from(_VERBS),
+        st.sampled_from(_OPTIONS),
+        st.sampled_from(_WORDS),
+        edits.hostile_cells.map(lambda word: word.replace(MARKER, "word")),  # who types a word may see it again
+    ),
+    max_size=12,
+)
+
+
+def _command_folder(folder: Path) -> None:
+    _tables(folder)
+    _release(folder)
+
+
+def _write_command(folder: Path, _: Any, words: list[str]) -> None:
+    (folder / "words.json").write_text(json.dumps(words))
+
+
+def _run_command(folder: Path) -> int:
+    """Run a command line in this process and return its exit code; what it prints counts as said."""
+    from secretballot.cli import app
+
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        app([word.replace("\0", "0") for word in json.loads((folder / "words.json").read_text())] or ["--help"])
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    finally:
+        os.chdir(before)
+        shutil.rmtree(folder / "out", ignore_errors=True)
+        shutil.rmtree(folder / "secretballot-out", ignore_errors=True)
+    return 0
+
+
+TARGETS: dict[str, Target] = {
+    "private-csv": Target(_tables, _csv_edits, _write_csv("private.csv"), _read_tables),
+    "public-csv": Target(_public_rows, _csv_edits, _write_csv("public.csv"), _read_tables),
+    "private-parquet": Target(
+        _tables,
+        _parquet_edits,
+        _write_parquet("private.parquet"),
+        lambda folder: _read_tables(folder, private="private.parquet"),
+    ),
+    "schema": Target(_schema, _json_edits, _write_json("schema.json"), _read_tables),
+    "votes-csv": Target(_vote_rows, _csv_edits, _write_csv("votes.csv"), _read_votes("votes.csv", "votes")),
+    "counts-csv": Target(_count_rows, _csv_edits, _write_csv("counts.csv"), _read_votes("counts.csv", "counts")),
+    "counts-npy": Target(_counts, _npy_edits, _write_npy, _read_votes("votes.npy", "counts")),
+    "votes-parquet": Target(
+        _vote_rows, _parquet_edits, _write_parquet("votes.parquet"), _read_votes("votes.parquet", "votes")
+    ),
+    "certificate": Target(_release, _certificate_edits, _write_certificate, _read_certificate, (DONE, NOT_VERIFIED)),
+    "release": Target(_release, _folder_edits, _write_release, _read_release, (DONE, NOT_VERIFIED)),
+    "plan": Target(_plan, _json_edits, _write_json("plan.json"), _read_plan),
+    "run": Target(_run_json, _json_edits, _write_json("run/vault/run.json"), _read_run),
+    "session": Target(_session, _session_edits, _write_session, _read_session, (DONE, BAD_INPUT, BUDGET_REFUSED)),
+    "ledger": Target(_ledger, st.tuples(_sql_edits, edits.few_byte_edits), _write_ledger, _read_ledger, (0, 2, 3)),
+    "student": Target(_students, _student_edits, _write_student, _read_student),
+    "command-line": Target(
+        _command_folder,
+        _command_lines,
+        _write_command,
+        _run_command,
+        (DONE, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED),
+    ),
+}

@@ -1,0 +1,163 @@
+"""The standing audit: attacks on whole commands, on a whole `learn` with canaries, and on the mechanisms.
+
+    python campaigns/standing_audit.py RUNS FOLDER [NAME ...]
+
+Makes small tables in FOLDER, runs `secretballot audit` on them line by line and writes FOLDER/report.txt and
+FOLDER/report.json. RUNS is the number of runs of every line. Lines that have a result are not run again, and a line
+that was interrupted goes on. Names of lines restrict the audit to them. Ends with 1 if any line found something.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+JOBS = str(min(2, os.cpu_count() or 1))
+CONFIDENCE = "0.999"  # of each line, so that a sound program passes all of them but once in a hundred standing audits
+PRICE = ("--epsilon", "0.5", "--delta", "1e-6")
+TABLES = ("private.csv", "public.csv", "--target", "ill", "--classes", "no,yes", *PRICE, "--teachers", "10")
+LEARN = ("learn", *TABLES, "--queries", "20")
+PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "audit" / "real_programs.py"
+
+# Name of each line: options of `audit release`, and the command after them.
+RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "learn, counts, a record with a missing value more": (("--change", "add-missing"), LEARN),
+    "learn, labels, a record more": (("--change", "add"), (*LEARN, "--release", "labels", "--student", "forest")),
+    "choose, a record more": (
+        ("--change", "add"),
+        ("choose", *TABLES[:6], "--epsilon", "0.5", "--hypotheses", "stumps", "--points", "20"),
+    ),
+    "label, one teacher's votes changed": (
+        ("--neighbour", "votes-neighbour.csv"),
+        ("label", "--votes", "votes.csv", "--kind", "votes", "--classes", "no,yes", *PRICE),
+    ),
+    "learn, labels, a record replaced": (
+        ("--change", "replace"),
+        (*LEARN, "--release", "labels", "--neighbours", "replace-one"),
+    ),
+    "learn, sparse vector, a record less": (
+        ("--change", "drop"),
+        (*LEARN, "--aggregator", "sparse-vector", "--release", "labels", "--max-unstable", "2"),
+    ),
+    "learn, rounds by margin, a record more": (
+        ("--change", "add"),
+        (*LEARN, "--strategy", "margin", "--round-size", "10", "--release", "labels"),
+    ),
+    "Python, seeded script, a record with a missing value more": (
+        ("--neighbour", "rows-neighbour.json"),
+        ("seeded", "rows.json"),
+    ),
+    "Python, mixed lists, a null more": (("--neighbour", "mixed-neighbour.json"), ("mixed", "mixed.json")),
+}
+# Name of each line: options of `audit canaries`, at a price that the default number of runs can refute.
+CANARIES: dict[str, tuple[str, ...]] = {
+    "learn, counts, canaries": ("--epsilon", "0.5", "--release", "counts"),
+    "learn, labels, canaries": ("--epsilon", "0.5", "--release", "labels"),
+}
+
+
+def write_tables(folder: Path) -> None:
+    """Write the private, public and vote files that the lines name, the same every time."""
+    rng = np.random.default_rng(20261122)
+
+    def table(name: str, rows: int, *, labelled: bool) -> None:
+        values = rng.normal(size=(rows, 2)).round(3)
+        classes = np.where(values.sum(axis=1) > 0, "yes", "no")
+        lines = [f"{a},{b},{c}" if labelled else f"{a},{b}" for (a, b), c in zip(values, classes, strict=True)]
+        (folder / name).write_text("\n".join(["age,dose,ill" if labelled else "age,dose", *lines]) + "\n")
+
+    table("private.csv", 200, labelled=True)
+    table("public.csv", 60, labelled=False)
+    votes = rng.integers(2, size=(20, 10))
+    for name in ("votes.csv", "votes-neighbour.csv"):
+        lines = [
+            ",".join(f"t{number}" for number in range(10)),
+            *(",".join(["no", "yes"][v] for v in row) for row in votes),
+        ]
+        (folder / name).write_text("\n".join(lines) + "\n")
+        votes[:, 3] = 1 - votes[:, 3]
+    points = rng.normal(size=(300, 2)).round(3).tolist()
+    rows = [[a, b, int(a + b > 0)] for a, b in points]
+    mixed = [[float(i % 4), ("north", "south")[i // 4 % 2], int(i % 4 > 1)] for i in range(1200)]
+    for name, table_rows, new in (("rows", rows, [None, 0.5, 1]), ("mixed", mixed, [None, "north", 1])):
+        (folder / f"{name}.json").write_text(json.dumps(table_rows))
+        (folder / f"{name}-neighbour.json").write_text(json.dumps([*table_rows, new]))
+
+
+def lines_of(runs: str) -> dict[str, list[str]]:
+    """Return the words of every line of the audit after `secretballot audit`."""
+    same = ["--confidence", CONFIDENCE, "--jobs", JOBS, "--runs", runs, "--json"]
+    lines = {"mechanisms": ["mechanisms", "--json"]}
+    for name, (options, command) in RELEASES.items():
+        private = next(word for word in command if word.endswith((".csv", ".json")))
+        program = ["--program", f"{sys.executable} {PROGRAMS}"] if private.endswith(".json") else []
+        out = ["--out", "out"] if program else []
+        lines[name] = ["release", *same, *program, "--private", private, *options, "--", *command, *out]
+    for name, settings in CANARIES.items():
+        lines[name] = ["canaries", *same, *settings]
+    return lines
+
+
+def run_line(folder: Path, number: int, name: str, words: list[str]) -> dict[str, Any]:
+    """Return the result of a line: the one that is kept, or that of running it now."""
+    kept = folder / f"line-{number:02d}.json"
+    if kept.is_file():
+        return dict(json.loads(kept.read_text()))
+    start = time.monotonic()
+    work = [] if words[0] == "mechanisms" else ["--work", f"work-{number:02d}"]
+    command = [sys.executable, "-m", "secretballot", "audit", words[0], *work, *words[1:]]
+    ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    if ended.returncode not in (0, 6):
+        return {"name": name, "passed": False, "result": json.loads(ended.stdout or "{}"), "seconds": 0.0}
+    seconds = time.monotonic() - start
+    result = json.loads(ended.stdout)
+    found = {"name": name, "passed": result["passed"], "result": result, "seconds": seconds}
+    kept.write_text(json.dumps(found, indent=1))
+    return found
+
+
+def told(found: dict[str, Any]) -> str:
+    """Return one line of the report."""
+    result = found["result"]
+    if result.get("audit") == "mechanisms":
+        caught = sum(one["caught"] is not None for one in result["findings"])
+        text = f"{len(result['findings'])} attacks, {caught} of which catch plants"
+    elif result.get("audit") == "canaries":
+        text = f"{result['right']} of {result['guesses']} right, {bounds(result, result['epsilon'])}"
+    elif result.get("audit") == "release":
+        verdict = result["channels"][0]["verdict"]
+        text = f"{verdict['right']} of {verdict['guesses']} right, {bounds(verdict, result['promise']['epsilon'])}"
+    else:
+        text = f"not run: {result.get('error', 'no result')}"
+    return f"{'ok    ' if found['passed'] else 'FAILED'}  {found['name']:<58} {text} ({found['seconds']:.0f} s)"
+
+
+def bounds(counted: dict[str, Any], promise: float) -> str:
+    """Return what was certified, promised, and could have been certified."""
+    weak = "" if counted["power"] > promise else " (too few runs to fail)"
+    return f"epsilon >= {counted['bound']:.2f} of {promise:g}, power {counted['power']:.2f}{weak}"
+
+
+def main() -> int:
+    """Run the lines, print and write the report."""
+    runs, folder, names = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_tables(folder)
+    report = []
+    for number, (name, words) in enumerate(lines_of(runs).items()):
+        if names and name not in names:
+            continue
+        report.append(run_line(folder, number, name, words))
+        print(told(report[-1]), flush=True)
+    (folder / "report.json").write_text(json.dumps(report, indent=1))
+    (folder / "report.txt").write_text("\n".join(map(told, report)) + "\n")
+    return int(not all(found["passed"] for found in report))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Kill -9 at random moments, then repeat the command until it ends by itself."""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+from campaigns.torture.commands import clear, command, leftovers, open_books, processes_of, run, run_forked
+
+__all__ = ["kills_of_commands", "kills_of_forks"]
+
+_CALM = 1.0  # seconds that orphans get to end
+_STRUCK = 0.7  # share of the starts that are killed; the others may run to their end
+_LONGEST = 120.0  # seconds
+
+
+def _ended(child: int) -> int | None:
+    """Return the exit code of a child that has ended, None of one that has not."""
+    number, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if number else None
+
+
+def _longest(verb: str, folder: Path, *more: str) -> float:
+    """Return how many seconds an undisturbed run takes."""
+    clear(folder)
+    begun = time.monotonic()
+    os.waitpid(run_forked(command(verb, *more), folder), 0)
+    return time.monotonic() - begun
+
+
+def kills_of_forks(verb: str, kills: int, folder: Path, *more: str, seed: int = 0) -> tuple[Counter[str], list[str]]:
+    """Kill forked command lines at random moments and check the books after each that finished.
+
+    Parameters
+    ----------
+    verb : str
+        One of `commands.VERBS`.
+    kills : int
+    folder : Path
+        Emptied.
+    *more : str
+        More words of the command.
+    seed : int
+        Of the moments.
+
+    Returns
+    -------
+    counts : Counter
+        Kills, runs that finished, answers that were paid, purchases without an answer.
+    faults : list of str
+    """
+    rng, counts, faults = random.Random(seed), Counter[str](), list[str]()
+    whole = _longest(verb, folder, *more)
+    clear(folder)
+    since = 0
+    while counts["kills"] < kills:
+        child = run_forked(command(verb, *more), folder)
+        wait = time.monotonic() + (rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST)
+        code = None
+        while code is None and time.monotonic() < wait:
+            time.sleep(0.002)
+            code = _ended(child)
+        if code is None:
+            os.kill(child, signal.SIGKILL)  # the program alone: its workers must see that it is gone
+            os.waitpid(child, 0)
+            counts["kills"] += 1
+            since += 1
+            continue
+        _settle(verb, code, since, folder, counts, faults)
+        since = 0
+        clear(folder)
+    return counts, faults
+
+
+def kills_of_commands(verb: str, kills: int, folder: Path, *more: str, seed: int = 0) -> tuple[Counter[str], list[str]]:
+    """Kill command lines in processes of their own, workers and all; otherwise as `kills_of_forks`."""
+    import subprocess
+    import sys
+
+    rng, counts, faults = random.Random(seed), Counter[str](), list[str]()
+    clear(folder)
+    begun = time.monotonic()
+    run(command(verb, *more), folder)
+    whole = time.monotonic() - begun
+    clear(folder)
+    while counts["kills"] < kills:
+        words = [sys.executable, "-m", "secretballot", *command(verb, *more)]
+        with (folder / "said.txt").open("wb") as said:
+            child = subprocess.Popen(words, cwd=folder, stdout=said, stderr=said)
+        try:
+            code = child.wait(timeout=rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            counts["kills"] += 1
+            continue
+        _settle(verb, code, counts["kills"], folder, counts, faults)
+        clear(folder)
+    return counts, faults
+
+
+def _settle(verb: str, code: int, kills: int, folder: Path, counts: Counter[str], faults: list[str]) -> None:
+    """Check the books of a run that ended by itself after some kills."""
+    if code != 0:
+        faults.append(f"{verb}: exit code {code} after {kills} kills: {(folder / 'said.txt').read_text()[-300:]}")
+        return
+    time.sleep(_CALM if kills else 0)
+    books = open_books(folder)
+    counts["finished"] += 1
+    counts["answers"] += books.committed
+    counts["purchases without an answer"] += books.unanswered
+    if books.unanswered > kills:
+        books.faults.append(f"{books.unanswered} purchases without an answer after {kills} kills")
+    books.faults += [f"left behind: {name}" for name in leftovers(folder)]
+    books.faults += [f"still alive: {number}" for number in processes_of(folder)]
+    faults += [f"{verb}: {fault}" for fault in books.faults]

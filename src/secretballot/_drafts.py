@@ -1,0 +1,125 @@
+"""Drafts: written beside their place and renamed into it; locked while the writer lives, removed once it is dead."""
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks; drafts of dead writers then stay until somebody removes them
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["draft_file", "draft_folder", "is_draft_of", "sweep_drafts", "try_lock"]
+
+_DRAFT = re.compile(r"\.(?P<name>.+)-[a-z0-9_]{8}")  # a dot, the name to be, and what `tempfile` adds
+_WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+@contextmanager
+def draft_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
+    """Give a new file of mode 0600 beside `path`, and its place; it is gone at the end unless it was renamed.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    handle, draft = _locked_draft(path)
+    try:
+        with os.fdopen(handle, "wb") as file:  # closing it lets go of the lock, so rename first
+            yield file, draft
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def draft_folder(parent: Path, name: str) -> Iterator[Path]:
+    """Give a new folder of mode 0700 in `parent` for what will be called `name`; it is gone at the end.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=parent) as draft:
+        if fcntl is None:
+            yield Path(draft)
+            return
+        handle = os.open(draft, os.O_RDONLY)
+        try:
+            try_lock(handle)
+            yield Path(draft)
+        finally:
+            os.close(handle)
+
+
+def sweep_drafts(folder: Path, *names: str) -> None:
+    """Remove the drafts that dead writers left in a folder, and nothing else; whatever cannot be removed stays.
+
+    Parameters
+    ----------
+    folder : Path
+        Looked at itself, not below.
+    *names : str
+        What the drafts would have been called, with ``*`` for any characters.
+    """
+    if fcntl is None or not folder.is_dir():
+        return
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            if any(is_draft_of(path.name, name) for name in names):
+                _remove_if_dead(path)
+
+
+def is_draft_of(draft: str, name: str) -> bool:
+    """Return whether `draft` is the name of a draft for `name`, in which ``*`` stands for any characters."""
+    found = _DRAFT.fullmatch(draft)
+    return found is not None and fnmatchcase(found["name"], name)
+
+
+def try_lock(handle: int) -> bool:
+    """Return whether the open file is now locked by this handle; false where another one holds it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _locked_draft(path: Path) -> tuple[int, Path]:
+    """Return an open draft that no sweeper removes: one that was swept before it was locked is made again."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mkstemp opens with mode 0600
+        if fcntl is None:
+            return handle, Path(name)
+        with suppress(OSError):  # a file system without locks has no sweepers either: they cannot lock
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)
+
+
+def _remove_if_dead(path: Path) -> None:
+    """Remove a draft, a file or a folder, that nobody holds; never what a link points to."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | _WITHOUT_LINKS)
+        try:
+            kind = os.fstat(handle).st_mode
+            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)) or not try_lock(handle):
+                return
+            if stat.S_ISDIR(kind):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.with_name(f"{path.name}-journal").unlink(missing_ok=True)  # SQLite keeps one beside its drafts
+                path.unlink()
+        finally:
+            os.close(handle)

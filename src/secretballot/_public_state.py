@@ -1,0 +1,89 @@
+"""Pickles and copies of what may be shown: of public values alone, and the same bytes for the same values.
+
+A pickle writes two equal strings once or twice, depending on whether they are one object; it copies the padding of
+structured arrays, which is what the memory held before; it writes down how often a search tree was asked, and where the
+global generator stands. All of it may tell of private records that the same process has worked on.
+"""
+
+import copy
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._seeded import own_global_states
+
+__all__ = ["SEARCH_TREES", "SEARCH_TREE_COUNTERS", "PublicState", "without_padding"]
+
+SEARCH_TREES = ("KDTree", "KDTree32", "KDTree64", "BallTree", "BallTree32", "BallTree64")
+# In the state of a search tree: how much it has been asked so far, which tells of the points that were predicted.
+SEARCH_TREE_COUNTERS = slice(7, 11)
+
+
+class PublicState:
+    """Makes pickle and joblib see a class by its public state alone, in a canonical form.
+
+    What is restored has the same values; objects that were one in two places become two. Copies within the process are
+    made as ever.
+    """
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+        # Not __reduce__ or __getstate__: skops looks at those, and must find plain attributes.
+        with own_global_states(0):  # a learner without a seed may keep the global generator
+            return _restored, (_canonical_pickle((type(self), self.__getstate__())),)
+
+    def __copy__(self) -> Self:
+        return self._with(vars(self))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._with(copy.deepcopy(vars(self), memo))
+
+    def _with(self, attributes: dict[str, Any]) -> Self:
+        other = type(self).__new__(type(self))
+        other.__dict__.update(attributes)
+        return other
+
+
+def _restored(content: bytes) -> Any:
+    kind, state = pickle.loads(content)
+    one = kind.__new__(kind)
+    if hasattr(one, "__setstate__"):
+        one.__setstate__(state)
+    else:
+        one.__dict__.update(state)
+    return one
+
+
+class _CanonicalPickler(pickle.Pickler):
+    """Writes every value where it stands, without looking at which of them are one object."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, np.ndarray) and obj.dtype.names is not None:
+            return without_padding(obj).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        if type(obj).__name__ in SEARCH_TREES:
+            make, arguments, state = obj.__reduce__()
+            items = list(state)
+            items[SEARCH_TREE_COUNTERS] = [0] * len(items[SEARCH_TREE_COUNTERS])
+            return make, arguments, tuple(items)
+        return NotImplemented
+
+
+def _canonical_pickle(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    pickler = _CanonicalPickler(buffer, protocol=pickle.HIGHEST_PROTOCOL)
+    pickler.fast = True  # no memory of what was written before
+    pickler.dump(value)
+    return buffer.getvalue()
+
+
+def without_padding(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a structured array whose padding is zero, any other as it is."""
+    if array.dtype.names is None:
+        return array
+    clean = np.zeros(array.shape, array.dtype)
+    for name in array.dtype.names:
+        clean[name] = without_padding(array[name])
+    return clean

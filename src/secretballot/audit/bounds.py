@@ -1,0 +1,173 @@
+"""Certified lower bounds on epsilon, from runs whose world was a secret fair coin.
+
+A mechanism that is (epsilon, delta)-DP lets nobody tell two neighbouring worlds apart too often. Two bounds turn that
+around, both exact at every number of runs:
+
+- *Rates* (Clopper-Pearson): an event of probability p in one world and q in the other shows
+  epsilon >= log((p - delta) / q) and epsilon >= log((1 - q - delta) / (1 - p)), where confidence
+  bounds stand for p and q.
+- *Guesses* (Steinke, Nasr, Jagielski 2023, arXiv:2305.08846, theorem 5.2): of `guesses` fair coins, at most a
+  binomial number of chance e^epsilon / (1 + e^epsilon) each is guessed right, up to a term of delta. Guesses may be
+  withheld, and the coins may all belong to one run (canaries) or to one run each.
+"""
+
+import math
+
+import numpy as np
+from scipy.stats import beta, binom
+
+from secretballot._validation import check_count, check_delta, check_probability
+from secretballot.exceptions import ParameterError
+
+__all__ = ["clopper_pearson", "epsilon_from_guesses", "epsilon_from_rates", "group_privacy", "guess_p_value"]
+
+_HALVINGS = 40
+_LOOKED_AT = 20
+
+
+def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, float]:
+    """Return exact one-sided confidence bounds of a probability, lower and upper, each wrong with chance `alpha`.
+
+    Parameters
+    ----------
+    successes, trials : int
+        Of independent runs.
+    alpha : float
+        Chance that the lower bound is above the truth; likewise of the upper one below it.
+
+    Returns
+    -------
+    (float, float)
+
+    Raises
+    ------
+    ParameterError
+        If there are more successes than trials.
+    """
+    n, k = check_count("trials", trials, minimum=0), check_count("successes", successes, minimum=0)
+    level = check_probability("alpha", alpha)
+    if not k <= n:
+        raise ParameterError(f"{k} successes in {n} trials do not fit together; give at most as many as trials.")
+    low = float(beta.ppf(level, k, n - k + 1)) if k else 0.0
+    high = float(beta.ppf(1 - level, k + 1, n - k)) if k < n else 1.0
+    return low, high
+
+
+def epsilon_from_rates(hits: int, runs: int, false_hits: int, other_runs: int, *, delta: float, alpha: float) -> float:
+    """Return a lower confidence bound on epsilon from how often one event happened in both worlds.
+
+    The event and its direction must have been fixed before these runs were seen.
+
+    Parameters
+    ----------
+    hits, runs : int
+        Runs with the event, and runs, in the world where it is more likely.
+    false_hits, other_runs : int
+        The same in the other world.
+    delta : float
+        At which epsilon is bounded.
+    alpha : float
+        Chance that the bound is above the truth; half of it goes to each rate.
+
+    Returns
+    -------
+    float
+        At least 0, in nats. The complement of the event is used too: it needs the same two confidence bounds.
+    """
+    slack = check_delta("delta", delta)
+    p_low, _ = clopper_pearson(hits, runs, alpha / 2)
+    _, q_high = clopper_pearson(false_hits, other_runs, alpha / 2)
+    bounds = [0.0]
+    for numerator, denominator in ((p_low - slack, q_high), (1 - q_high - slack, 1 - p_low)):
+        if numerator > 0 and denominator > 0:
+            bounds.append(math.log(numerator / denominator))
+    return max(bounds)
+
+
+def guess_p_value(right: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:
+    """Return a bound on the chance of so many right guesses under (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    right, guesses, coins : int
+        Right guesses, guesses made, and fair coins tossed: those without a guess count in the term of delta.
+    epsilon, delta : float
+        The promise under test.
+
+    Returns
+    -------
+    float
+        At most 1.
+
+    Raises
+    ------
+    ParameterError
+        Unless right <= guesses <= coins.
+    """
+    if not 0 <= right <= guesses <= coins:
+        raise ParameterError(f"{right} right guesses, {guesses} guesses and {coins} coins must not fall in this order.")
+    chance = 1 / (1 + math.exp(-epsilon))
+    by_chance = float(binom.sf(right - 1, guesses, chance))
+    if delta == 0 or right == 0:
+        return min(1.0, by_chance)
+    below = np.cumsum(binom.pmf(np.arange(right - 1, -1, -1), guesses, chance))  # P[right > W >= right - i]
+    worst = float((below / np.arange(1, right + 1)).max())
+    return min(1.0, by_chance + 2 * coins * delta * worst)
+
+
+def epsilon_from_guesses(right: int, guesses: int, coins: int, *, delta: float, alpha: float) -> float:
+    """Return a lower confidence bound on epsilon from the number of coins that were guessed right.
+
+    Parameters
+    ----------
+    right, guesses, coins : int
+        As in `guess_p_value`; how many guesses are made must not depend on which of them are right.
+    delta : float
+        At which epsilon is bounded.
+    alpha : float
+        Chance that the bound is above the truth.
+
+    Returns
+    -------
+    float
+        At least 0, in nats: the smallest epsilon that the guesses do not refute.
+    """
+    slack, level = check_delta("delta", delta), check_probability("alpha", alpha)
+    chance, _ = clopper_pearson(right, guesses, level)
+    at_most = _log_odds(chance)
+    if slack == 0 or at_most == 0:
+        return at_most
+
+    def refuted(epsilon: float) -> bool:
+        return guess_p_value(right, guesses, coins, epsilon, slack) <= level
+
+    low, high = 0.0, at_most
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    # The term of delta need not rise with epsilon everywhere: a smaller one that stands is the bound.
+    below = (epsilon for epsilon in np.linspace(0.0, low, _LOOKED_AT).tolist() if not refuted(epsilon))
+    return float(next(below, low))
+
+
+def _log_odds(chance: float) -> float:
+    """Return the epsilon of which a chance of a right guess is the limit, at least 0."""
+    return math.log(chance / (1 - chance)) if chance > 0.5 else 0.0
+
+
+def group_privacy(epsilon: float, delta: float, steps: int) -> tuple[float, float]:
+    """Return the promise for inputs that are several neighbouring steps apart.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Promise for one step.
+    steps : int
+
+    Returns
+    -------
+    (float, float)
+        k epsilon, and delta (1 + e^epsilon + ... + e^((k - 1) epsilon)).
+    """
+    k = check_count("steps", steps)
+    return k * epsilon, min(1.0, delta * math.fsum(math.exp(i * epsilon) for i in range(k)))

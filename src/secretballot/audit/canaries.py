@@ -1,0 +1,336 @@
+"""Canaries in a poisoned private table, counted by an adversary who chooses every query.
+
+After Chadha, Jagielski, Papernot, Choquette-Choo and Nasr 2024 (arXiv:2402.09403): all private records but the
+canaries are the adversary's, and so are the public points. Each canary is in the table by the toss of a fair coin, and
+its teacher, whichever it is, then votes otherwise on the canary's point, where all queries of that canary are asked.
+Many runs with one canary each reach the whole price of a release; one run may hold many canaries, which share its
+queries (Steinke, Nasr, Jagielski 2023, arXiv:2305.08846). The number of right guesses bounds epsilon from below.
+"""
+
+import csv
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from secretballot._validation import check_choice, check_count, check_positive, check_probability
+from secretballot.audit.bounds import epsilon_from_guesses
+from secretballot.audit.observation import Fields
+from secretballot.audit.runs import Experiment, Progress, WorkFolder, run_trials
+from secretballot.exceptions import DataError, ParameterError
+
+__all__ = ["CanaryAudit", "CanaryTask", "audit_canaries", "canary_bound"]
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.bool_]
+
+_RECORDS_PER_TEACHER = 30  # of each class: every teacher gets some of both but with chance e^-30
+_CLASSES = ("no", "yes")
+
+
+@dataclass(frozen=True)
+class CanaryTask:
+    """Tables that make one record matter as much as any can.
+
+    Attributes
+    ----------
+    canaries : int
+        Number of canaries, each with a column of its own.
+    teachers : int
+    queries : int
+        In all; those left over by the canaries are asked far from all of them.
+    release : str
+        "counts": teachers are poisoned to agree, and a canary adds one vote to the count on its point. "labels": all
+        other records have one class, so that teachers vote by their fixed rule, half of them for each class, and a
+        canary tips a tie, on its own point or on all others.
+    neighbours : str
+        "add-remove": a canary is there or not. "replace-one": an ordinary record stands for a canary that is not.
+    """
+
+    canaries: int
+    teachers: int
+    queries: int
+    release: str
+    neighbours: str
+
+    @property
+    def queries_each(self) -> int:
+        """Queries on the point of each canary."""
+        # one point far from all canaries at least, so that no public column is a constant
+        share = self.queries - 1 if self.release == "counts" else self.queries // 2
+        return share // self.canaries
+
+    def write_private(self, path: Path, present: Sequence[bool]) -> None:
+        """Write the private table of a run, given which canaries are in it."""
+        ordinary = [[*[0] * self.canaries, "no"]]
+        rows = ordinary * (_RECORDS_PER_TEACHER * self.teachers)
+        if self.release == "counts":
+            rows += [[*[-1] * self.canaries, "yes"]] * (_RECORDS_PER_TEACHER * self.teachers)
+        for number, there in enumerate(present):
+            if there:
+                rows = [*rows, [*self._point(number), "yes"]]
+            elif self.neighbours == "replace-one":
+                rows = [*rows, *ordinary]
+        self._write(path, [*self._columns, "class"], rows)
+
+    def write_public(self, path: Path) -> None:
+        """Write the points that are asked, canary by canary, then those far from all."""
+        rows = [self._point(number) for number in range(self.canaries) for _ in range(self.queries_each)]
+        rows += [[0] * self.canaries] * (self.queries - len(rows))
+        self._write(path, self._columns, rows)
+
+    def scores(self, released: Fields, sigma: float) -> Floats:
+        """Return one score for each canary from a release; above 0, it was rather there.
+
+        Parameters
+        ----------
+        released : Fields
+            Of the channel "release".
+        sigma : float
+            Noise of the release, in votes, as its certificate says.
+
+        Raises
+        ------
+        DataError
+            If no answers were released.
+        """
+        votes = self._answers(released)
+        own = votes[: self.canaries * self.queries_each].reshape(self.canaries, self.queries_each)
+        if self.release == "counts":
+            return np.asarray(own.sum(axis=1) - self.queries_each / 2, dtype=np.float64)
+        # One vote tips a tie on the canary's own point up, or on all others down: half of that parts the two cases.
+        others = (votes.sum() - own.sum(axis=1)) / max(1, len(votes) - self.queries_each)
+        tipped = float(norm.cdf(1 / sigma)) - 0.5
+        return np.asarray(own.mean(axis=1) - others - tipped / 2, dtype=np.float64)
+
+    def _answers(self, released: Fields) -> Floats:
+        """Return the released answer on every public point: the count of "yes", or 1 for the label "yes"."""
+        answers = np.zeros(self.queries)
+        for number in range(self.queries):
+            point = released.get(f"labels.csv:query[{number}]")
+            answer = released.get(f"labels.csv:{self._column}[{number}]")
+            if not isinstance(point, int) or answer is None:
+                raise DataError("A run released no answers to all queries; a canary needs all of them.")
+            answers[point] = float(answer == "yes") if self.release == "labels" else float(answer)
+        return answers
+
+    @property
+    def _column(self) -> str:
+        return "label" if self.release == "labels" else "noisy_count[yes]"
+
+    @property
+    def _columns(self) -> list[str]:
+        return [f"c{number}" for number in range(self.canaries)]
+
+    def _point(self, canary: int) -> list[int]:
+        return [int(number == canary) for number in range(self.canaries)]
+
+    def _write(self, path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([header, *rows])
+
+
+@dataclass(frozen=True)
+class CanaryAudit:
+    """What the canaries told.
+
+    Attributes
+    ----------
+    task : CanaryTask
+    epsilon, delta : float
+        The promise.
+    runs, right, guesses, coins : int
+        Runs, right guesses, guesses, and canaries in all runs.
+    bound : float
+        Certified lower bound on epsilon, in nats.
+    power : float
+        What right guesses alone would have certified.
+    confidence : float
+    """
+
+    task: CanaryTask
+    epsilon: float
+    delta: float
+    runs: int
+    right: int
+    guesses: int
+    coins: int
+    bound: float
+    power: float
+    confidence: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the bound is within the promise."""
+        return self.bound <= self.epsilon
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {"audit": "canaries", **asdict(self), "passed": self.passed}
+
+    def text(self) -> str:
+        """Return the result for a person."""
+        task = self.task
+        lines = [
+            f"task         {task.canaries} canaries a run, {task.teachers} teachers, {task.queries} queries",
+            f"release      {task.release}, by `learn`",
+            f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.neighbours})",
+            f"runs         {self.runs}; {self.right} of {self.guesses} guesses right, of {self.coins} coins",
+            f"power        at most epsilon {self.power:.2f} could be certified",
+            f"canaries     epsilon >= {self.bound:.3f} at {100 * self.confidence:g} %",
+            "PASSED       nothing found" if self.passed else "FAILED       more than was promised",
+        ]
+        return "\n".join(lines)
+
+
+def canary_bound(
+    scores: Floats, present: Bits, *, delta: float, alpha: float, share: float = 1.0
+) -> tuple[int, int, float]:
+    """Return right guesses, guesses and a certified lower bound on epsilon from the scores of all canaries.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_coins,)
+        Above 0, the canary is guessed to be present.
+    present : ndarray of bool, shape (n_coins,)
+        The coins.
+    delta, alpha : float
+        As in `epsilon_from_guesses`.
+    share : float
+        Share of the canaries that are guessed, the surest first; to be fixed beforehand.
+
+    Raises
+    ------
+    ParameterError
+        If `share` is not in (0, 1].
+    """
+    if not 0 < share <= 1:
+        raise ParameterError(f"share is {share!r}; give a share of the canaries to guess, above 0 and at most 1.")
+    guesses = max(1, round(share * len(scores)))
+    surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
+    right = int(((scores[surest] > 0) == present[surest]).sum())
+    return right, guesses, epsilon_from_guesses(right, guesses, len(scores), delta=delta, alpha=alpha)
+
+
+def audit_canaries(
+    *,
+    epsilon: float,
+    delta: float,
+    runs: int = 100,
+    canaries: int = 1,
+    teachers: int = 10,
+    queries: int = 40,
+    release: str = "counts",
+    neighbours: str = "add-remove",
+    promise: float | None = None,
+    share: float = 1.0,
+    confidence: float = 0.99,
+    options: Sequence[str] = (),
+    program: Sequence[str] | None = None,
+    work: str | Path = "secretballot-audit",
+    keep: bool = False,
+    jobs: int = 1,
+    timeout: float = 600.0,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> CanaryAudit:
+    """Attack a whole ``learn`` with canaries, poisoned teachers and chosen queries.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Price at which ``learn`` runs.
+    runs : int
+        Runs, each in a process of its own.
+    canaries : int
+        Canaries in each run: 1 reaches the whole price, more share it.
+    teachers, queries : int
+        Of each run.
+    release : {"counts", "labels"}
+    neighbours : {"add-remove", "replace-one"}
+    promise : float, optional
+        Epsilon to judge by, in place of the price: to see that the attack would catch a smaller promise.
+    share : float
+        Share of the canaries that are guessed, the surest first.
+    confidence : float
+        Chance that the bound is not above the truth.
+    options : sequence of str
+        Further words of the command.
+    program, work, keep, jobs, timeout, seed, progress
+        As in `audit_release`.
+
+    Returns
+    -------
+    CanaryAudit
+
+    Raises
+    ------
+    ParameterError, DataError
+        If settings do not fit, or a run fails.
+    """
+    # 1. the task: tables and queries of the adversary's choice
+    check_choice("release", release, ("counts", "labels"))
+    check_choice("neighbours", neighbours, ("add-remove", "replace-one"))
+    n_runs, alpha = check_count("runs", runs), 1 - check_probability("confidence", confidence)
+    check_positive("epsilon", epsilon)
+    task = CanaryTask(
+        check_count("canaries", canaries),
+        check_count("teachers", teachers, minimum=2),
+        check_count("queries", queries),
+        release,
+        neighbours,
+    )
+    if not task.queries_each >= 1:
+        raise ParameterError(f"{queries} queries are too few for {canaries} canaries; ask more of them.")
+    start = tuple(program or (sys.executable, "-m", "secretballot"))
+    words = (*_command(task, epsilon, delta), *options)
+    # 2. the runs
+    folder = Path(work)
+    described = {"program": start, "words": words, "task": asdict(task)}
+    work_folder = WorkFolder(folder, described, n_runs, seed, coins_per_run=canaries)
+    task.write_public(folder / "public.csv")
+    experiment = Experiment(start, words, _tables(task, folder, work_folder.coins), "out/release", timeout)
+    trials = run_trials(experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None))
+    # 3. every canary is guessed from the answers of its own run
+    scores = np.concatenate([task.scores(trial.channels["release"], _sigma(trial.certificate)) for trial in trials])
+    right, guesses, bound = canary_bound(scores, work_folder.coins.ravel(), delta=delta, alpha=alpha, share=share)
+    power = epsilon_from_guesses(guesses, guesses, len(scores), delta=delta, alpha=alpha)
+    if not keep:
+        work_folder.remove()
+    stated = epsilon if promise is None else check_positive("promise", promise)
+    return CanaryAudit(task, stated, delta, n_runs, right, guesses, len(scores), bound, power, confidence)
+
+
+def _sigma(certificate: Mapping[str, Any] | None) -> float:
+    """Return the noise that a certificate states, in votes."""
+    sigma = ((certificate or {}).get("mechanism") or {}).get("sigma")
+    if not isinstance(sigma, float) or not sigma > 0:
+        raise DataError("The certificate of a run states no Gaussian noise; canaries attack Gaussian voting.")
+    return sigma
+
+
+def _command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str, ...]:
+    """Return the command; trees fit a single record exactly, and the schema names every column as a number."""
+    return (
+        *("learn", "private.csv", "public.csv", "--target", "class", "--classes", ",".join(_CLASSES)),
+        *("--epsilon", repr(epsilon), "--delta", repr(delta), "--teachers", str(task.teachers)),
+        *("--queries", str(task.queries), "--release", task.release, "--teacher", "tree"),
+        *("--neighbours", task.neighbours, "--student", "logistic" if task.release == "labels" else "auto"),
+        *("--out", "out"),
+    )
+
+
+def _tables(task: CanaryTask, folder: Path, coins: Bits) -> Callable[[int], Mapping[str, Path]]:
+    """Return the files of a run: its private table is written when its turn has come."""
+
+    def files(number: int) -> Mapping[str, Path]:
+        private = folder / f"private-{number:06d}.csv"
+        task.write_private(private, coins[number].tolist())
+        return {"private.csv": private, "public.csv": folder / "public.csv"}
+
+    return files

@@ -1,0 +1,336 @@
+"""The standing set of attacks on the mechanisms alone: exact games on small worlds, and tests of the real sampler.
+
+Every game computes the true delta of a short run from the mechanism's own code and from distributions that are written
+out in this room, for the worst neighbouring votes and the worst adaptive choice of queries, and compares it with the
+price. How sharp an attack is, is found by planting too little noise: the mildest plant that it catches stands beside
+its result.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from secretballot._validation import check_count
+from secretballot.audit.games import Step, adaptive_delta, shifted_delta
+from secretballot.audit.laws import Law, discrete_gaussian_law, discrete_laplace_law
+from secretballot.audit.statistics import sample_p_value
+from secretballot.audit.threshold_game import ThresholdGame, stream_queries
+from secretballot.audit.worlds import all_counts, neighbouring_counts, output_law
+from secretballot.privacy.accounting import Event, delta_upper
+from secretballot.privacy.mechanisms import (
+    DistanceToInstability,
+    ExponentialChoice,
+    GaussianNoisyArgmax,
+    GaussianNoisyCount,
+    GaussianNoisyHistogram,
+    GaussianNoisyMajority,
+    GaussianThreshold,
+    LaplaceNoisyArgmax,
+    LaplaceNoisyMajority,
+    MinoritySum,
+    SparseVector,
+    StabilityQuantile,
+    plurality,
+    stability,
+)
+from secretballot.privacy.noise import ExactNoise, IntArray, NoiseSource
+
+__all__ = ["MechanismFinding", "MechanismsAudit", "audit_mechanisms"]
+
+Play = Callable[[float, float], float]  # from the factor of the noise and epsilon to the true delta
+Release = Callable[[IntArray, NoiseSource], IntArray]
+
+_PLANTS = (0.95, 0.9, 0.8, 0.7, 0.5, 0.3)
+_UNLISTED = 1e-11  # noise that no game lists, charged to the mechanism
+_ALPHA = 1e-6
+_EPSILONS = (0.3, 1.0)
+
+
+@dataclass(frozen=True)
+class MechanismFinding:
+    """What an attack on one mechanism, or on one sampler, came to.
+
+    Attributes
+    ----------
+    name : str
+        Mechanism and world.
+    attack : str
+        "game" (exact) or "sample" (statistical, at 1e-6).
+    found, allowed : float
+        True delta and priced delta where they are nearest to each other; of a sample the p-value and the least that
+        passes.
+    passed : bool
+    caught : float or None
+        Mildest plant that the same attack catches, as a factor of the noise; None if it catches none of those tried.
+    """
+
+    name: str
+    attack: str
+    found: float
+    allowed: float
+    passed: bool
+    caught: float | None
+
+    def line(self) -> str:
+        """Return the finding on one line."""
+        power = "no plant caught" if self.caught is None else f"catches noise x{self.caught:g}"
+        words = "true delta {:.3e} of {:.3e}" if self.attack == "game" else "p-value {:.3g}, at least {:g}"
+        told = words.format(self.found, self.allowed)
+        return f"{'ok    ' if self.passed else 'FAILED'}  {self.name:<52} {told:<36} {power}"
+
+
+@dataclass(frozen=True)
+class MechanismsAudit:
+    """The findings of the standing set."""
+
+    findings: tuple[MechanismFinding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no mechanism loses more than its price, and no sampler strays from its distribution."""
+        return all(finding.passed for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {"audit": "mechanisms", "passed": self.passed, "findings": [asdict(one) for one in self.findings]}
+
+    def text(self) -> str:
+        """Return one line for each finding, and the verdict."""
+        lines = [finding.line() for finding in self.findings]
+        lines.append("PASSED  nothing found" if self.passed else "FAILED  more than was promised")
+        return "\n".join(lines)
+
+
+def audit_mechanisms(*, draws: int = 20_000, progress: Callable[[int, int], None] | None = None) -> MechanismsAudit:
+    """Attack every mechanism with exact games, and every sampler with draws.
+
+    Parameters
+    ----------
+    draws : int
+        Draws of each sampler.
+    progress : callable, optional
+        Told how many attacks are finished, of how many.
+
+    Returns
+    -------
+    MechanismsAudit
+    """
+    check_count("draws", draws, minimum=1000)
+    attacks = [*_games(), *_samples(draws)]
+    findings = []
+    for number, attack in enumerate(attacks, 1):
+        findings.append(attack())
+        if progress is not None:
+            progress(number, len(attacks))
+    return MechanismsAudit(tuple(findings))
+
+
+def _games() -> list[Callable[[], MechanismFinding]]:
+    """Return one game for each mechanism: a small world in which its price is nearly reached, where one is known."""
+    return [
+        _votes("Gaussian majority, 9 teachers, 6 queries", GaussianNoisyMajority(2.0, 9), 2.0, 9, 6),
+        _counts("Gaussian count, 6 queries", GaussianNoisyCount(4.0).event(6), 4.0, 6),
+        _counts("Gaussian histogram, 3 classes, 3 queries", GaussianNoisyHistogram(4.0, 3).event(3), 4.0, 6),
+        _votes("Gaussian arg max, 3 classes, 4 teachers", GaussianNoisyArgmax(1.5, 3), 1.5, 4, 2, n_classes=3, draws=3),
+        _threshold("Gaussian threshold, 4 queries", GaussianThreshold(2.0, 6), 2.0, 4),
+        _votes("Laplace majority, 9 teachers", LaplaceNoisyMajority(2.0, 9), 2.0, 9, 2, laplace=True),
+        _votes("Laplace arg max, 8 teachers", LaplaceNoisyArgmax(1.5, 2), 1.5, 8, 2, draws=2, laplace=True),
+        _distance("distance to instability, 9 teachers, 3 queries", DistanceToInstability(2.0, 3), 9, 3),
+        _stream("sparse vector, fresh threshold, 4 queries", SparseVector(2.0, 2.0, 3, 1, True), 4),
+        _stream("sparse vector, one threshold, 4 queries", SparseVector(2.0, 2.0, 3, 2, False), 4),
+        _stream("outcomes of the first stream alone", SparseVector(2.0, 2.0, 3, 1, True), 4, labels=False),
+        _stream("outcomes of the second stream alone", SparseVector(2.0, 2.0, 3, 2, False), 4, labels=False),
+        _choice("exponential choice of 3, monotone", ExponentialChoice(0.9, True)),
+        _choice("exponential choice of 3, replaced records", ExponentialChoice(0.9, False)),
+        _pool("sum of minorities, 3 points", MinoritySum(0.9, 3), 3),
+        _pool("quantile of stability", StabilityQuantile(0.5, 0.9), 1),
+    ]
+
+
+def _game(name: str, event: Event, play: Play, epsilons: Sequence[float] = _EPSILONS) -> Callable[[], MechanismFinding]:
+    """Return the attack that plays a game at several epsilons, and again with planted noise."""
+
+    def attack() -> MechanismFinding:
+        allowed = [delta_upper([event], epsilon) + _UNLISTED for epsilon in epsilons]
+
+        def excess(factor: float) -> tuple[float, float, float]:
+            true = [play(factor, epsilon) for epsilon in epsilons]
+            return max((found / most, found, most) for found, most in zip(true, allowed, strict=True))
+
+        ratio, found, most = excess(1.0)
+        caught = next((factor for factor in _PLANTS if excess(factor)[0] > 1), None)
+        return MechanismFinding(name, "game", found, most, ratio <= 1 + 1e-9, caught)
+
+    return attack
+
+
+def _votes(
+    name: str,
+    mechanism: Any,
+    scale: float,
+    n_teachers: int,
+    length: int,
+    *,
+    n_classes: int = 2,
+    draws: int = 1,
+    laplace: bool = False,
+) -> Callable[[], MechanismFinding]:
+    """Attack a label of noisy votes: all neighbouring counts, all adaptive queries."""
+    make = discrete_laplace_law if laplace else discrete_gaussian_law
+
+    def play(factor: float, epsilon: float) -> float:
+        steps = _vote_steps(mechanism.release, make(factor * scale, 1e-13), n_teachers, n_classes, draws)
+        return adaptive_delta(steps, length, epsilon)
+
+    pure = getattr(mechanism.event(1), "epsilon", None)
+    return _game(name, mechanism.event(length), play, _EPSILONS if pure is None else (0.3, length * pure))
+
+
+def _vote_steps(release: Release, law: Law, n_teachers: int, n_classes: int, draws: int) -> list[Step]:
+    outcomes = {
+        tuple(row): output_law(release, row, law, draws=draws, n_outcomes=n_classes)
+        for row in all_counts(n_teachers, n_classes).tolist()
+    }
+    pairs = zip(*(side.tolist() for side in neighbouring_counts(n_teachers, n_classes)), strict=True)
+    return [(outcomes[tuple(here)], outcomes[tuple(there)]) for here, there in pairs]
+
+
+def _counts(name: str, event: Event, sigma: float, shifts: int) -> Callable[[], MechanismFinding]:
+    """Attack noisy counts, each moved by one vote."""
+    return _game(
+        name, event, lambda factor, epsilon: shifted_delta(discrete_gaussian_law(factor * sigma), shifts, epsilon)
+    )
+
+
+def _threshold(name: str, mechanism: GaussianThreshold, sigma: float, length: int) -> Callable[[], MechanismFinding]:
+    """Attack the answer whether a noisy count reaches a threshold."""
+    most = 13  # votes
+
+    def release(values: IntArray, noise: NoiseSource) -> IntArray:
+        return mechanism.release(values, noise).astype(np.int64)
+
+    def play(factor: float, epsilon: float) -> float:
+        law = discrete_gaussian_law(factor * sigma)
+        told = [output_law(release, value, law, n_outcomes=2) for value in range(most)]
+        pairs = [(a, b) for a in range(most) for b in (a - 1, a + 1) if 0 <= b < most]
+        return adaptive_delta([(told[a], told[b]) for a, b in pairs], length, epsilon)
+
+    return _game(name, mechanism.event(length), play)
+
+
+def _distance(
+    name: str, mechanism: DistanceToInstability, n_teachers: int, length: int
+) -> Callable[[], MechanismFinding]:
+    """Attack a label that is withheld unless it is noisily stable."""
+    counts, neighbours = neighbouring_counts(n_teachers, 2)
+
+    def told(row: IntArray, law: Law) -> np.ndarray[Any, np.dtype[np.float64]]:
+        away, label = int(stability(row[None])[0]), int(plurality(row[None])[0])
+
+        def release(values: IntArray, noise: NoiseSource) -> IntArray:
+            return mechanism.release(values, np.full(len(values), label), noise)
+
+        return output_law(release, away, law, n_outcomes=3)
+
+    def play(factor: float, epsilon: float) -> float:
+        law = discrete_laplace_law(factor * mechanism.scale)
+        steps = [(told(here, law), told(there, law)) for here, there in zip(counts, neighbours, strict=True)]
+        return adaptive_delta(steps, length, epsilon)
+
+    return _game(name, mechanism.event(length), play, (0.3, length / mechanism.scale))
+
+
+def _stream(name: str, mechanism: SparseVector, length: int, *, labels: bool = True) -> Callable[[], MechanismFinding]:
+    """Attack a stream of threshold answers, with labels or without, its hidden noise carried along."""
+    pattern = mechanism.pattern_event()
+
+    def play(factor: float, epsilon: float) -> float:
+        game = ThresholdGame(
+            mechanism,
+            stream_queries(7),
+            labels=labels,
+            threshold_law=discrete_laplace_law(factor * mechanism.threshold_scale),
+            query_law=discrete_laplace_law(factor * mechanism.query_scale),
+        )
+        return game.delta(length, epsilon)
+
+    event = mechanism.event() if labels else pattern
+    return _game(name, event, play, (0.3, pattern.epsilon * pattern.count))
+
+
+def _choice(name: str, mechanism: ExponentialChoice) -> Callable[[], MechanismFinding]:
+    """Attack a choice of three candidates: all changes of the scores by one unit."""
+    span = (0, 1) if mechanism.monotone else (-1, 0, 1)
+    moves = [np.array(move) for move in np.ndindex(*(len(span),) * 3)]
+
+    def play(factor: float, epsilon: float) -> float:
+        steps: list[Step] = []
+        for scores in (np.array([0, 0, 0]), np.array([0, 5, 9]), np.array([0, 30, 60])):
+            here = _exponential(scores, factor * mechanism.scale)
+            for move in moves:
+                there = _exponential(scores + np.array(span)[move], factor * mechanism.scale)
+                steps += [(here, there), (there, here)]
+        return adaptive_delta(steps, 2, epsilon)
+
+    return _game(name, mechanism.event(2), play, (0.3, 2 * mechanism.epsilon))
+
+
+def _exponential(scores: IntArray, scale: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    weights = np.exp((scores - scores.max()) / scale)
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def _pool(name: str, mechanism: Any, distance: int) -> Callable[[], MechanismFinding]:
+    """Attack one number about a whole pool of points, which one teacher moves by at most `distance`."""
+
+    def play(factor: float, epsilon: float) -> float:
+        return shifted_delta(discrete_laplace_law(factor * mechanism.scale), 1, epsilon, distance=distance)
+
+    return _game(name, mechanism.event(), play, (0.3, mechanism.epsilon))
+
+
+def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
+    """Return tests of the sampler that releases use, at small and large scales."""
+    noise = ExactNoise()
+    laplace = [
+        _sample(
+            f"sampler, discrete Laplace, scale {scale:g}", noise.discrete_laplace, discrete_laplace_law, scale, draws
+        )
+        for scale in (0.5, 3.0, 40.0)
+    ]
+    gaussian = [
+        _sample(f"sampler, discrete Gaussian, {sigma:g}", noise.discrete_gaussian, discrete_gaussian_law, sigma, draws)
+        for sigma in (0.5, 3.0, 26.7)
+    ]
+    choice = _sample("sampler, exponential choice of 4", _choices(noise), _choice_law, 3.0, max(1000, draws // 10))
+    return [*laplace, *gaussian, choice]
+
+
+def _sample(
+    name: str, draw: Callable[[float, int], IntArray], law: Callable[[float], Law], scale: float, draws: int
+) -> Callable[[], MechanismFinding]:
+    """Return the test of draws against their distribution, and of draws with too little noise."""
+
+    def attack() -> MechanismFinding:
+        expected = law(scale)
+        p_value = sample_p_value(draw(scale, draws), expected)
+        caught = next((f for f in _PLANTS if sample_p_value(draw(f * scale, draws), expected) < _ALPHA), None)
+        return MechanismFinding(name, "sample", p_value, _ALPHA, p_value >= _ALPHA, caught)
+
+    return attack
+
+
+_SCORES = np.array([0, 2, 5, 7])
+
+
+def _choices(noise: ExactNoise) -> Callable[[float, int], IntArray]:
+    def draw(scale: float, size: int) -> IntArray:
+        return np.array([noise.exponential_choice(_SCORES, scale) for _ in range(size)], dtype=np.int64)
+
+    return draw
+
+
+def _choice_law(scale: float) -> Law:
+    return Law(0, _exponential(_SCORES, scale), 0.0)

@@ -1,0 +1,80 @@
+"""Neighbouring tables made from one: a record dropped, added, added with a missing value, or replaced."""
+
+import contextlib
+from pathlib import Path
+
+import pandas as pd
+
+from secretballot._validation import check_choice, check_count
+from secretballot.datasets.tables import read_table
+from secretballot.exceptions import ParameterError
+
+__all__ = ["CHANGES", "write_worlds"]
+
+#: Ways to make a neighbour.
+CHANGES = ("drop", "add", "add-missing", "replace")
+_FAR = 1000.0  # how much larger the numbers of a replaced or added record are: it should matter to its teacher
+
+
+def write_worlds(
+    table: Path, change: str, first: Path, second: Path, *, target: str | None = None, row: int = 0
+) -> None:
+    """Write a table and a neighbour of it as CSV files, in one style.
+
+    Parameters
+    ----------
+    table : Path
+        CSV or Parquet.
+    change : {"drop", "add", "add-missing", "replace"}
+        What happens to the record; an added one is a copy of it with numbers a thousand times as large and another
+        class, a replaced one becomes that, and one added with a missing value is a copy without its first value.
+    first, second : Path
+        Files to write.
+    target : str, optional
+        Column with the class.
+    row : int
+        Number of the record, from 0.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such record.
+    DataError
+        If the table cannot be read.
+    """
+    check_choice("change", change, CHANGES)
+    number = check_count("row", row, minimum=0)
+    before = read_table(table, role="private file")
+    if not number < len(before):
+        raise ParameterError(f"row is {number}; the private file has no such record: give a number below its rows.")
+    record = before.iloc[[number]]
+    if change == "drop":
+        after = before.drop(index=before.index[number])
+    elif change == "add-missing":
+        after = pd.concat([before, _with_gap(record, target)])
+    else:
+        unlike = _unlike(before, record, target)
+        kept = before if change == "add" else before.drop(index=before.index[number])
+        after = pd.concat([kept, unlike])
+    before.to_csv(first, index=False)
+    after.to_csv(second, index=False)
+
+
+def _with_gap(record: pd.DataFrame, target: str | None) -> pd.DataFrame:
+    changed = record.copy()
+    features = [name for name in record.columns if name != target]
+    changed[features[0]] = ""
+    return changed
+
+
+def _unlike(table: pd.DataFrame, record: pd.DataFrame, target: str | None) -> pd.DataFrame:
+    """Return a record that its teacher will not overlook: far away, and of another class."""
+    changed = record.copy()
+    for name in record.columns:
+        if name == target:
+            others = [value for value in table[name] if value != record[name].iloc[0]]
+            changed[name] = others[0] if others else record[name].iloc[0]
+        else:
+            with contextlib.suppress(ValueError, TypeError):  # texts stay as they are
+                changed[name] = str((float(record[name].iloc[0]) or 1.0) * _FAR)
+    return changed

@@ -1,0 +1,225 @@
+"""Everything that can be seen of a folder of released files, as named fields with plain values.
+
+A field is a place (`student.skops:schema.json:$.content.__id__`) with a number or a text. Containers
+are opened: members of a zip archive, leaves of a JSON document, cells of a table, header and values of
+an array, lines and numbers of a text. What cannot be read that way still shows by its size, its digest
+and the digests of its blocks.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import stat
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Field", "Fields", "observed_files", "observed_text"]
+
+Field = str | int | float
+Fields = dict[str, Field]
+
+_MOST_FIELDS = 4_000  # of one file; larger files show by blocks and digests as well
+_MOST_DEPTH = 3  # of archives in archives
+_LONGEST_TEXT = 80
+_BLOCK = 64  # bytes
+_LARGEST_OPENED = 20_000_000  # bytes
+_INTEGER = re.compile(r"\d{3,18}")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.\d+(?:[eE][-+]?\d+)?|\d{3,18})")
+
+Found = Iterator[tuple[str, Field]]
+
+
+def observed_files(folder: Path) -> Fields:
+    """Return the fields of all files below a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        May be missing: that is a field as well.
+
+    Returns
+    -------
+    dict
+        Field name to value; for every file also mode, number of links, size and place in the order of writing.
+    """
+    if not folder.is_dir():
+        return {"(folder)": "missing"}
+    paths = sorted(path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+    names = {path: path.relative_to(folder).as_posix() for path in paths}
+    fields: Fields = {
+        "(folder):names": _short("\n".join(names.values())),
+        "(folder):mode": oct(stat.S_IMODE(folder.stat().st_mode)),
+        "(folder):order written": _short("\n".join(names[path] for path in sorted(paths, key=_time_written))),
+    }
+    for path, name in names.items():
+        fields.update(_observed_file(path, name))
+    return fields
+
+
+def observed_text(name: str, text: str) -> Fields:
+    """Return the fields of a text: its lines and its numbers, by position."""
+    return dict(_text_fields(name, text))
+
+
+def _time_written(path: Path) -> tuple[int, str]:
+    return path.lstat().st_mtime_ns, path.name
+
+
+def _observed_file(path: Path, name: str) -> Fields:
+    status = path.lstat()
+    fields: Fields = {
+        f"{name}:mode": oct(status.st_mode),
+        f"{name}:links": status.st_nlink,
+        f"{name}:size": status.st_size,
+    }
+    if path.is_symlink():
+        return fields | {f"{name}:target": _short(os.readlink(path))}
+    if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_OPENED:
+        fields.update(_content_fields(name, path.read_bytes(), 0))
+    return fields
+
+
+def _content_fields(name: str, content: bytes, depth: int) -> Fields:
+    """Return the fields of a file's bytes: digest first, then the structure that its bytes say it has."""
+    fields: Fields = {f"{name}:digest": _digest(content)}
+    try:
+        found = _structure(name, content, depth)
+        for _, (place, value) in zip(range(_MOST_FIELDS), found, strict=False):
+            fields[place] = value
+    except (ValueError, zipfile.BadZipFile, csv.Error, RecursionError, NotImplementedError, RuntimeError, EOFError):
+        # not what it looked like: its blocks are shown instead
+        fields.update(_block_fields(name, content))
+    return fields
+
+
+def _structure(name: str, content: bytes, depth: int) -> Found:
+    if content[:4] == b"PK\x03\x04" and depth < _MOST_DEPTH:
+        return _archive_fields(name, content, depth)
+    if content[:6] == b"\x93NUMPY":
+        return _array_fields(name, content)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return _block_fields(name, content)
+    if text.lstrip()[:1] in ("{", "["):
+        return _json_fields(f"{name}:$", json.loads(text))
+    if name.endswith(".csv"):
+        return _table_fields(name, text)
+    return _text_fields(name, text)
+
+
+def _archive_fields(name: str, content: bytes, depth: int) -> Found:
+    """Yield names, dates, sizes and contents of the members, by position and where names are plain by name."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        yield f"{name}:members", len(members)
+        opened = 0
+        for number, member in enumerate(members):
+            place = f"{name}:member {number}" if _INTEGER.search(member.filename) else f"{name}:{member.filename}"
+            yield from _named(f"{place}:name", member.filename)
+            yield f"{place}:date", "-".join(map(str, member.date_time))
+            yield f"{place}:attributes", member.external_attr
+            yield f"{place}:size", member.file_size
+            opened += member.file_size
+            if opened <= _LARGEST_OPENED:
+                yield from _content_fields(place, archive.read(member), depth + 1).items()
+
+
+def _array_fields(name: str, content: bytes) -> Found:
+    array = np.load(io.BytesIO(content), allow_pickle=False)
+    yield f"{name}:type", f"{array.dtype.str} {array.shape} {array.flags.f_contiguous}"
+    if array.dtype.kind in "iuf":
+        yield f"{name}:sum", _plain(array.sum())
+    for number, value in enumerate(array.ravel()[:500].tolist()):
+        yield f"{name}:value {number}", _plain(value)
+
+
+def _json_fields(place: str, document: Any) -> Found:
+    if isinstance(document, dict):
+        yield f"{place}:keys", _short("\n".join(document))
+        for key, value in document.items():
+            yield from _json_fields(f"{place}.{key}", value)
+    elif isinstance(document, list):
+        yield f"{place}:length", len(document)
+        for number, value in enumerate(document):
+            yield from _json_fields(f"{place}[{number}]", value)
+    elif isinstance(document, str):
+        yield from _named(place, document)
+    else:
+        yield place, _plain(document)
+
+
+def _table_fields(name: str, text: str) -> Found:
+    """Yield totals of the columns first, as the strongest, then the cells."""
+    rows = list(csv.reader(io.StringIO(text)))
+    header, body = (rows[0], rows[1:]) if rows else ([], [])
+    yield f"{name}:rows", len(body)
+    yield f"{name}:header", _short(",".join(header))
+    for number, column in enumerate(header):
+        cells = [row[number] for row in body if number < len(row)]
+        numbers = [float(cell) for cell in cells if _NUMBER.fullmatch(cell) or cell.lstrip("-").isdigit()]
+        if numbers:
+            yield f"{name}:{column}:sum", math.fsum(numbers)
+        for value in sorted(set(cells))[:10]:
+            yield f"{name}:{column}:count of {_short(value)}", cells.count(value)
+    for number, row in enumerate(body):
+        for column, cell in zip(header, row, strict=False):
+            yield f"{name}:{column}[{number}]", _plain_cell(cell)
+
+
+def _text_fields(name: str, text: str) -> Found:
+    """Yield the lines and the numbers of a text, by position."""
+    lines = text.splitlines()
+    yield f"{name}:lines", len(lines)
+    yield f"{name}:digest", _digest(text.encode("utf-8", "replace"))
+    for number, line in enumerate(lines[: _MOST_FIELDS // 2], 1):
+        yield f"{name}:line {number}", _short(line)
+    for number, match in enumerate(_NUMBER.finditer(text)):
+        yield f"{name}:number {number}", _plain_cell(match[0])
+
+
+def _block_fields(name: str, content: bytes) -> Found:
+    for start in range(0, len(content), _BLOCK):
+        yield f"{name}:bytes from {start}", _digest(content[start : start + _BLOCK])
+
+
+def _named(place: str, text: str) -> Found:
+    """Yield a text and the integers in it: names of members have been addresses."""
+    yield place, _short(text)
+    for number, match in enumerate(_INTEGER.finditer(text[:1000])):
+        yield f"{place}:integer {number}", int(match[0])
+
+
+def _plain_cell(cell: str) -> Field:
+    try:
+        return int(cell) if cell.lstrip("+-").isdigit() else float(cell)
+    except ValueError:
+        return _short(cell)
+
+
+def _plain(value: Any) -> Field:
+    """Return a value as a plain number or text; not-a-number as text, since it equals nothing."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _short(repr(value))
+
+
+def _short(text: str) -> str:
+    """Return a text if it is short, else its length and digest."""
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return f"{len(text)} characters, {_digest(text.encode('utf-8', 'replace'))}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -1,0 +1,403 @@
+"""Does anything that a command releases tell two neighbouring inputs apart better than its certificate allows?"""
+
+import hashlib
+import math
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_choice, check_count, check_delta, check_positive, check_probability
+from secretballot.audit.bounds import group_privacy
+from secretballot.audit.neighbours import CHANGES, write_worlds
+from secretballot.audit.runs import CHANNELS, Experiment, Progress, Trial, WorkFolder, run_trials, unique_name
+from secretballot.audit.telltale import Verdict, find_rule, held_out
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.report.plan_checks import total_price
+
+__all__ = ["ChannelFinding", "Promise", "ReleaseAudit", "audit_release", "audit_trials"]
+
+_OUT = "out"
+_MAKES_RELEASES = ("learn", "label", "choose")
+_PROMISED = ("release",)  # channels that the guarantee is about
+_LEAST_RUNS = 6
+_LEAST_OF_A_WORLD = 4
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a certificate allows between the two inputs.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        For the distance of the two inputs: of several steps, the promise for groups.
+    steps : int
+        Steps of the certificate's relation between the inputs.
+    relation : str
+        The certificate's, or "stated" where the price was stated by hand.
+    """
+
+    epsilon: float
+    delta: float
+    steps: int
+    relation: str
+
+
+@dataclass(frozen=True)
+class ChannelFinding:
+    """What one channel tells.
+
+    Attributes
+    ----------
+    channel : str
+    promised : bool
+        Whether the guarantee is about it; timing and the curator's messages are reported and not judged.
+    verdict : Verdict
+        Counts on the runs held out, and the certified bound.
+    tells : list of str
+        Fields that tell most, best first; they are a finding only where the bound is.
+    same : int
+        Other fields that told exactly as the first one did.
+    """
+
+    channel: str
+    promised: bool
+    verdict: Verdict
+    tells: list[str] = field(default_factory=list)
+    same: int = 0
+
+
+@dataclass(frozen=True)
+class ReleaseAudit:
+    """The result of a differential test.
+
+    Attributes
+    ----------
+    command : str
+    promise : Promise
+    confidence : float
+        Chance that no bound is above the truth, for each channel.
+    runs, chosen_on : int
+        All runs, and those that chose what to look at.
+    exit_codes : dict
+        How often each occurred.
+    channels : list of ChannelFinding
+    """
+
+    command: str
+    promise: Promise
+    confidence: float
+    runs: int
+    chosen_on: int
+    exit_codes: dict[int, int]
+    channels: list[ChannelFinding]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no promised channel certifies more than the promise."""
+        return all(one.verdict.bound <= self.promise.epsilon for one in self.channels if one.promised)
+
+    @property
+    def power(self) -> float:
+        """The largest epsilon that this many runs could have certified: larger promises cannot be refuted."""
+        return max(one.verdict.power for one in self.channels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {"audit": "release", **asdict(self), "passed": self.passed, "power": self.power}
+
+    def text(self) -> str:
+        """Return the result for a person."""
+        promise, percent = self.promise, f"{100 * self.confidence:g} %"
+        steps = "" if promise.steps == 1 else f" over {promise.steps} steps"
+        lines = [
+            f"command      {self.command}",
+            f"promise      epsilon {promise.epsilon:g}, delta {promise.delta:g}{steps} ({promise.relation})",
+            f"runs         {self.runs}: {self.chosen_on} to choose a rule, {self.runs - self.chosen_on} held out",
+            f"power        at most epsilon {self.power:.2f} could be certified; larger promises cannot be refuted",
+        ]
+        if not self.power > promise.epsilon:
+            lines.append("             so this audit cannot fail: use more runs, or a smaller epsilon")
+        for one in self.channels:
+            found = one.verdict
+            counted = f"{found.right} of {found.guesses} guesses right" if found.guesses else "no field to guess by"
+            unjudged = "" if one.promised else " (not promised)"
+            lines.append(f"{one.channel:<12} epsilon >= {found.bound:.3f} at {percent}; {counted}{unjudged}")
+            if one.tells and found.bound > 0:
+                more = f", and {one.same} more fields like it" if one.same else ""
+                lines.append(f"             told by {one.tells[0]}{more}")
+                lines += [f"                     {name}" for name in one.tells[1:]]
+        lines.append("PASSED       nothing found" if self.passed else "FAILED       more than was promised")
+        return "\n".join(lines)
+
+
+def audit_release(
+    command: Sequence[str] | str,
+    private: str | Path,
+    *,
+    neighbour: str | Path | None = None,
+    change: str | None = None,
+    row: int = 0,
+    runs: int = 60,
+    confidence: float = 0.99,
+    steps: int | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    released: str | None = None,
+    program: Sequence[str] | None = None,
+    work: str | Path = "secretballot-audit",
+    keep: bool = False,
+    jobs: int = 1,
+    timeout: float = 600.0,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> ReleaseAudit:
+    """Run a command on two neighbouring inputs, many times each, and attack what it releases.
+
+    Every run has a process and a folder of its own, with the same names; which input it gets is the toss of a fair
+    coin. A third of the runs choose what tells the inputs apart: bytes, names, sizes, modes and parsed fields of all
+    released files, and exit codes. The others certify, with confidence, a lower bound on the epsilon of the command.
+
+    Parameters
+    ----------
+    command : sequence of str, or str
+        Words of the command, without the program: ``learn patients.csv public.csv --target ill ...``. Files that it
+        names are copied; its ``--out`` is set by the audit.
+    private : path
+        The private file, as the command names it.
+    neighbour : path, optional
+        The neighbouring file, which takes its name in the second world.
+    change : {"drop", "add", "add-missing", "replace"}, optional
+        In place of a neighbour: what to do to one record of a CSV or Parquet file.
+    row : int
+        Which record, from 0.
+    runs : int
+        In all, about half of them on each input.
+    confidence : float
+        Chance that a bound is not above the truth.
+    steps : int, optional
+        Steps of the certificate's relation between the inputs; 1, but 2 for ``change="replace"`` under add-remove.
+    epsilon, delta : float, optional
+        The promise, where no certificate states it.
+    released : str, optional
+        Folder to observe, relative to the folder of the run; ``out/release`` of a command that has ``--out``.
+    program : sequence of str, optional
+        Words that start the program; this one by default.
+    work : path
+        Private folder of the audit, mode 0700. An interrupted audit is taken up when repeated with the same one.
+    keep : bool
+        Whether to leave it in place at the end.
+    jobs : int
+        Runs at the same time.
+    timeout : float
+        Seconds for one run.
+    seed : int, optional
+        Of the coins.
+    progress : callable, optional
+        Told how many runs are finished, of how many.
+
+    Returns
+    -------
+    ReleaseAudit
+
+    Raises
+    ------
+    ParameterError
+        If settings do not fit together.
+    DataError
+        If a file cannot be read, the command fails, or the work folder holds something else.
+
+    Privacy
+    -------
+    The work folder holds copies of the private files. The result tells of released values only, and of exit codes,
+    messages and times; names of fields may hold text of a release.
+    """
+    # 1. refuse what cannot be, before anything runs
+    words = shlex.split(command) if isinstance(command, str) else list(command)
+    n_runs = check_count("runs", runs, minimum=_LEAST_RUNS)
+    alpha = 1 - check_probability("confidence", confidence)
+    check_count("jobs", jobs)
+    check_positive("timeout", timeout)
+    if (neighbour is None) == (change is None):
+        raise ParameterError("Give either a neighbouring file or a change to make, not both or neither.")
+    if change is not None:
+        check_choice("change", change, CHANGES)
+        if any(word == "--unit" or word.startswith("--unit=") for word in words):
+            raise ParameterError("A change is made to one record, and the unit is a user; give the neighbouring file.")
+    # 2. the files of both worlds, and the words that find them
+    folder = Path(work)
+    start = tuple(program or (sys.executable, "-m", "secretballot"))
+    files = {"private": _digest(private), "neighbour": None if neighbour is None else _digest(neighbour)}
+    words, inputs, name, observed = _prepared(words, Path(private), released)
+    same = {other: _digest(path) for other, path in sorted(inputs.items())}
+    described = {"program": start, "words": words, "inputs": same, **files, "change": change, "row": row}
+    work_folder = WorkFolder(folder, described, n_runs, seed)
+    differing = _worlds(folder, Path(private), neighbour, change, row, _value_of(words, "--target"))
+    coins = work_folder.coins[:, 0].tolist()
+    experiment = Experiment(
+        start,
+        tuple(words),
+        lambda number: {**inputs, name: differing[coins[number]]},
+        observed,
+        timeout,
+    )
+    # 3. the runs; an interruption leaves the work folder, so that the audit can go on
+    trials = run_trials(experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None))
+    promise = _promise(trials, change, steps, epsilon, delta)
+    found = audit_trials(shlex.join(words), trials, coins, promise, alpha=alpha)
+    if not keep:
+        work_folder.remove()
+    return found
+
+
+def audit_trials(
+    command: str, trials: Sequence[Trial], coins: Sequence[bool], promise: Promise, *, alpha: float
+) -> ReleaseAudit:
+    """Choose a rule on the first runs, a third or a few more, and measure it on the others, for each channel.
+
+    Parameters
+    ----------
+    command : str
+        For the result.
+    trials : sequence of Trial
+    coins : sequence of bool
+        Whether each was in the second world.
+    promise : Promise
+    alpha : float
+        Chance that a bound is above the truth.
+    """
+    worlds = np.array(coins, dtype=bool)
+    first = _runs_to_choose_on(worlds)
+    left = len(trials) - first
+    findings = []
+    for channel in CHANNELS:
+        fields = [trial.channels[channel] for trial in trials]
+        rule = find_rule(fields[:first], worlds[:first], left, delta=promise.delta, alpha=alpha)
+        verdict = held_out(rule, fields[first:], worlds[first:], delta=promise.delta, alpha=alpha)
+        tells = [] if rule is None else rule.names
+        same = 0 if rule is None else rule.telltales[0].same
+        findings.append(ChannelFinding(channel, channel in _PROMISED, verdict, tells, same))
+    codes = [trial.exit_code for trial in trials]
+    counted = {code: codes.count(code) for code in sorted(set(codes))}
+    return ReleaseAudit(command, promise, 1 - alpha, len(trials), first, counted, findings)
+
+
+def _runs_to_choose_on(worlds: NDArray[np.bool_]) -> int:
+    """Return a third of the runs, or as many more as it takes, up to half, to know both worlds by several runs.
+
+    Only coins already tossed decide where to stop, so those of the runs held out are as fair as before.
+    """
+    for first in range(len(worlds) // 3, len(worlds) // 2):
+        if min(worlds[:first].sum(), (~worlds[:first]).sum()) >= _LEAST_OF_A_WORLD:
+            return first
+    return len(worlds) // 2
+
+
+def _digest(path: str | Path) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise DataError(f"{str(path)!r} cannot be read: {error.strerror}; name a file.") from None
+
+
+def _prepared(words: list[str], private: Path, released: str | None) -> tuple[list[str], dict[str, Path], str, str]:
+    """Return the words with plain file names, the files by these names, the private one's name, and what to observe."""
+    inputs: dict[str, Path] = {}
+    named: dict[Path, str] = {}
+    plain, has_out = _without_out(words)
+    prepared = []
+    for word in plain:
+        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        parts = [_taken(part, inputs, named) for part in value.split(",")]
+        prepared.append(f"{option}{equals}{','.join(parts)}")
+    if has_out or (prepared and prepared[0] in _MAKES_RELEASES):
+        prepared, has_out = [*prepared, "--out", _OUT], True
+    name = named.get(private.resolve())
+    if name is None:
+        raise ParameterError(f"The command does not name the private file {str(private)!r}; it must, by the same path.")
+    if released is None and not has_out:
+        raise ParameterError("The command has no --out; say with --released which folder it releases.")
+    del inputs[name]
+    return prepared, inputs, name, released or f"{_OUT}/release"
+
+
+def _without_out(words: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the words without an ``--out`` and its folder, and whether there was one: the audit sets its own."""
+    kept = [word for word in words if not word.startswith("--out=")]
+    if "--out" in kept:
+        place = kept.index("--out")
+        del kept[place : place + 2]
+    return kept, len(kept) < len(words)
+
+
+def _taken(word: str, inputs: dict[str, Path], named: dict[Path, str]) -> str:
+    """Return the plain name of a word that is a file, having noted the file; any other word as it is."""
+    path = Path(word)
+    try:
+        if not word or not path.is_file():
+            return word
+    except OSError:
+        return word
+    key = path.resolve()
+    if key not in named:
+        named[key] = unique_name(path, list(inputs))
+        inputs[named[key]] = path
+        journal = path.with_name(f"{path.name}-journal")  # a ledger is two files
+        if journal.is_file():
+            inputs[f"{named[key]}-journal"] = journal
+    return named[key]
+
+
+def _value_of(words: Sequence[str], option: str) -> str | None:
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == option:
+            return following
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return None
+
+
+def _worlds(
+    folder: Path, private: Path, neighbour: str | Path | None, change: str | None, row: int, target: str | None
+) -> tuple[Path, Path]:
+    """Return the private file of each world; where a change is made, both are written anew, in one style."""
+    if neighbour is not None:
+        return private, Path(neighbour)
+    first, second = folder / "first", folder / "second"
+    write_worlds(private, str(change), first, second, target=target, row=row)
+    return first, second
+
+
+def _promise(
+    trials: Sequence[Trial], change: str | None, steps: int | None, epsilon: float | None, delta: float | None
+) -> Promise:
+    """Return what the certificate, or else the caller, allows between the two inputs."""
+    certificate = next((trial.certificate for trial in trials if trial.certificate is not None), None)
+    if certificate is None and epsilon is None:
+        raise ParameterError("No run released a certificate; state the promise with epsilon and delta.")
+    relation, price = _certified(certificate)
+    stated = (
+        price[0] if epsilon is None else check_positive("epsilon", epsilon),
+        price[1] if delta is None else check_delta("delta", delta),
+    )
+    if change is not None and change != "replace" and relation == "replace-one":
+        raise ParameterError(
+            "The certificate promises replace-one, where the number of records is public; use change replace."
+        )
+    distance = steps if steps is not None else 1 + (change == "replace" and relation == "add-remove")
+    return Promise(*group_privacy(*stated, distance), steps=distance, relation=relation)
+
+
+def _certified(certificate: Mapping[str, Any] | None) -> tuple[str, tuple[float, float]]:
+    if certificate is None:
+        return "stated", (math.inf, 0.0)
+    try:
+        return str(certificate["neighbours"]), total_price(certificate)
+    except (KeyError, TypeError):
+        raise DataError("The certificate of a run has no price; state the promise with epsilon and delta.") from None

@@ -1,0 +1,274 @@
+"""Run one command many times, each time in a process and a folder of its own, and keep what could be seen of each run.
+
+Which of the two worlds a run is in is decided by a fair coin each, tossed before the first run and kept in the work
+folder, so that an interrupted audit goes on where it was. All runs see the same names of files and folders.
+"""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.audit.observation import Fields, observed_files, observed_text
+from secretballot.exceptions import DataError, ParameterError
+
+__all__ = ["CHANNELS", "Experiment", "Trial", "WorkFolder", "run_trials"]
+
+#: What is observed apart: what everybody sees, what the curator sees, and how long it took.
+CHANNELS = ("release", "console", "timing")
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A command, and the files that it finds in each run.
+
+    Attributes
+    ----------
+    program : tuple of str
+        Words that start the program, before those of the command.
+    words : tuple of str
+        The command, with names of files relative to the folder that it runs in.
+    files_of : callable
+        From the number of a run to its files, name to path.
+    released : str
+        Folder that is observed, relative to the folder that the command runs in.
+    timeout : float
+        Seconds after which a run is given up.
+    """
+
+    program: tuple[str, ...]
+    words: tuple[str, ...]
+    files_of: Callable[[int], Mapping[str, Path]]
+    released: str
+    timeout: float = 600.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What could be seen of one run.
+
+    Attributes
+    ----------
+    exit_code : int
+    channels : dict
+        For each of `CHANNELS`, the fields.
+    certificate : dict or None
+        The certificate that was released, if there was one.
+    """
+
+    exit_code: int
+    channels: dict[str, Fields]
+    certificate: dict[str, Any] | None = field(default=None)
+
+
+class WorkFolder:
+    """The private folder of an audit: coins, finished runs, and the folders that runs live in.
+
+    Parameters
+    ----------
+    path : Path
+        New, or holding the same audit, interrupted.
+    description : dict
+        What makes it the same audit.
+    n_runs : int
+    seed : int or None
+        Of the coins; None takes fresh ones.
+    coins_per_run : int
+        More than one where a run has several canaries.
+
+    Attributes
+    ----------
+    coins : ndarray of bool, shape (n_runs, coins_per_run)
+
+    Raises
+    ------
+    DataError
+        If the folder holds something else.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        description: Mapping[str, Any],
+        n_runs: int,
+        seed: int | None = None,
+        *,
+        coins_per_run: int = 1,
+    ) -> None:
+        self.path = path
+        plan = path / "audit.json"
+        wanted = {**description, "runs": n_runs}
+        if path.exists() and not plan.is_file() and any(path.iterdir()):
+            raise DataError(f"{str(path)!r} holds something else than an audit; name another folder with --work.")
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        (path / "runs").mkdir(exist_ok=True)
+        if plan.is_file():
+            found = json.loads(plan.read_text(encoding="utf-8"))
+            coins = found.pop("coins", None)
+            if found != json.loads(json.dumps(wanted)):
+                raise DataError(f"{str(path)!r} holds another audit; delete it, or name another folder with --work.")
+        else:
+            coins = np.random.default_rng(seed).integers(2, size=(n_runs, coins_per_run)).astype(bool).tolist()
+            _write(plan, json.dumps({**wanted, "coins": coins}).encode())
+        self.coins: NDArray[np.bool_] = np.array(coins, dtype=bool)
+
+    def finished(self, number: int) -> Trial | None:
+        """Return the run of this number, None if it has not been finished."""
+        try:
+            return Trial(**json.loads(gzip.decompress(self._place(number).read_bytes())))
+        except FileNotFoundError:
+            return None
+
+    def keep(self, number: int, trial: Trial) -> None:
+        """Keep a finished run."""
+        _write(self._place(number), gzip.compress(json.dumps(asdict(trial)).encode(), 3))
+
+    def remove(self) -> None:
+        """Delete the folder."""
+        shutil.rmtree(self.path)
+
+    def _place(self, number: int) -> Path:
+        return self.path / "runs" / f"{number:06d}.json.gz"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file beside its place and rename it, so that it is complete or not there."""
+    aside = path.with_name(f"{path.name}.new")
+    aside.write_bytes(content)
+    aside.replace(path)
+
+
+def run_trials(experiment: Experiment, folder: WorkFolder, *, jobs: int, progress: Progress) -> list[Trial]:
+    """Run what is not finished yet and return all runs, in the order of their coins.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    folder : WorkFolder
+    jobs : int
+        Runs at the same time, in folders whose names have equal length.
+    progress : callable
+        Told how many runs are finished, of how many.
+
+    Raises
+    ------
+    DataError
+        If the first runs all fail in the same way, or a run takes too long.
+    ParameterError
+        If the program cannot be started.
+    """
+    n = len(folder.coins)
+    trials = {number: trial for number in range(n) if (trial := folder.finished(number)) is not None}
+    progress(len(trials), n)
+    slots: SimpleQueue[str] = SimpleQueue()
+    for slot in range(jobs):
+        slots.put(f"slot-{slot:03d}")
+
+    def run(number: int) -> Trial:
+        slot = slots.get()
+        try:
+            return _run_once(experiment, folder.path / slot, experiment.files_of(number))
+        finally:
+            slots.put(slot)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = {pool.submit(run, number): number for number in range(n) if number not in trials}
+        try:
+            while waiting:
+                _collect(waiting, folder, trials)
+                _refuse_failures(trials)
+                progress(len(trials), n)
+        finally:  # after an interruption only the runs that are under way end
+            pool.shutdown(wait=True, cancel_futures=True)
+    return [trials[number] for number in range(n)]
+
+
+def _collect(waiting: dict[Future[Trial], int], folder: WorkFolder, trials: dict[int, Trial]) -> None:
+    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+    for future in done:
+        number = waiting.pop(future)
+        trials[number] = future.result()
+        folder.keep(number, trials[number])
+
+
+def _refuse_failures(trials: Mapping[int, Trial]) -> None:
+    """Refuse a command that always fails: there is nothing to see. Its own sentence may be private and stays unsaid."""
+    if len(trials) >= 4 and all(trial.exit_code != 0 for trial in trials.values()):
+        code = next(iter(trials.values())).exit_code
+        raise DataError(
+            f"The command ended with exit code {code} in its first {len(trials)} runs; run it by itself until it works."
+        )
+
+
+def _run_once(experiment: Experiment, slot: Path, files: Mapping[str, Path]) -> Trial:
+    """Run the command in a fresh folder with the files of one world, observe, and delete the folder."""
+    # 1. a folder of the same name and the same files, whatever was there before
+    shutil.rmtree(slot, ignore_errors=True)
+    slot.mkdir(mode=0o700)
+    for name, path in files.items():
+        shutil.copyfile(path, slot / name)
+    # 2. a process of its own
+    environment = {**dict.fromkeys(_THREADS, "1"), **os.environ}
+    start = time.perf_counter()
+    try:
+        ended = subprocess.run(
+            [*experiment.program, *experiment.words],
+            cwd=slot,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=experiment.timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise DataError(f"A run took more than {experiment.timeout:g} seconds; give more with --timeout.") from None
+    except OSError as error:
+        raise ParameterError(f"The program {experiment.program[0]!r} cannot be started: {error.strerror}.") from None
+    seconds = time.perf_counter() - start
+    # 3. what everybody sees, what the curator sees, and how long it took, apart from each other
+    released = slot / experiment.released
+    console: Fields = {}
+    for name, output in (("output", ended.stdout), ("error", ended.stderr)):
+        console |= observed_text(name, output.decode("utf-8", "replace"))
+    trial = Trial(
+        ended.returncode,
+        {
+            "release": {"exit code": ended.returncode, **observed_files(released)},
+            "console": console,
+            "timing": {"seconds": seconds},
+        },
+        _certificate(released),
+    )
+    shutil.rmtree(slot, ignore_errors=True)
+    return trial
+
+
+def _certificate(released: Path) -> dict[str, Any] | None:
+    try:
+        document = json.loads((released / "certificate.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def unique_name(path: Path, taken: Sequence[str]) -> str:
+    """Return the name of a file, with a number before it if another file has that name."""
+    name, number = path.name, 2
+    while name in taken:
+        name, number = f"{number}-{path.name}", number + 1
+    return name

@@ -1,0 +1,389 @@
+"""Find the field that tells two worlds apart, on runs set aside for that, and measure it on runs it never saw.
+
+Thousands of fields are tried and a few dozen runs are there, so a field counts by what *other* runs say about it: each
+run is scored by the log ratio of how often its value occurred in the two worlds among all other runs (leave one out).
+Values that occur once say nothing. One rule is chosen, a single field or a sum of several, and only this rule meets
+the runs held out; hence the certified bounds pay for one hypothesis.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+
+from secretballot.audit.bounds import epsilon_from_guesses, epsilon_from_rates
+from secretballot.audit.observation import Field, Fields
+
+__all__ = ["Rule", "Telltale", "Verdict", "find_rule", "held_out"]
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.bool_]
+
+_MODULI = (4096, 64, 16)
+_LEVELS = (3, 8)  # least and most groups that a number with many values is cut into, by its quantiles
+_RUNS_FOR_A_LEVEL = 6
+_RUNS_TO_COMBINE = 60  # below, fields that were picked for their luck would be put together
+_MOST_TOGETHER = 24
+_CUTS_TRIED = 50
+_SHARES = (1.0, 0.75, 0.5, 0.25, 0.1, 0.05)  # of the runs that are guessed, the surest first
+_NAMED = 5
+_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class Telltale:
+    """One field, read in one way, with what each of its values says.
+
+    Attributes
+    ----------
+    field : str
+        Place, as in `observed_files`.
+    reading : str
+        "value", "level" (which of several ranges), "cut" (below or above one number), or "mod 4096", "mod 64",
+        "mod 16".
+    cuts : tuple of float
+        Limits of the ranges.
+    weights : dict
+        Log ratio of the two worlds for each value; of others 0.
+    same : int
+        Other fields that told exactly the same on the runs that chose.
+    """
+
+    field: str
+    reading: str
+    cuts: tuple[float, ...]
+    weights: dict[Field | None, float]
+    same: int = 0
+
+    @property
+    def name(self) -> str:
+        """The field and how it is read."""
+        if self.reading == "cut":
+            return f"{self.field} above or below {self.cuts[0]:g}"
+        return self.field if self.reading == "value" else f"{self.field} {self.reading}"
+
+    def scores(self, runs: Sequence[Fields]) -> Floats:
+        """Return the log ratio of each run, shape (n_runs,); positive points to the second world."""
+        read = [_reading(run.get(self.field), self.reading, self.cuts) for run in runs]
+        return np.array([self.weights.get(value, 0.0) for value in read])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What guesses the world of a run.
+
+    Attributes
+    ----------
+    telltales : tuple of Telltale
+        Best first.
+    factors : tuple of float
+        Of their scores, in the sum.
+    guesses : float
+        Share of the runs to guess, the surest first.
+    threshold : float
+        Score above which the second world is claimed, for the rates.
+    """
+
+    telltales: tuple[Telltale, ...]
+    factors: tuple[float, ...]
+    guesses: float
+    threshold: float
+
+    def scores(self, runs: Sequence[Fields]) -> Floats:
+        """Return one score for each run, shape (n_runs,); positive points to the second world."""
+        total = np.zeros(len(runs))
+        for telltale, factor in zip(self.telltales, self.factors, strict=True):
+            total += factor * telltale.scores(runs)
+        return total
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the fields that tell most."""
+        return [telltale.name for telltale in self.telltales[:_NAMED]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rule showed on runs that had no part in choosing it.
+
+    Attributes
+    ----------
+    bound : float
+        Certified lower bound on epsilon, in nats.
+    method : str
+        "guesses" or "rates": which of the two bounds it is; both are paid for.
+    right, guesses, coins : int
+        Right guesses, guesses, and runs held out.
+    hits, runs, false_hits, other_runs : int
+        Runs above the threshold, and runs, in the second world and in the first.
+    power : float
+        The bound that right guesses alone would have certified.
+    """
+
+    bound: float
+    method: str
+    right: int
+    guesses: int
+    coins: int
+    hits: int
+    runs: int
+    false_hits: int
+    other_runs: int
+    power: float
+
+
+def find_rule(runs: Sequence[Fields], worlds: Bits, held_out_runs: int, *, delta: float, alpha: float) -> Rule | None:
+    """Return the rule that tells the worlds apart best on these runs, None if no field varies with them.
+
+    Parameters
+    ----------
+    runs : sequence of Fields
+        Set aside for choosing.
+    worlds : ndarray of bool, shape (n_runs,)
+        Whether each run was in the second world.
+    held_out_runs : int
+        On how many runs the rule will be measured: it sets how sure a guess has to be.
+    delta, alpha : float
+        Of the bound that will be certified.
+    """
+    if min(worlds.sum(), (~worlds).sum()) < _FOLDS:  # too few of one world to know it by
+        return None
+    # 1. every field in every reading; those that never vary are gone, equal ones are merged
+    columns = list(_columns(runs, worlds))
+    if not columns:
+        return None
+    # 2. the best ones by log loss on runs left out
+    scored = [(column, column.left_out) for column in columns]
+    scored.sort(key=lambda pair: _loss(pair[1], worlds))
+    (column, train_scores), *others = scored[:_MOST_TOGETHER]
+    factors: tuple[float, ...] = (1.0,)
+    chosen = [column]
+    # 3. several together, where they do clearly better than the best alone
+    if others and len(runs) >= _RUNS_TO_COMBINE:
+        several, together = _combined(np.array([scores for _, scores in scored[:_MOST_TOGETHER]]).T, worlds)
+        if _loss(together, worlds) < 0.9 * _loss(train_scores, worlds):
+            chosen, factors, train_scores = [column, *(other for other, _ in others)], several, together
+    return Rule(
+        tuple(column.telltale(worlds) for column in chosen),
+        factors,
+        _best_share(train_scores, worlds, held_out_runs, alpha=alpha),
+        _best_threshold(train_scores, worlds, held_out_runs, delta=delta, alpha=alpha),
+    )
+
+
+def held_out(rule: Rule | None, runs: Sequence[Fields], worlds: Bits, *, delta: float, alpha: float) -> Verdict:
+    """Measure a rule on runs held out; half of `alpha` pays for guesses, half for rates.
+
+    Parameters
+    ----------
+    rule : Rule or None
+        None guesses nothing, and certifies nothing.
+    runs, worlds
+        As in `find_rule`; none of them had a part in choosing the rule.
+    delta : float
+        At which epsilon is bounded.
+    alpha : float
+        Chance that the bound is above the truth.
+
+    Returns
+    -------
+    Verdict
+    """
+    scores = np.zeros(len(runs)) if rule is None else rule.scores(runs)
+    n = len(runs)
+    # The number of guesses is fixed by the rule and the number of runs; a run without a score is guessed as well.
+    guesses = 0 if rule is None or not n else max(1, round(rule.guesses * n))
+    surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
+    right = int(((scores[surest] > 0) == worlds[surest]).sum())
+    above = scores > (0.0 if rule is None else rule.threshold)
+    hits, false_hits = int((above & worlds).sum()), int((above & ~worlds).sum())
+    seconds = int(worlds.sum())
+    by_guesses = epsilon_from_guesses(right, guesses, n, delta=delta, alpha=alpha / 2) if guesses else 0.0
+    by_rates = epsilon_from_rates(hits, seconds, false_hits, n - seconds, delta=delta, alpha=alpha / 2)
+    return Verdict(
+        bound=max(by_guesses, by_rates),
+        method="guesses" if by_guesses >= by_rates else "rates",
+        right=right,
+        guesses=guesses,
+        coins=n,
+        hits=hits,
+        runs=seconds,
+        false_hits=false_hits,
+        other_runs=n - seconds,
+        power=epsilon_from_guesses(n, n, n, delta=delta, alpha=alpha / 2),
+    )
+
+
+@dataclass
+class _Column:
+    """A field in one reading on the runs that choose: the values, and the number of each run's value."""
+
+    field: str
+    reading: str
+    cuts: tuple[float, ...]
+    values: list[Field | None]
+    codes: NDArray[np.int64]
+    left_out: Floats  # score of each run by what the others say
+    same: int = 0
+
+    def telltale(self, worlds: Bits) -> Telltale:
+        """Return the field with the log ratio of each of its values, from all runs that choose."""
+        second, first = _counts(self.codes, worlds)
+        weights = _log_ratio(second, int(worlds.sum()), first, int((~worlds).sum()))
+        return Telltale(
+            self.field, self.reading, self.cuts, dict(zip(self.values, weights.tolist(), strict=True)), self.same
+        )
+
+
+def _columns(runs: Sequence[Fields], worlds: Bits) -> Iterator[_Column]:
+    """Yield all fields in all readings that vary and repeat, one for each different pattern over the runs."""
+    seen: dict[bytes, _Column] = {}
+    for name in dict.fromkeys(name for run in runs for name in run):
+        values = [run.get(name) for run in runs]
+        for reading, cuts in _readings(values, worlds):
+            column = _coded(name, reading, cuts, values, worlds)
+            if not 1 < len(column.values) < len(runs):
+                continue  # a constant, or a value of its own in every run
+            pattern = column.codes.tobytes()
+            if pattern in seen:
+                seen[pattern].same += 1
+            else:
+                seen[pattern] = column
+    yield from seen.values()
+
+
+def _readings(values: Sequence[Field | None], worlds: Bits) -> Iterator[tuple[str, tuple[float, ...]]]:
+    yield "value", ()
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if numbers and all(isinstance(value, int) for value in numbers):
+        for modulus in _MODULI:
+            if max(map(abs, numbers)) >= modulus:
+                yield f"mod {modulus}", ()
+    levels = min(_LEVELS[1], max(_LEVELS[0], len(values) // _RUNS_FOR_A_LEVEL))
+    if len(set(numbers)) > levels:
+        parts = np.arange(1, levels) / levels
+        yield "level", tuple(np.unique(np.quantile(np.array(numbers, dtype=float), parts)).tolist())
+        yield "cut", _best_cut(values, worlds)
+
+
+def _reading(value: Field | None, reading: str, cuts: tuple[float, ...]) -> Field | None:
+    if reading == "value" or not isinstance(value, int | float):
+        return value
+    if reading in ("level", "cut"):
+        return int(np.searchsorted(cuts, value))
+    return int(value) % int(reading.removeprefix("mod "))
+
+
+def _best_cut(values: Sequence[Field | None], worlds: Bits) -> tuple[float, ...]:
+    """Return the number that parts the worlds best, in the middle of its gap; nothing unless both have numbers."""
+    known = [(value, world) for value, world in zip(values, worlds, strict=True) if isinstance(value, int | float)]
+    numbers = np.array([value for value, _ in known], dtype=np.float64)
+    seconds = np.array([world for _, world in known], dtype=bool)
+    if not seconds.any() or seconds.all():
+        return ()
+    order = np.argsort(numbers, kind="stable")
+    ordered, second = numbers[order], seconds[order]
+    rates = np.abs(np.cumsum(second) / second.sum() - np.cumsum(~second) / (~second).sum())[:-1]
+    gaps = np.diff(ordered)
+    if not (gaps > 0).any():
+        return ()
+    best = np.flatnonzero((rates >= rates[gaps > 0].max() - 1e-12) & (gaps > 0))
+    place = best[np.argmax(gaps[best])]
+    return (float(ordered[place] + ordered[place + 1]) / 2,)
+
+
+def _scores_across_folds(values: Sequence[Field | None], worlds: Bits) -> Floats:
+    """Return scores by a cut that was chosen without the runs that it scores."""
+    scores = np.zeros(len(values))
+    fold = np.arange(len(values)) % _FOLDS
+    for number in range(_FOLDS):
+        out = fold == number
+        others = [value for value, left_out in zip(values, out, strict=True) if not left_out]
+        kept = worlds[~out]
+        cut = _best_cut(others, kept)
+        codes = np.array([_code(value, cut) for value in values], dtype=np.int64)
+        second, first = (np.bincount(codes[~out][side], minlength=3).astype(np.float64) for side in (kept, ~kept))
+        scores[out] = _log_ratio(second, int(kept.sum()), first, int((~kept).sum()))[codes[out]]
+    return scores
+
+
+def _code(value: Field | None, cut: tuple[float, ...]) -> int:
+    """Return 0 or 1 for a number below or above a cut, 2 for anything else."""
+    return int(np.searchsorted(cut, value)) if isinstance(value, int | float) else 2
+
+
+def _coded(name: str, reading: str, cuts: tuple[float, ...], values: Sequence[Field | None], worlds: Bits) -> _Column:
+    numbers: dict[Field | None, int] = {}
+    read = [numbers.setdefault(_reading(value, reading, cuts), len(numbers)) for value in values]
+    codes = np.array(read, dtype=np.int64)
+    left_out = _scores_across_folds(values, worlds) if reading == "cut" else _left_out_scores(codes, worlds)
+    return _Column(name, reading, cuts, list(numbers), codes, left_out)
+
+
+def _counts(codes: NDArray[np.int64], worlds: Bits) -> tuple[Floats, Floats]:
+    """Return how often each value occurred in the second world and in the first."""
+    size = int(codes.max()) + 1
+    second = np.bincount(codes[worlds], minlength=size).astype(np.float64)
+    return second, np.bincount(codes[~worlds], minlength=size).astype(np.float64)
+
+
+def _log_ratio(second: Floats, n_second: Floats | int, first: Floats, n_first: Floats | int) -> Floats:
+    """Return the smoothed log ratio of the worlds; 0 of a value that occurred in neither."""
+    ratio = np.log((second + 0.5) / (np.asarray(n_second) + 1.0)) - np.log((first + 0.5) / (np.asarray(n_first) + 1.0))
+    return np.asarray(np.where(second + first > 0, ratio, 0.0), dtype=np.float64)
+
+
+def _left_out_scores(codes: NDArray[np.int64], worlds: Bits) -> Floats:
+    """Return for each run what all other runs say of its value."""
+    second, first = _counts(codes, worlds)
+    own = worlds.astype(np.float64)
+    n = len(worlds)
+    return _log_ratio(second[codes] - own, worlds.sum() - own, first[codes] - (1 - own), n - worlds.sum() - (1 - own))
+
+
+def _loss(scores: Floats, worlds: Bits) -> float:
+    """Return the mean log loss of scores as log odds, in nats; log 2 of scores that say nothing."""
+    return float(np.logaddexp(0.0, np.where(worlds, -scores, scores)).mean())
+
+
+def _combined(scores: Floats, worlds: Bits) -> tuple[tuple[float, ...], Floats]:
+    """Return factors for a sum of scores, and the sums on runs that had no part in their factors."""
+    model = LogisticRegression(C=0.3, fit_intercept=False, max_iter=1000)
+    left_out = cross_val_predict(model, scores, worlds, cv=_FOLDS, method="decision_function")
+    return tuple(model.fit(scores, worlds).coef_[0].tolist()), np.asarray(left_out, dtype=np.float64)
+
+
+def _best_share(scores: Floats, worlds: Bits, n: int, *, alpha: float) -> float:
+    """Return the share of runs to guess that promises the largest bound on `n` further runs."""
+    order = np.argsort(-np.abs(scores), kind="stable")
+    right = ((scores > 0) == worlds)[order]
+
+    def promised(share: float) -> float:
+        guessed = max(1, round(share * len(right)))
+        rate = (right[:guessed].sum() + 0.5) / (guessed + 1)
+        guesses = max(1, round(share * n))
+        return epsilon_from_guesses(math.floor(rate * guesses + 0.5), guesses, n, delta=0.0, alpha=alpha / 2)
+
+    return max(_SHARES, key=promised) if n else 1.0
+
+
+def _best_threshold(scores: Floats, worlds: Bits, n: int, *, delta: float, alpha: float) -> float:
+    """Return the score from which the second world is claimed that promises the largest bound on `n` further runs."""
+    half = max(1, n // 2)
+
+    def promised(threshold: float) -> float:
+        above = scores > threshold
+        hits = (above[worlds].sum() + 0.5) / (worlds.sum() + 1)
+        false_hits = (above[~worlds].sum() + 0.5) / ((~worlds).sum() + 1)
+        return epsilon_from_rates(
+            math.floor(hits * half + 0.5), half, math.floor(false_hits * half), half, delta=delta, alpha=alpha / 2
+        )
+
+    values = np.unique(scores)
+    middles = (values[1:] + values[:-1]) / 2
+    tried = middles[:: max(1, len(middles) // _CUTS_TRIED)]
+    return float(max([0.0, *tried.tolist()], key=promised))

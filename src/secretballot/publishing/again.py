@@ -1,0 +1,110 @@
+"""Make a release again from what is published of it and from public inputs, and compare every byte."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from secretballot.exceptions import CertificateError
+from secretballot.publishing.job import AskedInRounds, ReleaseJob, StudentSource
+from secretballot.publishing.release import publish
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import certificate_digest
+from secretballot.report.certificate_fields import CERTIFICATE_FILE, read_certificate
+from secretballot.report.labels_file import read_labels
+from secretballot.report.regular_files import read_regular
+from secretballot.report.verification import verify_certificate
+
+__all__ = ["differing_files", "read_release"]
+
+_MOST_BYTES = 250 * 10**6  # of a file that is read
+_MADE_OF = {"report": "report.html", "student": "student.skops"}
+
+
+def read_release(folder: str | Path) -> ReleasedLabels:
+    """Return the released labels of a folder, with the certificate that they left the door with.
+
+    Raises
+    ------
+    CertificateError
+        If the folder does not verify.
+    """
+    folder = Path(folder)
+    failures = verify_certificate(folder).failures
+    if failures:
+        raise CertificateError(f"The release does not verify: {failures[0].detail}")
+    certificate = read_certificate(folder / CERTIFICATE_FILE)
+    bound = certificate["released"]
+    # The door's own certificate knows no files: there was no folder yet.
+    door = {key: value for key, value in certificate.items() if key not in ("files", "digest")}
+    table = read_labels(read_regular(folder / "labels.csv", _MOST_BYTES), bound["classes"], bound["count_columns"])
+    return ReleasedLabels(
+        table.queries,
+        table.labels,
+        tuple(bound["classes"]),
+        bound["n_teachers"],
+        None if table.noisy_counts is None else certificate["mechanism"]["sigma"],
+        table.noisy_counts,
+        {**door, "digest": certificate_digest(door)},
+    )
+
+
+def differing_files(
+    folder: str | Path,
+    *,
+    student: StudentSource | None = None,
+    X_public: Any = None,
+    asked: AskedInRounds | None = None,
+    abstentions: str = "drop",
+    seed: int = 0,
+) -> list[str]:
+    """Make a release again, in a folder that is thrown away, and return the names of files that came out otherwise.
+
+    None does where software, public inputs, settings and seed are those of the release: its bytes follow from them.
+
+    Parameters
+    ----------
+    folder : path
+        A release that verifies.
+    student : StudentSource, optional
+        As it was fitted then, such as ``NamedStudent("auto")``.
+    X_public : array, sparse matrix or frame of shape (n, n_features), optional
+        Public points, encoded by the schema of the release.
+    asked : AskedInRounds, optional
+        How the queries of a run with a strategy were chosen.
+    abstentions, seed
+        As for `ReleaseJob`.
+
+    Returns
+    -------
+    list of str
+        Also files that one of the two lacks.
+
+    Raises
+    ------
+    CertificateError
+        If the folder does not verify.
+    DataError
+        If the student cannot learn from what was released, or a file cannot be read.
+    """
+    folder = Path(folder)
+    released = read_release(folder)
+    schema = folder / "schema.json"
+    job = ReleaseJob(
+        released,
+        student,
+        X_public,
+        json.loads(read_regular(schema, _MOST_BYTES)) if schema.is_file() else None,
+        asked,
+        abstentions,
+        seed,
+        tuple(part for part, name in _MADE_OF.items() if not (folder / name).is_file()),
+    )
+    with tempfile.TemporaryDirectory() as place:
+        again = publish(Path(place) / "release", job).path
+        names = sorted({path.name for path in (*folder.iterdir(), *again.iterdir())})
+        return [name for name in names if _content(folder / name) != _content(again / name)]
+
+
+def _content(path: Path) -> bytes | None:
+    return read_regular(path, _MOST_BYTES) if path.exists() else None

@@ -1,0 +1,151 @@
+"""What a release is made of: released values and public inputs, and nothing that was private."""
+
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.publishing.process import NotPortableError
+from secretballot.released import ReleasedLabels
+from secretballot.report.query_story import QueryStory
+
+__all__ = [
+    "AskedInRounds",
+    "ChosenHypothesis",
+    "GivenStudent",
+    "NamedStudent",
+    "ReleaseJob",
+    "SavedStudent",
+    "StudentSource",
+]
+
+
+@dataclass(frozen=True)
+class NamedStudent:
+    """A student to be fitted, by its name (`students.names`)."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class GivenStudent:
+    """A student that somebody made in Python.
+
+    Attributes
+    ----------
+    model : classifier
+    fitted : bool
+        Whether it is written as it is; otherwise a clone of it is fitted.
+    """
+
+    model: Any
+    fitted: bool
+
+
+@dataclass(frozen=True)
+class SavedStudent:
+    """A fitted student as the bytes of a skops file."""
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class ChosenHypothesis:
+    """The hypothesis that a choice fell on: its class by name, its number on the certificate.
+
+    Attributes
+    ----------
+    hypotheses : {"stumps", "thresholds", "intervals"}
+    """
+
+    hypotheses: str
+
+
+StudentSource = NamedStudent | GivenStudent | SavedStudent | ChosenHypothesis
+
+
+@dataclass(frozen=True, eq=False)
+class AskedInRounds:
+    """How a strategy chose the queries, so that its walk can be taken again.
+
+    Attributes
+    ----------
+    strategy : str
+        Its name.
+    askable : ndarray of int64, shape (m,)
+        Rows of the public pool that it chose from.
+    round_size : int or None
+        Queries per round; None is a twentieth of the plan.
+    """
+
+    strategy: str
+    askable: NDArray[np.int64]
+    round_size: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseJob:
+    """Everything that the files of a release follow from.
+
+    Attributes
+    ----------
+    released : ReleasedLabels
+        What left the door, with its certificate.
+    student : StudentSource or None
+    X_public : array, sparse matrix or frame of shape (n, n_features), or None
+        Public points.
+    schema : mapping or None
+        Public description of the columns, as JSON values.
+    story : AskedInRounds, QueryStory or None
+    abstentions : str
+        What a student of labels makes of unanswered points.
+    seed : int
+        Of the student and of the strategy; public.
+    without : tuple of {"report", "student"}
+        Parts that are not wanted.
+    """
+
+    released: ReleasedLabels
+    student: StudentSource | None = None
+    X_public: Any = None
+    schema: Mapping[str, Any] | None = None
+    story: AskedInRounds | QueryStory | None = None
+    abstentions: str = "drop"
+    seed: int = 0
+    without: tuple[str, ...] = ()
+
+    def canonical(self) -> "ReleaseJob":
+        """Return the same job in the one form that its values have: plain lists, rows one after the other.
+
+        The order in which an array lies in memory can change the last digit of a sum.
+        """
+        released = ReleasedLabels.from_json(json.loads(json.dumps(self.released.to_json())))
+        return replace(self, released=released, X_public=_canonical_points(self.X_public))
+
+    def to_bytes(self) -> bytes:
+        """Return the job as bytes, for another process.
+
+        Raises
+        ------
+        NotPortableError
+            If the student cannot be taken to another process.
+        """
+        try:
+            return pickle.dumps(self.canonical(), protocol=5)
+        except Exception as error:  # a student may be anybody's, and refuse in any way
+            problem = type(error).__name__
+        raise NotPortableError(f"The student cannot be handed to another process ({problem}).")
+
+
+def _canonical_points(X: Any) -> Any:
+    """Return public points with rows one after the other, and a sparse matrix with each value once, in order."""
+    if hasattr(X, "tocsr"):
+        matrix = X.tocsr().copy()
+        matrix.sum_duplicates()
+        matrix.sort_indices()
+        return matrix
+    return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X

@@ -1,0 +1,83 @@
+"""Where a release goes: made beside its place, complete or not at all, then moved into it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from glob import escape
+from pathlib import Path
+
+from secretballot._drafts import draft_folder, sweep_drafts, try_lock
+from secretballot.exceptions import DataError
+from secretballot.report.certificate_fields import CERTIFICATE_FILE
+
+__all__ = ["check_place", "drafted", "move_into_place", "settle_place"]
+
+_NEW, _OLD = "new", "old"  # in a draft: the release that is being made, and an earlier one that stepped aside
+
+
+def check_place(target: Path, *, overwrite: bool) -> None:
+    """Refuse a place where something stands that is no release, or a release that must not be replaced.
+
+    Raises
+    ------
+    DataError
+        If so.
+    """
+    if not os.path.lexists(target):
+        return
+    if not overwrite:
+        raise DataError(f"{str(target)!r} exists; name another folder, or allow it to be overwritten.")
+    if target.is_symlink() or not target.is_dir():
+        raise DataError(f"{str(target)!r} is no folder; name another one.")
+    if any(target.iterdir()) and not (target / CERTIFICATE_FILE).is_file():
+        raise DataError(f"{str(target)!r} holds something else than a release; name another folder.")
+
+
+@contextmanager
+def drafted(target: Path) -> Iterator[Path]:
+    """Give an empty folder in a draft beside `target`; the draft is gone at the end.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with draft_folder(target.parent, target.name) as draft:
+        (draft / _NEW).mkdir()
+        yield draft / _NEW
+
+
+def move_into_place(new: Path, target: Path) -> None:
+    """Put a finished draft in its place; an earlier release steps aside first, and comes back on failure."""
+    old = new.parent / _OLD
+    if not target.exists():
+        new.rename(target)
+        return
+    target.rename(old)
+    try:
+        new.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+
+
+def settle_place(target: Path) -> None:
+    """Remove the drafts that killed runs left beside `target`; bring back an earlier release that one had set aside."""
+    if not target.parent.is_dir():
+        return
+    if not os.path.lexists(target):
+        for old in target.parent.glob(f".{escape(target.name)}-{8 * '?'}/{_OLD}"):
+            _bring_back(old, target)
+    sweep_drafts(target.parent, escape(target.name))
+
+
+def _bring_back(old: Path, target: Path) -> None:
+    """Move a release that stepped aside back to its place, unless somebody is at work on its draft."""
+    with suppress(OSError):
+        handle = os.open(old.parent, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            if try_lock(handle):
+                old.rename(target)
+        finally:
+            os.close(handle)

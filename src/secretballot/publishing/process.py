@@ -1,0 +1,255 @@
+"""The other end of `publishing.serving`: start the process early, hand it jobs, and never leave it behind."""
+
+import atexit
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+from secretballot import exceptions
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.publishing.serving import CAN_FORK, LENGTH
+
+__all__ = ["NotPortableError", "PublishingProcess", "publishing_process", "start_publishing"]
+
+# What the process may see of the environment: where programs, libraries and caches lie, and nothing else.
+_KEPT = (
+    *("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV"),
+    *("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR"),
+    *("SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TMPDIR", "TEMP", "TMP"),
+)
+# One order of every set, one thread in every sum, one language in every message.
+_FIXED = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONUTF8": "1",
+    "MPLBACKEND": "Agg",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    **dict.fromkeys(
+        (
+            *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+            *("BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+        ),
+        "1",
+    ),
+}
+_ENDED = (
+    "The process that makes releases {how}. Nothing paid for is lost, and no release was written; repeat the same "
+    "command or call to write it."
+)
+
+
+class NotPortableError(ParameterError):
+    """A student cannot be taken to another process."""
+
+
+class PublishingProcess:
+    """A process that makes releases, and holds nothing but imports.
+
+    Raises
+    ------
+    DataError
+        If it cannot be started.
+    """
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self._ready: dict[str, str] | None = None
+        problem = ""
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "secretballot.publishing"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+                cwd=os.path.abspath(os.sep),
+                start_new_session=True,  # a Ctrl-C reaches the program alone, which then ends this process
+            )
+        except (OSError, TypeError, ValueError) as error:  # also where Python does not know its own program
+            problem = getattr(error, "strerror", None) or type(error).__name__
+        if problem:
+            raise DataError(f"The process that makes releases cannot be started ({problem}).")
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take a job from this process."""
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def missing_parts(self) -> dict[str, str]:
+        """Wait until it has imported what it needs; return the parts of a release it cannot make, with the reasons.
+
+        Raises
+        ------
+        DataError
+            If it ended instead.
+        """
+        if self._ready is None:
+            with self._ended_on_failure():
+                self._ready = self._received()[1]
+        return self._ready
+
+    def perform(self, job: bytes, folder: str, say: Callable[[str], None]) -> tuple[Any, bytes | None]:
+        """Have a release made in an empty folder.
+
+        Parameters
+        ----------
+        job : bytes
+            Of `ReleaseJob.to_bytes`.
+        folder : str
+        say : callable of str
+            Told what comes next.
+
+        Returns
+        -------
+        written : WrittenFiles
+        student : bytes or None
+            Its pickle; None where there is none that can be pickled.
+
+        Raises
+        ------
+        NotPortableError
+            If it cannot import the student.
+        SecretBallotError
+            What the job was refused with.
+        OSError
+            If the disk failed.
+        DataError
+            If the process ended.
+        """
+        self.missing_parts()
+        content = pickle.dumps((_places_of_modules(), folder, job), protocol=5)
+        outcome: tuple[Any, ...] | None = None
+        with self._ended_on_failure():
+            self._sent(b"+" + len(content).to_bytes(LENGTH, "big") + content)
+            while (message := self._next(outcome))[0] != "ended":
+                if message[0] == "step":
+                    say(message[1])
+                else:
+                    outcome = message
+        if outcome is None:
+            raise DataError(_ENDED.format(how=_how(message[1])))
+        return _opened(outcome)
+
+    def stop(self) -> None:
+        """End it, with all that it started."""
+        if self.owner != os.getpid():
+            return
+        with suppress(OSError):
+            if os.name == "posix":
+                os.killpg(self._process.pid, signal.SIGKILL)  # its group is its own
+            else:
+                self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                _opened_pipe(pipe).close()
+
+    @contextmanager
+    def _ended_on_failure(self) -> Iterator[None]:
+        """End the process where talk with it was cut short, by Ctrl-C say: nobody knows what it would say next."""
+        try:
+            yield
+        except BaseException:
+            self.stop()
+            raise
+
+    def _sent(self, content: bytes) -> None:
+        pipe = _opened_pipe(self._process.stdin)
+        with suppress(BrokenPipeError):  # the answer, or its end, tells why
+            pipe.write(content)
+            pipe.flush()
+
+    def _next(self, outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
+        """Return the next message; where every job has a process of its own, its end is the last one."""
+        if CAN_FORK or outcome is None:
+            return self._received()
+        return ("ended", self._process.wait())
+
+    def _received(self) -> tuple[Any, ...]:
+        size = int.from_bytes(self._read(LENGTH), "big")
+        message: tuple[Any, ...] = pickle.loads(self._read(size))
+        return message
+
+    def _read(self, size: int) -> bytes:
+        content = _opened_pipe(self._process.stdout).read(size)
+        if len(content) < size:
+            raise DataError(_ENDED.format(how=_how(self._process.wait())))
+        return content
+
+
+def _opened_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None  # both ends were asked for
+    return pipe
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {**kept, **_FIXED, "PYTHONPATH": os.pathsep.join(_places_of_modules())}
+
+
+def _places_of_modules() -> list[str]:
+    """Return where this process finds modules, with the folder that it stands in by its name."""
+    return [os.path.abspath(place) for place in sys.path]
+
+
+def _how(code: int) -> str:
+    """Return how a process ended, by its exit code."""
+    if code == -signal.SIGKILL if os.name == "posix" else False:
+        return "was killed, perhaps because there was not enough memory"
+    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
+def _opened(outcome: tuple[Any, ...]) -> tuple[Any, bytes | None]:
+    """Return what was made, or raise what was said instead."""
+    kind, first, second = outcome if len(outcome) == 3 else (*outcome, "")
+    if kind == "made":
+        return first, second
+    if kind == "refused":
+        known = getattr(exceptions, first, DataError)
+        raise known(second)
+    if kind == "unportable":
+        raise NotPortableError(f"The student cannot be made in another process ({first}).")
+    if kind == "disk":
+        raise OSError(first, second)
+    raise RuntimeError(f"The process that makes releases failed:\n{first}")
+
+
+_lock = threading.RLock()
+_started: PublishingProcess | None = None
+
+
+def start_publishing() -> PublishingProcess:
+    """Start the process of this program unless it is there already; it takes seconds to be ready, so start it early.
+
+    Raises
+    ------
+    DataError
+        If it cannot be started.
+    """
+    global _started
+    with _lock:
+        if _started is None or not _started.alive:
+            if _started is None:
+                atexit.register(_stop_at_exit)
+            else:
+                _started.stop()
+            _started = PublishingProcess()
+        return _started
+
+
+@contextmanager
+def publishing_process() -> Iterator[PublishingProcess]:
+    """Give the process of this program, to one thread at a time."""
+    with _lock:
+        yield start_publishing()
+
+
+def _stop_at_exit() -> None:
+    if _started is not None:
+        _started.stop()

@@ -1,0 +1,234 @@
+"""Publish: have a release made where no private data ever was, and move it into its place."""
+
+import os
+import pickle
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from secretballot._validation import check_choice, shown
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.publishing.job import GivenStudent, NamedStudent, ReleaseJob, StudentSource
+from secretballot.publishing.place import check_place, drafted, move_into_place, settle_place
+from secretballot.publishing.process import NotPortableError, publishing_process
+from secretballot.publishing.work import MadeRelease, make_release
+from secretballot.released import ReleasedLabels
+from secretballot.report.extras import PARTS, MissingExtraError
+from secretballot.report.folder import WrittenFiles
+from secretballot.report.query_story import QueryStory, check_story
+from secretballot.students.names import student_by_name
+
+__all__ = ["ReleaseFolder", "check_parts", "publish", "write_release"]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseFolder:
+    """A release on disk.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    files : dict
+        Name of each file, with what it is.
+    left_out : dict
+        Name of each file that was not made, with the reason.
+    certificate : dict
+        As it stands in the folder, with the digest of every other file.
+    student : fitted classifier or None
+        The one whose files were written; None where there is none, or it cannot be handed from process to process.
+    """
+
+    path: Path
+    files: dict[str, str]
+    left_out: dict[str, str]
+    certificate: dict[str, Any]
+    student: Any
+
+
+def check_parts(without: Collection[str]) -> None:
+    """Refuse to go on where a part of the release is wanted that cannot be made here: before anything is paid.
+
+    Raises
+    ------
+    ParameterError
+        If `without` names no part.
+    MissingExtraError
+        Naming the extra to install.
+    DataError
+        If the process that makes releases cannot be started.
+    """
+    for part in without:
+        check_choice("without", part, tuple(PARTS))
+    with publishing_process() as process:
+        missing = process.missing_parts()
+    wanted = {part: why for part, why in missing.items() if part not in without}
+    if wanted:
+        reasons = " ".join(wanted.values())
+        raise MissingExtraError(
+            f"{reasons} Or go on without: --without {','.join(sorted({*wanted, *without}))}. Nothing was spent."
+        )
+
+
+def publish(
+    folder: str | Path, job: ReleaseJob, *, overwrite: bool = False, say: Callable[[str], None] | None = None
+) -> ReleaseFolder:
+    """Have a release made by a process that never saw private data, and move it into its place.
+
+    The folder appears complete or not at all. What an earlier run left of a draft is removed.
+
+    Parameters
+    ----------
+    folder : path
+        Folder to make.
+    job : ReleaseJob
+    overwrite : bool
+        Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
+    say : callable of str, optional
+        Told what comes next.
+
+    Raises
+    ------
+    NotPortableError
+        If the student cannot be taken to another process.
+    DataError
+        If the folder exists, or cannot be written, the student cannot learn, or the process ended; nothing half-written
+        is left.
+    CertificateError
+        If the certificate is not the one of these labels.
+    """
+    content = job.to_bytes()
+
+    def make(draft: Path) -> MadeRelease:
+        with publishing_process() as process:
+            written, student = process.perform(content, str(draft), say or _silent)
+        return MadeRelease(written, None if student is None else pickle.loads(student))
+
+    return _placed(folder, make, overwrite=overwrite)
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+def _placed(folder: str | Path, make: Callable[[Path], MadeRelease], *, overwrite: bool) -> ReleaseFolder:
+    """Make a release beside its place, and move it there."""
+    target = Path(os.path.abspath(folder))
+    problem = ""
+    try:
+        settle_place(target)
+        check_place(target, overwrite=overwrite)
+        with drafted(target) as draft:
+            made = make(draft)
+            move_into_place(draft, target)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    if problem:
+        raise DataError(f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there.")
+    written: WrittenFiles = made.written
+    return ReleaseFolder(target, written.files, written.left_out, written.certificate, made.student)
+
+
+def write_release(
+    folder: str | Path,
+    released: ReleasedLabels,
+    *,
+    student: Any = None,
+    X_public: Any = None,
+    schema: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    story: QueryStory | None = None,
+    abstentions: str = "drop",
+    random_state: int = 0,
+    without: Collection[str] = (),
+) -> ReleaseFolder:
+    """Write all that may be published of a release into one folder.
+
+    The folder appears complete or not at all. What needs an optional package that is missing, or a conversion that
+    fails, is left out; `README.txt` and the result say why.
+
+    The files are written by a process of its own, which gets these arguments and nothing else. So is a student fitted
+    that is given by name or unfitted: then no byte of the release can depend on anything else that is in the memory of
+    this process. A student that is fitted already was made here; of it, its parameters are written, whatever they came
+    from. (A student of a class that only this process knows, of a notebook say, is written in this process too.)
+
+    Parameters
+    ----------
+    folder : path
+        Folder to make.
+    released : ReleasedLabels
+        What left the door, with its certificate; it is the only way in for anything that was private.
+    student : str or classifier, optional
+        A name, as for `--student`; an unfitted classifier; or one fitted to released labels and public points.
+    X_public : array, sparse matrix or frame of shape (n, n_features), optional
+        Public points: to fit the student, for the picture of its confidence, and to check the ONNX student.
+    schema : mapping, optional
+        Public description of the columns, as JSON values; written as ``schema.json``.
+    overwrite : bool
+        Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
+    story : QueryStory, optional
+        How the queries were chosen; written as ``queries.json`` and drawn, on the page and as files.
+    abstentions : {"drop", "random", "majority"}
+        What a student that is fitted here makes of unanswered points.
+    random_state : int
+        Of a student that is fitted here.
+    without : collection of {"report", "student"}
+        Parts to leave out.
+
+    Returns
+    -------
+    ReleaseFolder
+
+    Raises
+    ------
+    ParameterError
+        If something else than released labels is given, or the student is none.
+    CertificateError
+        If the certificate is not the one of these labels.
+    DataError
+        If the folder exists, or cannot be written, or the story is not the one of these labels, or the student cannot
+        learn from them; nothing half-written is left.
+    """
+    if not isinstance(released, ReleasedLabels):
+        raise ParameterError(f"released is a {type(released).__name__}; a release is made from ReleasedLabels only.")
+    if story is not None:
+        check_story(story, released)
+    for part in without:
+        check_choice("without", part, tuple(PARTS))
+    source = None if student is None else _source(student, X_public)
+    job = ReleaseJob(
+        released, source, X_public, schema, story, abstentions=abstentions, seed=random_state, without=tuple(without)
+    )
+    try:
+        return publish(folder, job, overwrite=overwrite)
+    except NotPortableError:
+        return _placed(folder, lambda draft: make_release(job.canonical(), draft, _silent), overwrite=overwrite)
+
+
+def _source(student: Any, X_public: Any) -> StudentSource:
+    """Return a student that was given by name, unfitted or fitted."""
+    if isinstance(student, str):
+        student_by_name(student)
+        source: StudentSource = NamedStudent(student)
+    elif isinstance(student, type) or not hasattr(student, "predict"):
+        raise ParameterError(f"student is {shown(student)}; give a name, or a classifier, fitted or not.")
+    elif _is_fitted(student):
+        return GivenStudent(student, fitted=True)
+    else:
+        source = GivenStudent(clone(student), fitted=False)
+    if X_public is None:
+        raise ParameterError("The student is not fitted, and X_public is missing; give the public points it learns on.")
+    return source
+
+
+def _is_fitted(student: Any) -> bool:
+    try:
+        check_is_fitted(student)
+    except (NotFittedError, TypeError):
+        return False
+    return True

@@ -1,0 +1,129 @@
+"""The process in which releases are made: started anew, holding imports alone, one fresh child for every job.
+
+It speaks over its standard input and output. In: one byte for each job, then its length and its bytes. Out: messages,
+each its length and a pickle. It ends when its input does, hence with the process that started it, whatever ends that.
+"""
+
+import os
+import pickle
+import random
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import IO, Any
+
+__all__ = ["CAN_FORK", "LENGTH", "serve"]
+
+# Elsewhere a fork after imports is not safe, or there is none: there every job has a process of its own.
+CAN_FORK = sys.platform == "linux"
+_NO_MEMORY = "There was not enough memory to make the release. Nothing paid for is lost; repeat to write it."
+LENGTH = 8  # bytes that say how many follow
+
+
+def serve() -> None:
+    """Make releases until standard input ends."""
+    # Whatever a student prints must not get between the messages.
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process decides, and ends it
+    _send(channel, ("ready", _missing_parts()))
+    while os.read(0, 1):
+        if not CAN_FORK:
+            _work(channel)
+            return
+        child = os.fork()
+        if child == 0:
+            _work(channel)
+            os._exit(0)  # nothing of this job is to be tidied up in the copy
+        _send(channel, ("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+
+
+def _missing_parts() -> dict[str, str]:
+    """Import all that a job needs, so that its child finds it there; return what is missing."""
+    import secretballot.publishing.work  # noqa: F401
+    from secretballot.report.extras import missing_parts, require_extra
+
+    missing = missing_parts()
+    if "report" not in missing:
+        require_extra("matplotlib", "report").rcdefaults()  # the settings of whoever started this are no input
+    return missing
+
+
+def _send(channel: IO[bytes], message: tuple[Any, ...]) -> None:
+    content = pickle.dumps(message, protocol=5)
+    channel.write(len(content).to_bytes(LENGTH, "big") + content)
+    channel.flush()
+
+
+def _work(channel: IO[bytes]) -> None:
+    """Read one job, do it and send what came of it."""
+    from secretballot.exceptions import SecretBallotError
+
+    places, folder, content = _received()
+    sys.path[:] = places  # before the job is read: a student may be a class of a stranger's module
+    try:
+        job = pickle.loads(content)
+    except Exception as error:  # such as a class of the program that runs, or of a notebook
+        _send(channel, ("unportable", type(error).__name__))
+        return
+    try:
+        made = _made(channel, job, folder)
+        _send(channel, ("made", made.written, _pickled(made.student)))
+    except SecretBallotError as error:
+        _send(channel, ("refused", type(error).__name__, str(error)))
+    except OSError as error:
+        _send(channel, ("disk", error.errno, error.strerror or str(error)))
+    except MemoryError:  # private data may fill the memory: so nothing is left out of a release for want of it
+        _send(channel, ("refused", "ResourceError", _NO_MEMORY))
+    except Exception:  # a defect: everything here is public, so all of it may be told
+        _send(channel, ("defect", traceback.format_exc()))
+
+
+def _received() -> tuple[list[str], str, bytes]:
+    """Return the places of modules, the folder, and the job; watch from then on whether somebody still waits for it."""
+    size = int.from_bytes(_read(LENGTH), "big")
+    places, folder, job = pickle.loads(_read(size))
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    return places, folder, job
+
+
+def _read(size: int) -> bytes:
+    """Return so many bytes of standard input."""
+    found = bytearray()
+    while len(found) < size:
+        part = os.read(0, min(size - len(found), 1 << 20))
+        if not part:
+            os._exit(1)  # whoever wanted this is gone
+        found += part
+    return bytes(found)
+
+
+def _end_with_input() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
+def _made(channel: IO[bytes], job: Any, folder: str) -> Any:
+    from secretballot.publishing.work import make_release
+
+    os.chdir(folder)  # files have bare names, so that no message about one says where it lay
+    _seed_globals(job.seed)
+    return make_release(job, Path(), lambda text: _send(channel, ("step", text)))
+
+
+def _seed_globals(seed: int) -> None:
+    """Seed what a student of a stranger's making may draw from; this process serves one job and ends."""
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  # it is the global state that unseeded estimators draw from
+
+
+def _pickled(student: Any) -> bytes | None:
+    try:
+        return pickle.dumps(student, protocol=5)
+    except Exception:  # a student may be anybody's, and refuse in any way
+        return None

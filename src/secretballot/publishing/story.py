@@ -1,0 +1,101 @@
+"""The story of a release in rounds, told from what was released: the walk of the strategy is taken again."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.publishing.job import AskedInRounds, ReleaseJob
+from secretballot.queries import CheckedSelector, PublicPool
+from secretballot.queries.labelled import take_rows
+from secretballot.queries.names import strategy_by_name
+from secretballot.queries.proposals import default_round_size
+from secretballot.released import ReleasedLabels
+from secretballot.report.query_story import QueryStory, make_story
+from secretballot.students import fit_student
+
+__all__ = ["learning_curve", "tell_story"]
+
+POINTS = 10  # of the learning curve; each is one fit of the student
+IntArray = NDArray[np.int64]
+
+
+def tell_story(job: ReleaseJob, asked: AskedInRounds, template: Any, student: Any) -> QueryStory:
+    """Return how the queries of a release in rounds were chosen.
+
+    Parameters
+    ----------
+    job : ReleaseJob
+    asked : AskedInRounds
+    template, student : classifier
+        The student of the release before and after its fit.
+    """
+    plan = job.released.certificate["plan"]
+    return make_story(
+        job.X_public,
+        job.released,
+        plan["strategy"],
+        plan["rounds"],
+        _explanation(job, asked, plan["planned"]),
+        agreement=learning_curve(job, template, student, plan["rounds"]),
+    )
+
+
+def _explanation(job: ReleaseJob, asked: AskedInRounds, planned: int) -> dict[str, Any]:
+    """Return what the strategy tells of its walk; nothing where other queries were asked than it would ask now.
+
+    That is so where an earlier walk of another strategy spent a part of the plan.
+    """
+    released = job.released
+    pool = PublicPool(take_rows(job.X_public, asked.askable), released.classes, planned, job.seed)
+    order = np.searchsorted(asked.askable, released.queries)
+    selector = CheckedSelector(strategy_by_name(asked.strategy), pool)
+    size = asked.round_size or default_round_size(planned)
+    done = 0
+    proposed = selector.propose(min(size, planned))
+    while len(proposed):
+        given = order[done : done + len(proposed)]
+        if not np.array_equal(given, proposed[: len(given)]):
+            return {}
+        done += len(given)
+        if len(given) < len(proposed) or done == planned:
+            break
+        selector.receive(_first_answers(released, done, order))
+        proposed = selector.propose(min(size, planned - done))
+    return selector.explain() if done == len(order) else {}
+
+
+def _first_answers(released: ReleasedLabels, n: int, queries: IntArray) -> ReleasedLabels:
+    """Return the first `n` answers of a release, about rows of `queries`; without a certificate of their own."""
+    return ReleasedLabels(
+        queries=queries[:n],
+        labels=released.labels[:n],
+        classes=released.classes,
+        n_teachers=released.n_teachers,
+        sigma=released.sigma,
+        noisy_counts=None if released.noisy_counts is None else released.noisy_counts[:n],
+    )
+
+
+def learning_curve(job: ReleaseJob, template: Any, student: Any, rounds: list[int]) -> list[float | None]:
+    """Return, for every round, the share of the public pool on which its student agrees with the final one.
+
+    At most `POINTS` rounds get a student of their own; the others, and rounds from which nothing can be learnt yet, get
+    None.
+    """
+    edges = np.cumsum(rounds)
+    final = np.asarray(student.predict(job.X_public))
+    curve: list[float | None] = [None] * len(edges)
+    for number in np.unique(np.linspace(0, len(edges) - 1, POINTS).round().astype(int)):
+        part = _first_answers(job.released, int(edges[number]), job.released.queries)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fitted = fit_student(template, job.X_public, part, abstentions=job.abstentions, random_state=job.seed)
+                curve[number] = float(np.mean(np.asarray(fitted.predict(job.X_public)) == final))
+        except MemoryError:  # what memory there is, is no property of the student
+            raise
+        except Exception:  # any learner may raise anything where there are few answers, or all of one class
+            continue
+    return curve

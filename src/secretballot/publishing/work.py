@@ -1,0 +1,125 @@
+"""From a job to the files of a release: fit the student, tell the story, write the folder."""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
+from secretballot.publishing.job import (
+    AskedInRounds,
+    ChosenHypothesis,
+    GivenStudent,
+    NamedStudent,
+    ReleaseJob,
+    SavedStudent,
+)
+from secretballot.publishing.story import tell_story
+from secretballot.queries.labelled import take_rows
+from secretballot.report.export import load_student
+from secretballot.report.folder import WrittenFiles, write_files
+from secretballot.students import HypothesisStudent, default_student, fit_student
+from secretballot.students.names import student_by_name
+
+__all__ = ["HYPOTHESES", "MadeRelease", "hypotheses_by_name", "make_release"]
+
+HYPOTHESES = ("stumps", "thresholds", "intervals")
+
+
+@dataclass(frozen=True, eq=False)
+class MadeRelease:
+    """What came of a job.
+
+    Attributes
+    ----------
+    written : WrittenFiles
+    student : fitted classifier or None
+        The very one whose files were written.
+    """
+
+    written: WrittenFiles
+    student: Any
+
+
+def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> MadeRelease:
+    """Make a release in an empty folder.
+
+    Parameters
+    ----------
+    job : ReleaseJob
+        In its canonical form.
+    folder : Path
+    say : callable of str
+        Told what comes next.
+
+    Raises
+    ------
+    DataError
+        If the student cannot learn from what was released, or something does not fit.
+    CertificateError
+        If the certificate is not the one of these labels.
+    OSError
+        If the disk fails.
+    """
+    template, student = _student(job, say)
+    say("Writing the release")
+    story = tell_story(job, job.story, template, student) if isinstance(job.story, AskedInRounds) else job.story
+    written = write_files(
+        folder,
+        job.released,
+        student=student,
+        X_public=job.X_public,
+        schema=job.schema,
+        story=story,
+        without=job.without,
+    )
+    return MadeRelease(written, student)
+
+
+def _student(job: ReleaseJob, say: Callable[[str], None]) -> tuple[Any, Any]:
+    """Return the student before and after its fit; None twice where there is none."""
+    match job.student:
+        case GivenStudent(model, True):
+            return model, model
+        case SavedStudent(content):
+            student = _loaded(content)
+            return student, student
+        case ChosenHypothesis(name):
+            student = _chosen(job, name)
+            return student, student
+        case NamedStudent(name):
+            template = student_by_name(name)
+        case GivenStudent(model, False):
+            template = model
+        case _:
+            return None, None
+    if template is None:
+        template = default_student(job.released)
+    say("Fitting the student")
+    fitted = fit_student(template, job.X_public, job.released, abstentions=job.abstentions, random_state=job.seed)
+    return template, fitted
+
+
+def _loaded(content: bytes) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "student.skops"
+        path.write_bytes(content)
+        return load_student(path)
+
+
+def hypotheses_by_name(name: str, n_features: int) -> HypothesisClass:
+    """Return one of the `HYPOTHESES` on points of so many features."""
+    if name == "stumps":
+        return DecisionStumps(n_features)
+    return Thresholds("either") if name == "thresholds" else Intervals()
+
+
+def _chosen(job: ReleaseJob, name: str) -> HypothesisStudent:
+    """Return the hypothesis that the certificate names by its number, among those on the public points."""
+    points = np.asarray(take_rows(job.X_public, job.released.queries))
+    hypotheses = hypotheses_by_name(name, points.shape[1])
+    hypothesis = hypotheses.dichotomies(points).hypothesis(job.released.certificate["mechanism"]["outcome"])
+    return HypothesisStudent.of(hypothesis, hypotheses, list(job.released.classes), points.shape[1])

@@ -1,0 +1,55 @@
+"""Names inside an ONNX graph, numbered by where they appear: converters number them by what they converted before."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["with_plain_names"]
+
+
+def with_plain_names(model: Any) -> Any:
+    """Return an ONNX model, changed in place, whose inner names follow from its graph alone.
+
+    Names of the graph's inputs and outputs stay: readers use them. Those of values, nodes, constants and graphs inside
+    become v0, v1, ... in order of appearance.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    """
+    graph = model.graph
+    names: dict[str, str] = {name: name for name in ("", *(value.name for value in (*graph.input, *graph.output)))}
+
+    def renamed(name: str) -> str:
+        if name not in names:
+            names[name] = next(free)
+        return names[name]
+
+    kept = set(names)
+    free = (name for number in range(1 << 40) if (name := f"v{number}") not in kept)
+    for one in _graphs(graph):
+        _rename(one, renamed)
+    versions = sorted((one.domain, one.version) for one in model.opset_import)  # a set, before
+    for place, (domain, version) in zip(model.opset_import, versions, strict=True):
+        place.domain, place.version = domain, version
+    return model
+
+
+def _graphs(graph: Any) -> Iterator[Any]:
+    """Yield a graph and all graphs inside its nodes, outer ones first."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
+                yield from _graphs(inner)
+
+
+def _rename(graph: Any, renamed: Callable[[str], str]) -> None:
+    for value in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
+        value.name = renamed(value.name)
+    for sparse in graph.sparse_initializer:
+        sparse.values.name = renamed(sparse.values.name)
+    for place, node in enumerate(graph.node):
+        node.name = f"{node.op_type}_{place}"
+        node.input[:] = [renamed(name) for name in node.input]
+        node.output[:] = [renamed(name) for name in node.output]
+    graph.name = "student"

@@ -1,0 +1,1232 @@
+"""Check a release folder by a second program: this one file, and Python's standard library alone.
+
+    python verify_release.py FOLDER
+
+It was written from docs/prices.md and docs/certificate.md and shares no line with the program that makes releases. It
+reads the folder, compares every file with the digest that the certificate lists, compares every row of labels.csv with
+what was paid for, and prices every event by its own methods: sums in place of tables, integers in place of arrays.
+
+A price comes with an error: closed forms agree with the truth to one part in a million. The price of labels alone is
+the value of a game, of which it computes two numbers: one that is certainly not too small, and one that is certainly
+not too large, what the best of a few simple attacks reaches.
+
+Exit codes: 0 everything is in order; 2 there is nothing to check; 4 something is wrong; 5 nothing is wrong, but the
+promise lies within the error of the price, so that it is neither confirmed nor refused.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import stat
+import sys
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal, localcontext
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+__all__ = [
+    "CONFIRMED",
+    "REFUSED",
+    "UNDECIDED",
+    "Finding",
+    "Price",
+    "check_release",
+    "exit_code",
+    "main",
+    "price_events",
+]
+
+CONFIRMED, REFUSED, UNDECIDED = "ok", "FAILED", "unsure"
+NOTHING_TO_CHECK = 2
+_CODES = {CONFIRMED: 0, UNDECIDED: 5, REFUSED: 4}
+
+#: One thing that was looked at: a word for it, a verdict, and one sentence.
+Finding = namedtuple("Finding", "name verdict detail")
+
+#: Bounds on a delta, and how it was computed. The truth, or what the documented rule charges, lies between them.
+Price = namedtuple("Price", "lower upper method")
+
+ERROR = 1e-6  # relative error of every closed form; floats, sums and logarithms of factorials stay well below it
+
+_MAX_CERTIFICATE = 10 * 10**6  # bytes
+_MAX_LABELS = 250 * 10**6
+_MAX_FILES = 1000
+_MAX_TOTAL = 2 * 10**9
+_MAX_INTEGER = 2**53
+_WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
+_WORK = 4e8  # cells of a game, about half a minute
+_SLOW, _MOST_SLOW = ("label-gaussian", "relabelled-sample"), 10  # events that take seconds, and choices of such events
+
+
+class WrongError(Exception):
+    """Something does not hold; the message is one sentence."""
+
+
+class UndecidedError(Exception):
+    """Nothing is known to be wrong, and nothing could be confirmed; the message is one sentence."""
+
+
+# --- Reading -----------------------------------------------------------------------------------------------------
+
+
+def shown(value: object) -> str:
+    """Return how a message quotes a value: printable, on one line and short."""
+    text = value if isinstance(value, str) else repr(value)[:200]
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def blocks_of(path: str, limit: int) -> Iterator[bytes]:
+    """Yield the content of a regular file of bounded size; links, pipes and devices are not opened."""
+    name = shown(os.path.basename(path))
+    flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise WrongError(f"{name} is no regular file.")
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
+                raise WrongError(f"{name} is no regular file of at most {limit} bytes.")
+            left = about.st_size
+            while left > 0 and (block := file.read(min(1 << 20, left))):
+                left -= len(block)
+                yield block
+            if left or file.read(1):
+                raise WrongError(f"{name} changed while it was read.")
+    except (OSError, ValueError) as error:
+        raise WrongError(f"{name} cannot be read ({type(error).__name__}).") from None
+
+
+def no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, or refuse one that names a field twice."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError
+    return dict(pairs)
+
+
+def check_values(value: object, depth: int = 0) -> None:
+    """Refuse JSON that is nested too deeply, or holds numbers or texts beyond bounds."""
+    if depth > 32:
+        raise WrongError("The certificate is nested more than 32 deep.")
+    if isinstance(value, dict):
+        for item in value.values():
+            check_values(item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            check_values(item, depth + 1)
+    elif isinstance(value, str) and len(value) > 10_000:
+        raise WrongError("The certificate holds a text of more than 10,000 characters.")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise WrongError("The certificate holds a number that is not finite.")
+    elif isinstance(value, int) and not abs(value) <= _MAX_INTEGER:
+        raise WrongError("The certificate holds an integer beyond 2^53.")
+
+
+def read_certificate(folder: str) -> dict[str, Any]:
+    """Return the certificate of a folder, whose digest fits."""
+    content = b"".join(blocks_of(os.path.join(folder, "certificate.json"), _MAX_CERTIFICATE))
+    try:
+        document = json.loads(content.decode("utf-8"), object_pairs_hook=no_repeated_field)
+    except (ValueError, RecursionError):
+        raise WrongError("certificate.json is not JSON.") from None
+    if not isinstance(document, dict) or document.get("format") != "secretballot/certificate":
+        raise WrongError("certificate.json is no certificate of a release.")
+    if document.get("version") != 2 or isinstance(document["version"], bool):
+        raise WrongError(f"The certificate has version {shown(document.get('version'))}; this program reads version 2.")
+    check_values(document)
+    body = {key: value for key, value in document.items() if key != "digest"}
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    if hashlib.sha256(canonical.encode("ascii")).hexdigest() != document.get("digest"):
+        raise WrongError("The digest of the certificate does not fit its text.")
+    return document
+
+
+# --- The shape of a certificate ------------------------------------------------------------------------------------
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_count(value: object, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MAX_INTEGER
+
+
+def is_digest(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
+def is_amount(value: object) -> bool:
+    return is_number(value) and value >= 0  # type: ignore[operator]
+
+
+def is_epsilon(value: object) -> bool:
+    return is_number(value) and value > 0  # type: ignore[operator]
+
+
+def is_delta(value: object) -> bool:
+    return is_number(value) and 0 <= value < 1  # type: ignore[operator]
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(line, str) for line in value)
+
+
+def one_of(*words: str) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, str) and value in words
+
+
+def class_text(value: object) -> str:
+    """Return how labels.csv writes a class: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def are_classes(value: object) -> bool:
+    if not isinstance(value, list) or not all(isinstance(item, str | int | float) for item in value):
+        return False
+    return len(value) >= 2 and len({class_text(item) for item in value}) == len(value)
+
+
+_BUDGET = {"epsilon": is_epsilon, "delta": is_delta}
+_SPENT = {"epsilon": is_amount, "delta": is_amount}
+_UNITS, _RELATIONS = ("record", "user", "label"), ("add-remove", "replace-one")
+
+#: What every certificate holds, object by object, and nothing else; a ``?`` marks what may be missing.
+_SHAPE: dict[str, Any] = {
+    "format": is_text,
+    "version": is_count,
+    "issued": is_text,
+    "purpose": is_text,
+    "unit": one_of(*_UNITS),
+    "unit_column": lambda value: value is None or (is_text(value) and value.strip() != ""),
+    "neighbours": one_of(*_RELATIONS),
+    "epsilon": is_epsilon,
+    "delta": is_delta,
+    "mechanism": lambda value: isinstance(value, dict) and is_text(value.get("name")),
+    "events": lambda value: isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict),
+    "price": {
+        "epsilon": is_epsilon,
+        "delta": is_delta,
+        "delta_recomputed": is_delta,
+        **dict.fromkeys(("method", "source", "library", "library_version"), is_text),
+    },
+    "composition": {
+        "kind": one_of("basic", "renyi"),
+        "dataset": is_text,
+        "unit": one_of(*_UNITS),
+        "neighbours": one_of(*_RELATIONS),
+        "budget": _BUDGET,
+        "spent_after": _SPENT,
+        "durable": lambda value: isinstance(value, bool),
+        "reservation": lambda value: is_count(value, 1),
+    },
+    "assumptions": are_texts,
+    "not_protected": are_texts,
+    "noise": {"exact": lambda value: value is True, "description": is_text},
+    "software": lambda value: (
+        isinstance(value, dict) and are_texts(list(value.values())) and is_text(value.get("opendp"))
+    ),
+    "released": {
+        "queries": is_count,
+        "answered": is_count,
+        "classes": are_classes,
+        "n_teachers": is_count,
+        "count_columns": is_count,
+        "labels_sha256": is_digest,
+        "points_sha256?": is_digest,
+    },
+    "plan?": {
+        "planned": lambda value: is_count(value, 1),
+        "used": is_count,
+        "rounds": lambda value: isinstance(value, list) and all(is_count(item, 1) for item in value),
+        "strategy": lambda value: isinstance(value, dict) and is_text(value.get("name")),
+        "left": one_of("kept", "returned", "forfeited", "none"),
+    },
+    "choices?": lambda value: isinstance(value, list) and len(value) <= 100,
+    "files": lambda value: isinstance(value, dict) and 1 <= len(value) <= _MAX_FILES,
+    "digest": is_digest,
+}
+_CHOICE_SHAPE = {
+    "purpose": is_text,
+    "events": _SHAPE["events"],
+    "epsilon": is_epsilon,
+    "delta": is_delta,
+    "outcome": lambda value: isinstance(value, dict),
+    "reservation": lambda value: is_count(value, 1),
+}
+_FILE_SHAPE = {"sha256": is_digest, "bytes": is_count}
+
+
+def check_shape(value: object, shape: dict[str, Any], place: str) -> None:
+    """Refuse an object that lacks a field, has one too many, or holds one of the wrong kind."""
+    if not isinstance(value, dict):
+        raise WrongError(f"{place} is no JSON object.")
+    fields = {name.rstrip("?"): rule for name, rule in shape.items()}
+    unknown = sorted(set(value) - set(fields))
+    if unknown:
+        raise WrongError(f"{place} has a field {shown(unknown[0])}, which no certificate has.")
+    for name, rule in shape.items():
+        key = name.rstrip("?")
+        if key not in value:
+            if name == key:
+                raise WrongError(f"{place} has no field {key!r}.")
+        elif isinstance(rule, dict):
+            check_shape(value[key], rule, f"{place}.{key}")
+        elif not rule(value[key]):
+            raise WrongError(f"{place}.{key} is not what it must be.")
+
+
+# --- Mechanisms and their events -----------------------------------------------------------------------------------
+
+_STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
+_SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
+_TERMS = ("name", "n_queries", "n_classes", "calibration", "budget")
+_CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
+_MECHANISMS = {
+    "gaussian": {*_TERMS, "sigma", "release", "n_teachers"},
+    "sparse-vector": {*_TERMS, *_STREAM},
+    "relabelled-sample": {*_TERMS, *_STREAM, *_SAMPLE},
+}
+
+
+def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
+    """Return the one event that a mechanism's whole plan is."""
+    stream = {"event": "sparse-vector", "version": 1, **{key: mechanism.get(key) for key in _STREAM}}
+    if mechanism["name"] == "sparse-vector":
+        return stream
+    if mechanism["name"] == "relabelled-sample":
+        sample = {key: mechanism[key] for key in _SAMPLE}
+        return {"event": "relabelled-sample", "version": 1, "stream": stream, **sample}
+    noise = {"version": 1, "sigma": mechanism["sigma"]}
+    binary = mechanism["n_classes"] == 2
+    if binary and mechanism["release"] == "labels":
+        labels = {"queries": mechanism["n_queries"], "n_teachers": mechanism["n_teachers"]}
+        return {"event": "label-gaussian", **noise, **labels}
+    # A teacher that changes its vote moves one count of two classes, and two counts of more.
+    return {"event": "gaussian", **noise, "shifts": mechanism["n_queries"] * (1 if binary else 2)}
+
+
+def check_event(event: dict[str, Any]) -> None:
+    """Refuse an event of no known kind, or with parameters out of range."""
+    ranges: dict[str, dict[str, Callable[[Any], bool]]] = {
+        "gaussian": {"sigma": is_scale, "shifts": is_events_count},
+        "label-gaussian": {
+            "sigma": is_scale,
+            "queries": is_events_count,
+            "n_teachers": lambda value: value is None or is_events_count(value),
+        },
+        "pure": {"epsilon": is_epsilon, "count": is_events_count},
+        "stability": {"scale": is_scale, "threshold": is_count, "count": is_events_count},
+        "sparse-vector": {
+            "threshold_scale": is_scale,
+            "query_scale": is_scale,
+            "threshold": is_count,
+            "max_unstable": is_events_count,
+            "refresh": lambda value: isinstance(value, bool),
+        },
+        "relabelled-sample": {
+            "stream": lambda value: isinstance(value, dict) and value.get("event") == "sparse-vector",
+            "sampled": is_events_count,
+            "out_of": is_events_count,
+            "neighbours": one_of(*_RELATIONS),
+            "relabel_epsilon": lambda value: is_number(value) and 2.0**-20 <= value <= 100,
+        },
+    }
+    kind = event.get("event")
+    fields = ranges.get(kind) if isinstance(kind, str) else None
+    if fields is None or event.get("version") != 1 or isinstance(event["version"], bool):
+        raise WrongError(f"The event {shown(kind)} is of no known kind and version.")
+    check_shape({key: value for key, value in event.items() if key not in ("event", "version")}, fields, "The event")
+    if kind == "relabelled-sample":
+        check_event(event["stream"])
+        if not event["sampled"] <= event["out_of"]:
+            raise WrongError("More records were sampled than there are.")
+
+
+def is_scale(value: object) -> bool:
+    return is_number(value) and 1e-6 <= value <= 1e12  # type: ignore[operator]
+
+
+def is_events_count(value: object) -> bool:
+    return is_count(value, 1) and value <= 10**12  # type: ignore[operator]
+
+
+def check_mechanism(document: dict[str, Any]) -> str:
+    """Refuse a mechanism that is unknown, or whose event is another one than the certificate states."""
+    mechanism, released = document["mechanism"], document["released"]
+    event, budget = document["events"][0], {"epsilon": document["epsilon"], "delta": document["delta"]}
+    check_event(event)
+    check_relation(event, document)
+    if mechanism["name"] == "exponential-choice":
+        check_chosen(document)
+        return "One candidate was chosen, by the pure event that is stated."
+    if set(mechanism) != _MECHANISMS.get(mechanism["name"]):
+        raise WrongError(f"The mechanism {shown(mechanism['name'])} is unknown, or lacks or adds a field.")
+    if mechanism["calibration"] not in _CALIBRATIONS:
+        raise WrongError("The mechanism states a calibration that there is not.")
+    if not is_count(mechanism["n_queries"], 1) or not is_count(mechanism["n_classes"], 2):
+        raise WrongError("The mechanism states no number of queries or of classes.")
+    if mechanism.get("release", "labels") not in ("labels", "counts"):
+        raise WrongError("The mechanism releases neither labels nor counts.")
+    stated = event_of(mechanism)
+    if event != stated or any(isinstance(event[key], bool) != isinstance(stated[key], bool) for key in event):
+        raise WrongError("The event is not the one of the mechanism.")
+    if mechanism["budget"] != budget or mechanism["n_classes"] != len(released["classes"]):
+        raise WrongError("The mechanism states another budget or number of classes than the certificate.")
+    if mechanism.get("n_teachers") not in (None, released["n_teachers"]) or released["n_teachers"] < 1:
+        raise WrongError("The mechanism was priced for another number of teachers than voted.")
+    return f"The event is that of the mechanism {mechanism['name']!r}."
+
+
+def check_relation(event: dict[str, Any], document: dict[str, Any]) -> None:
+    if event.get("neighbours", document["neighbours"]) != document["neighbours"]:
+        raise WrongError("The event was priced under another relation than the certificate states.")
+    if "neighbours" in event and document["unit"] != "record":
+        raise WrongError("The event is about single records, and the promise is not.")
+
+
+def check_chosen(document: dict[str, Any]) -> None:
+    """Refuse a choice among candidates that was drawn with less noise than its event states."""
+    mechanism, event, released = document["mechanism"], document["events"][0], document["released"]
+    if (event["event"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != document["epsilon"]:
+        raise WrongError("A choice is one pure event at the promised epsilon, and this is another.")
+    scale, monotone = mechanism.get("scale"), mechanism.get("monotone")
+    if not isinstance(monotone, bool) or (monotone and document["neighbours"] != "add-remove"):
+        raise WrongError("Scores move one way under add-remove only.")
+    if not is_number(scale) or not scale * event["epsilon"] >= (1 if monotone else 2) * (1 - 1e-12):
+        raise WrongError("The scale of the choice is smaller than its event needs.")
+    if not is_count(mechanism.get("n_candidates"), 1) or not is_count(mechanism.get("outcome")):
+        raise WrongError("The choice states no candidates or no outcome.")
+    if not mechanism["outcome"] < mechanism["n_candidates"]:
+        raise WrongError("The choice fell on a candidate that there is not.")
+    if released["n_teachers"] or (document["unit"] == "user" != document["composition"]["unit"]):
+        raise WrongError("A choice has no teachers, and one by user is promised to users only.")
+
+
+def check_counts(document: dict[str, Any]) -> str:
+    """Refuse more queries, counts or abstentions than the mechanism pays for."""
+    released, mechanism = document["released"], document["mechanism"]
+    columns = 0
+    if mechanism.get("release") == "counts":
+        columns = 1 if mechanism["n_classes"] == 2 else mechanism["n_classes"]
+    if released["count_columns"] != columns:
+        raise WrongError(f"{released['count_columns']} counts for each query were released, and {columns} paid for.")
+    if not released["answered"] <= released["queries"] <= mechanism.get("n_queries", released["queries"]):
+        raise WrongError("More was answered than asked, or more asked than planned.")
+    if mechanism["name"] in ("gaussian", "exponential-choice") and released["answered"] != released["queries"]:
+        raise WrongError("The mechanism answers every query, and not all were answered.")
+    return f"{released['answered']} of {released['queries']} queries answered, as planned and paid for."
+
+
+def check_account(document: dict[str, Any]) -> str:
+    """Refuse units, relations and sums that do not fit the dataset's budget."""
+    composition = document["composition"]
+    if (document["unit"] == "user") != (document["unit_column"] is not None):
+        raise WrongError("A promise to users names the column that tells them apart, and no other one does.")
+    own, promised = ((part["unit"], part["neighbours"]) for part in (document, composition))
+    if ("label", "add-remove") in (own, promised):
+        raise WrongError("Labels are replaced; they do not come and go.")
+    covered = own == promised or (own, promised) in (
+        (("user", "add-remove"), ("record", "add-remove")),
+        (("record", "replace-one"), ("label", "replace-one")),
+    )
+    if not covered:
+        raise WrongError("The release is about another unit or relation than the dataset's budget.")
+    parts = [document, *document.get("choices", ())]
+    for key in ("epsilon", "delta"):
+        whole = math.fsum(part[key] for part in parts) if composition["kind"] == "basic" else 0
+        spent, budget = composition["spent_after"][key], composition["budget"][key]
+        if not whole <= spent * (1 + 1e-9) or not spent <= budget * (1 + 1e-9):
+            raise WrongError(f"The {key} spent on the dataset is less than this release cost, or more than the budget.")
+    if not document["price"]["epsilon"] == document["epsilon"]:
+        raise WrongError("The price is stated at another epsilon.")
+    price, most = document["price"], document["delta"] * (1 + 1e-9)
+    if price["delta"] != document["delta"] or price["delta_recomputed"] > most:
+        raise WrongError("The price states another delta than the promise.")
+    return f"Epsilon {composition['spent_after']['epsilon']:.6g} of {composition['budget']['epsilon']:.6g} is spent."
+
+
+def check_software(document: dict[str, Any]) -> str:
+    """Refuse noise of a version of OpenDP that is known to draw another distribution."""
+    version = document["software"]["opendp"]
+    found = re.match(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?", version)
+    if found and tuple(int(part or 0) for part in found.groups()) in _WRONG_OPENDP:
+        raise WrongError(f"OpenDP {shown(version)} drew the noise, which is known to draw another than it states.")
+    return f"OpenDP {shown(version)} drew the noise."
+
+
+def check_plan(document: dict[str, Any]) -> str:
+    """Refuse a plan that does not fit what was released."""
+    plan, used = document["plan"], document["released"]["queries"]
+    if plan["planned"] != document["mechanism"].get("n_queries") or plan["used"] != used or sum(plan["rounds"]) != used:
+        raise WrongError("Plan, rounds, mechanism and released queries do not add up.")
+    if (plan["left"] == "none") != (used == plan["planned"]):
+        raise WrongError("The plan says something else of what was left than its numbers.")
+    if plan["left"] == "returned" and document["composition"]["kind"] != "renyi":
+        raise WrongError("Only a renyi ledger takes queries back.")
+    return f"{used} of {plan['planned']} planned queries used."
+
+
+def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
+    """Refuse a choice whose outcome is more than the one number, or the labels, that its event is about."""
+    check_shape(choice, _CHOICE_SHAPE, f"Choice {number}")
+    outcome, event = choice["outcome"], choice["events"][0]
+    check_event(event)
+    check_relation(event, document)
+    if set(outcome) == {"labels_sha256"} and is_digest(outcome["labels_sha256"]):
+        return
+    if set(outcome) != {"mechanism", "value"} or not isinstance(outcome["mechanism"], dict):
+        raise WrongError(f"Choice {number} states no mechanism and value.")
+    mechanism, value = outcome["mechanism"], outcome["value"]
+    if mechanism.get("name") not in ("stability-quantile", "minority-sum", "exponential-choice"):
+        raise WrongError(f"Choice {number} was drawn by no known mechanism.")
+    if (event["event"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != choice["epsilon"]:
+        raise WrongError(f"Choice {number} is not the one pure event at the epsilon that it states.")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WrongError(f"The outcome of choice {number} is no integer.")
+    candidates: Any = mechanism.get("n_candidates")
+    if mechanism["name"] == "exponential-choice" and not (is_count(candidates, 1) and 0 <= value < candidates):
+        raise WrongError(f"Choice {number} fell on a candidate that there is not.")
+    if mechanism.get("monotone", False) is not False and document["neighbours"] != "add-remove":
+        raise WrongError(f"Choice {number} counts on scores that move one way, as they do under add-remove only.")
+
+
+def check_choices(document: dict[str, Any]) -> str:
+    """Refuse choices that are no choices, that share a reservation, or that would take hours to price."""
+    choices = document["choices"]
+    for number, choice in enumerate(choices, 1):
+        check_choice(number, choice, document)
+    if sum(choice["events"][0]["event"] in _SLOW for choice in choices) > _MOST_SLOW:
+        raise WrongError(f"More than {_MOST_SLOW} choices are label games or relabelled samples.")
+    paid = [document["composition"]["reservation"], *(choice["reservation"] for choice in choices)]
+    if len(set(paid)) < len(paid):
+        raise WrongError("Two of the choices, or a choice and the release, name the same reservation.")
+    return f"{len(choices)} listed, each under a reservation of its own."
+
+
+# --- The folder ----------------------------------------------------------------------------------------------------
+
+_FILES = re.compile(
+    r"README\.txt|labels\.csv|schema\.json|student\.(skops|onnx)|report\.html|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
+)
+
+
+def check_files(document: dict[str, Any], folder: str) -> str:
+    """Refuse a folder that is not, file by file, the one that the certificate lists."""
+    listed = document["files"]
+    with os.scandir(folder) as entries:
+        found = {entry.name for _, entry in zip(range(_MAX_FILES + 2), entries, strict=False)} - {"certificate.json"}
+    for name in sorted(found ^ set(listed)):
+        raise WrongError(f"{shown(name)} is {'not listed by the certificate' if name in found else 'missing'}.")
+    for name, about in listed.items():
+        if not _FILES.fullmatch(name):
+            raise WrongError(f"{shown(name)} is no file of a release.")
+        check_shape(about, _FILE_SHAPE, f"files.{name}")
+    if sum(about["bytes"] for about in listed.values()) > _MAX_TOTAL:
+        raise WrongError(f"The files have more than {_MAX_TOTAL} bytes together.")
+    for name, about in listed.items():
+        digest, size = hashlib.sha256(), 0
+        for block in blocks_of(os.path.join(folder, name), about["bytes"]):
+            digest.update(block)
+            size += len(block)
+        if (digest.hexdigest(), size) != (about["sha256"], about["bytes"]):
+            raise WrongError(f"{name} is not the file that was released.")
+    if listed.get("labels.csv", {}).get("sha256") != document["released"]["labels_sha256"]:
+        raise WrongError("The certificate states no or another digest of labels.csv.")
+    return f"{len(listed)} files and no other, each the one that was released."
+
+
+def cell(text: str) -> str:
+    """Return a CSV cell as a release writes it."""
+    if any(mark in text for mark in ',"\r\n') or text != text.strip():
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def check_labels(document: dict[str, Any], folder: str) -> str:
+    """Refuse rows of labels.csv that the mechanism did not pay for, and every other way to write them."""
+    content = b"".join(blocks_of(os.path.join(folder, "labels.csv"), _MAX_LABELS))
+    released, mechanism = document["released"], document["mechanism"]
+    names, columns = [class_text(value) for value in released["classes"]], released["count_columns"]
+    counted = names[1:] if columns == 1 else names[:columns]
+    header = ["query", "label", "abstained", *(f"noisy_count[{name}]" for name in counted)]
+    digest = hashlib.sha256((",".join(map(cell, header)) + "\n").encode("utf-8", "surrogatepass"))
+    index = {name: place for place, name in enumerate(names)}
+    queries: list[int] = []
+    answered = abstained = 0
+    try:
+        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="surrogatepass", newline="")
+        rows = csv.reader(text)
+        next(rows, None)
+        for row in rows:
+            query, label, silent = int(row[0]), row[1], row[2] == "true"
+            counts = [int(count) for count in row[3:]]
+            digest.update(written(query, None if silent else label, counts).encode("utf-8", "surrogatepass"))
+            queries.append(query)
+            if silent:
+                abstained += 1
+                continue
+            answered += 1
+            if len(counts) != columns or (columns and index[label] != label_of(counts, released["n_teachers"])):
+                raise WrongError(f"Row {len(queries)} of labels.csv has a label that its counts do not give.")
+            if label not in index:
+                raise WrongError(f"Row {len(queries)} of labels.csv has a label that is no class.")
+            if abstained and abstained >= mechanism.get("max_unstable", 0):
+                raise WrongError(f"Row {len(queries)} of labels.csv is answered after the stream had stopped.")
+            check_range(counts, released["n_teachers"], mechanism)
+    except (csv.Error, ValueError, LookupError):
+        raise WrongError(f"Row {len(queries) + 1} of labels.csv is no row of a release.") from None
+    if digest.hexdigest() != hashlib.sha256(content).hexdigest():
+        raise WrongError("labels.csv is not written as a release writes it.")
+    if (len(queries), answered) != (released["queries"], released["answered"]):
+        raise WrongError("labels.csv holds another number of rows or answers than the certificate states.")
+    if len(set(queries)) < len(queries) or not all(0 <= query <= _MAX_INTEGER for query in queries):
+        raise WrongError("labels.csv names a query twice, or a row of no public pool.")
+    return f"labels.csv holds {len(queries)} rows, {answered} answered, written as a release writes them."
+
+
+def written(query: int, label: str | None, counts: Iterable[int]) -> str:
+    """Return one line of labels.csv."""
+    cells = [str(query), "" if label is None else cell(label), "true" if label is None else "false", *map(str, counts)]
+    return ",".join(cells) + "\n"
+
+
+def label_of(counts: list[int], n_teachers: int) -> int:
+    """Return the class that noisy counts give: at least half of two classes, else the largest, the first of ties."""
+    if len(counts) == 1:
+        return int(2 * counts[0] >= n_teachers)
+    return counts.index(max(counts))
+
+
+def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -> None:
+    far = 40 * (mechanism.get("sigma", 0) + 1)
+    if any(not -far <= count <= n_teachers + far for count in counts):
+        raise WrongError("labels.csv holds a count that noise of the stated size does not reach.")
+
+
+# --- Prices: noisy counts (docs/prices.md, section 1) --------------------------------------------------------------
+
+
+def gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
+    """Return delta of `n` integers under discrete Gaussian noise, each moved by one; at least the truth."""
+    variance = n * sigma * sigma
+    reach = 12.5 * math.sqrt(variance)
+    kink = sigma * sigma * epsilon - n / 2  # below it the hockey stick is 0
+    outside = 2 * math.exp(-(12.5**2) / 2)
+    if kink >= reach:
+        return min(outside, renyi_delta(lambda a: a * n / (2 * sigma * sigma), epsilon))
+    if sigma < 4:
+        return small_gaussian_delta(sigma, n, epsilon)
+    first, last = math.floor(kink) + 1, math.ceil(reach)
+    fourier = 5 * n * (last - max(first, -last) + 1) * math.exp(-(math.pi**2) * sigma * sigma / 2)
+    if last - max(first, -last) > 2_000_000:
+        return wide_gaussian_delta(sigma, n, epsilon, kink) + outside + fourier
+
+    def term(s: int) -> float:
+        return math.exp(-s * s / (2 * variance)) * -math.expm1(epsilon - (2 * s + n) / (2 * sigma * sigma))
+
+    total = math.fsum(term(s) for s in range(max(first, -last), last + 1)) / math.sqrt(2 * math.pi * variance)
+    return total + outside + fourier
+
+
+def wide_gaussian_delta(sigma: float, n: int, epsilon: float, kink: float) -> float:
+    """Return the integral in place of the sum over very many lattice points, plus a bound on what lies between."""
+    deviation, variance = math.sqrt(n) * sigma, n * sigma * sigma
+
+    def above(value: float) -> float:
+        return 0.5 * math.erfc(value / math.sqrt(2))
+
+    integral = above(kink / deviation) - math.exp(epsilon) * above((kink + n) / deviation)
+    if kink >= deviation:
+        density = math.exp(-kink * kink / (2 * variance)) / math.sqrt(2 * math.pi * variance)
+        return integral + density * (4 * kink + 2 * n) / variance / 4
+    return integral + (1 + math.exp(epsilon)) / variance
+
+
+def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
+    """Return delta where the noise is too small for the normal density: its law is convolved, in integers."""
+    if n > 16_384:
+        return renyi_delta(lambda a: a * n / (2 * sigma * sigma), epsilon)
+    reach = math.ceil(12.5 * sigma * math.sqrt(n)) + 1
+    bits = 200
+    single = [math.exp(-x * x / (2 * sigma * sigma)) for x in range(math.ceil(40 * sigma) + 2)]
+    mass = single[0] + 2 * math.fsum(single[1:])
+    law = {x: math.ceil(single[abs(x)] / mass * 2**bits) for x in range(-len(single) + 1, len(single))}
+    width = min(reach, len(single) - 1)
+    power = [law[x] for x in range(-width, width + 1)]
+    result, left = [1 << bits], n
+    while left:
+        if left & 1:
+            result = convolved(result, power, reach, bits)
+        power = convolved(power, power, reach, bits) if left > 1 else power
+        left >>= 1
+    centre = len(result) // 2
+    losses = ((value, (2 * (place - centre) + n) / (2 * sigma * sigma)) for place, value in enumerate(result))
+    kept = math.fsum(value / 2**bits * -math.expm1(epsilon - loss) for value, loss in losses if loss > epsilon)
+    # each of at most n convolutions lets fall what lies beyond the reach
+    return kept + 2 * n * math.exp(-(12.5**2) / 2)
+
+
+def convolved(one: list[int], other: list[int], reach: int, bits: int) -> list[int]:
+    """Return the convolution of two laws on integers around 0, as integers over 2**bits, rounded up and cut."""
+    size = (2 * bits + max(len(one), len(other)).bit_length() + 15) // 8
+    packed = [int.from_bytes(b"".join(v.to_bytes(size, "little") for v in law), "little") for law in (one, other)]
+    length = len(one) + len(other) - 1
+    whole = (packed[0] * packed[1]).to_bytes(size * (length + 1), "little")
+    values = [int.from_bytes(whole[size * i : size * (i + 1)], "little") for i in range(length)]
+    cut = max(0, length // 2 - reach)
+    return [-(-value >> bits) for value in values[cut : length - cut]]
+
+
+# --- Prices: Renyi divergences (section 8) -------------------------------------------------------------------------
+
+
+def renyi_delta(divergence: Callable[[float], float], epsilon: float) -> float:
+    """Return the least delta that a Renyi divergence of some order gives; every order is a bound."""
+
+    def log_delta(step: float) -> float:
+        a = 1 + math.exp(step)
+        try:
+            value = (a - 1) * (divergence(a) - epsilon) + a * math.log1p(-1 / a) - math.log(a - 1)
+        except OverflowError:
+            return math.inf
+        return value if value == value else math.inf
+
+    steps = [step / 4 for step in range(-48, 57)]
+    best = min(steps, key=log_delta)
+    low, high = best - 0.25, best + 0.25
+    golden = (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        one, other = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, other) if log_delta(one) < log_delta(other) else (one, high)
+    # never 0: a bound below the smallest number is that number
+    return max(5e-324, math.exp(min(0.0, log_delta(best), log_delta((low + high) / 2))))
+
+
+def randomised_response_divergence(a: float, e: float) -> float:
+    """Return the Renyi divergence of order `a` of randomised response that is e-DP."""
+    return (log_cosh((2 * a - 1) * e / 2) - log_cosh(e / 2)) / (a - 1)
+
+
+def log_cosh(value: float) -> float:
+    size = abs(value)
+    if size < 1e-3:
+        return size * size / 2  # from above: the next term is negative
+    return size + math.log1p(math.exp(-2 * size)) - math.log(2)
+
+
+# --- Prices: parts (section 3) -------------------------------------------------------------------------------------
+
+
+def parts_delta(count: int, e0: float, epsilon: float) -> float:
+    """Return delta of `count` parts that are e0-DP each: randomised response, composed."""
+    if count * e0 <= epsilon:
+        return 0.0
+    if count > 200_000:
+        return renyi_delta(lambda a: count * randomised_response_divergence(a, e0), epsilon)
+    log_one = e0 + math.log1p(math.exp(-e0))  # log(1 + e^e0)
+    terms = []
+    for i in range(count + 1):
+        loss = (count - 2 * i) * e0
+        if loss <= epsilon:
+            break
+        log_weight = math.lgamma(count + 1) - math.lgamma(i + 1) - math.lgamma(count - i + 1) + (count - i) * e0
+        terms.append(math.exp(log_weight - count * log_one) * -math.expm1(epsilon - loss))
+    return math.fsum(terms)
+
+
+def failing(count: int, failure: float) -> float:
+    """Return the probability that one of `count` parts fails."""
+    return -math.expm1(count * math.log1p(-failure)) if failure < 1 else 1.0
+
+
+def with_failure(failure: float, delta: float) -> float:
+    return failure + (1 - failure) * delta
+
+
+def crossing_probability(event: dict[str, Any]) -> float:
+    """Return p0, the probability that the noise alone answers a query of distance 0 (section 8).
+
+    Fifty digits: the difference of two nearly equal numbers stands in the formula.
+    """
+    with localcontext() as context:
+        context.prec = 60
+        larger, smaller = sorted((Decimal(event["threshold_scale"]), Decimal(event["query_scale"])), reverse=True)
+        a, b, n = (-1 / larger).exp(), (-1 / smaller).exp(), event["threshold"] + 1
+        if larger - smaller <= larger * Decimal("1e-20"):
+            return float(a**n * ((n + 1) * (1 - a) + 2 * a * a / (1 + a) + a) / (1 + a) ** 2)
+
+        def f(u: Decimal) -> Decimal:
+            power: Decimal = u ** (n + 1)
+            return power / ((1 - u * u) * (1 - u))
+
+        return float((1 - a) ** 2 * (1 - b) ** 2 * (f(a) - f(b)) / ((a - b) * (1 - a * b)))
+
+
+# --- Prices: streams and samples (sections 4, 5, 7) ----------------------------------------------------------------
+
+
+def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
+    """Return the profile of a sparse vector: delta at every epsilon, negative ones too."""
+    count, first, second = event["max_unstable"], 1 / event["threshold_scale"], 2 / event["query_scale"]
+    failure = failing(count, crossing_probability(event))
+
+    def at_least_zero(epsilon: float) -> float:
+        if event["refresh"]:
+            return with_failure(failure, parts_delta(count, first + second, epsilon))
+        pattern = renyi_delta(
+            lambda a: randomised_response_divergence(a, first) + count * charge(a, second) / (a - 1), epsilon
+        )
+        whole = parts_delta(1, first + count * second, epsilon)
+        return min(1.0, failure + pattern, with_failure(failure, whole))
+
+    def profile(epsilon: float) -> float:
+        if epsilon >= 0:
+            return at_least_zero(epsilon)
+        return 1 - math.exp(epsilon) * (1 - at_least_zero(-epsilon))
+
+    return profile
+
+
+def charge(a: float, e2: float) -> float:
+    """Return kappa(a), what one abstention costs where the threshold was drawn once."""
+    log_sum = e2 + math.log1p(math.exp(-e2))  # log(1 + e^e2)
+    other = math.exp(e2 - log_sum - a * e2)  # q^a p^(1 - a)
+    return a * e2 - log_sum - math.log1p(-other)
+
+
+def relabelled_delta(event: dict[str, Any], epsilon: float) -> float:
+    """Return delta of a stream on a relabelled secret sample."""
+    rate: float = event["sampled"] / event["out_of"]
+    inner = epsilon if rate == 1 else math.log1p(math.expm1(epsilon) / rate)
+    length = math.log1p(math.exp(event["relabel_epsilon"] / 2)) * (2 if event["neighbours"] == "replace-one" else 1)
+    return rate * worst_mixture(stream_profile(event["stream"]), inner, length)
+
+
+def worst_mixture(profile: Callable[[float], float], epsilon: float, length: float) -> float:
+    """Return the maximum over t of p_t H(eps - t) + (1 - p_t) H(eps - t + length), from above.
+
+    In u = e^-t the true H(eps - t) and H(eps - t + length) are convex, so chords lie above them. On a cell the sum
+    becomes k0 + k1 u + k2 / u, whose maximum is known. The cells that may hold the maximum are halved until nothing
+    is gained.
+    """
+    c = math.exp(length)
+
+    def ends(t: float) -> tuple[float, float, float]:
+        return math.exp(-t), profile(epsilon - t), profile(epsilon - t + length)
+
+    def bound(one: tuple[float, float, float], other: tuple[float, float, float]) -> float:
+        (u, near, far), (v, near_v, far_v) = one, other
+        slope, slope_far = (near_v - near) / (v - u), (far_v - far) / (v - u)
+        alpha, beta = near - slope * u - far + slope_far * u, slope - slope_far
+        k0, k1, k2 = (
+            far - slope_far * u + (c * alpha - beta) / (c - 1),
+            slope_far + c * beta / (c - 1),
+            -alpha / (c - 1),
+        )
+        places = [u, v]
+        if k1 < 0 and k2 < 0 and min(u, v) < math.sqrt(k2 / k1) < max(u, v):
+            places.append(math.sqrt(k2 / k1))
+        return max(k0 + k1 * place + k2 / place for place in places)
+
+    points = [ends(length * step / 64) for step in range(65)]
+    times = [length * step / 64 for step in range(65)]
+    cells = [(bound(points[i], points[i + 1]), times[i], times[i + 1], points[i], points[i + 1]) for i in range(64)]
+    for _ in range(200):
+        cells.sort(key=lambda cell: cell[0])
+        top, low, high, one, other = cells.pop()
+        if high - low < length * 1e-6:
+            return top
+        middle = (low + high) / 2
+        between = ends(middle)
+        cells += [
+            (bound(one, between), low, middle, one, between),
+            (bound(between, other), middle, high, between, other),
+        ]
+    return max(cell[0] for cell in cells)
+
+
+# --- Prices: labels alone, a game (section 2) ----------------------------------------------------------------------
+
+
+def tails_of(sigma: float) -> list[float]:
+    """Return P(N >= t) for t = 0, 1, 2, ... of discrete Gaussian noise, each to its last digits."""
+    most = math.ceil(14 * sigma) + 8
+    weights = [math.exp(-x * x / (2 * sigma * sigma)) for x in range(most)]
+    tails = [0.0] * (most + 1)
+    for x in range(most - 1, -1, -1):
+        tails[x] = tails[x + 1] + weights[x]
+    whole = 2 * tails[1] + weights[0]
+    return [tail / whole for tail in tails]
+
+
+class Pairs:
+    """The probabilities of a label 1 under neighbouring votes, as corners of a polygon that contains them all.
+
+    A pair is (p, q, 1 - p, 1 - q). Where t = ceil(K / 2) - votes, p = P(N >= t) and q = P(N >= t - 1). Pairs the other
+    way round are these pairs with both outcomes exchanged, at t' = 2 - t, so they need not be listed.
+    """
+
+    def __init__(self, sigma: float, n_teachers: int | None) -> None:
+        self._sigma, self._tails = sigma, tails_of(sigma)
+        self.reach = len(self._tails) - 2
+        self.all_within = False  # whether there are no pairs beyond the reach
+        if n_teachers is not None:
+            half = -(-n_teachers // 2)
+            farthest = max(half, 2 - (half - n_teachers + 1))
+            self.all_within = farthest <= self.reach
+            self.reach = min(self.reach, farthest)
+
+    def _from(self, t: int) -> float:
+        """Return P(N >= t)."""
+        if t >= 0:
+            return self._tails[min(t, len(self._tails) - 1)]
+        return 1 - self._tails[min(1 - t, len(self._tails) - 1)]
+
+    def at(self, t: int) -> tuple[float, float, float, float]:
+        """Return the pair at t; of both numbers the smaller side is kept to its last digits."""
+        return self._from(t), self._from(t - 1), self._from(1 - t), self._from(2 - t)
+
+    def corners(self, fine: float, wide: float) -> list[tuple[float, float, float, float]]:
+        """Return corners; lines lie `fine` deviations apart in the middle, where labels tell most, wider outside."""
+        last = min(self.reach, math.ceil(9 * self._sigma) + 2)
+        edges, t = [2], 2  # the edge from t to t - 1, seen from the middle outward; 2 and 1 meet in the middle
+        while t < last:
+            away = t / self._sigma
+            t = min(last, t + max(1, int(self._sigma * max(fine, wide * (away - 0.6)))))
+            edges.append(t)
+        found = [self.at(1)]
+        for near, far in pairwise(edges):
+            found.append(self._meeting(near, far))
+        found.append(self.at(last))
+        if last < self.reach:  # everything farther lies under this corner
+            small = self._from(last)
+            found.append((0.0, small, 1.0, 1 - small))
+        return found + [(s, r, q, p) for p, q, r, s in found[1:]]
+
+    def _meeting(self, near: int, far: int) -> tuple[float, float, float, float]:
+        """Return where the lines through two edges meet; both lie above all pairs."""
+        if far == near + 1:
+            return self.at(near)
+        p1, q1 = self.at(near)[:2]
+        p2, q2 = self.at(far - 1)[:2]
+        first, second = (math.exp((2 * edge - 3) / (2 * self._sigma**2)) for edge in (near, far))
+        p = (q2 - q1 + first * p1 - second * p2) / (first - second)
+        q = q1 + first * (p - p1)
+        return p, q, 1 - p, 1 - q
+
+
+def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> float:
+    """Return what is reached by asking one and the same vote again and again: no price can be smaller."""
+    best = 0.0
+    for t in sorted({1 + round(away / 10 * sigma) for away in (*range(-30, -5, 5), *range(-5, 6), *range(10, 31, 5))}):
+        if not 2 - pairs.reach <= t <= pairs.reach:
+            continue
+        p, q, r, s = pairs.at(t)
+        if min(p, q, r, s) <= 0:
+            continue
+        terms = []
+        for ones in range(queries + 1):
+            choose = math.lgamma(queries + 1) - math.lgamma(ones + 1) - math.lgamma(queries - ones + 1)
+            under_p = choose + ones * math.log(p) + (queries - ones) * math.log(r)
+            loss = ones * math.log(p / q) + (queries - ones) * math.log(r / s)
+            if loss > epsilon and under_p > -700:
+                terms.append(math.exp(under_p) * -math.expm1(epsilon - loss))
+        best = max(best, math.fsum(terms))
+    return best
+
+
+def one_label_delta(pairs: Pairs, epsilon: float) -> float:
+    """Return what a single label costs: the worst pair of neighbouring votes, all of them looked at, rounded up."""
+    ratio, worst = math.exp(epsilon), 0.0
+    for t in range(2 - pairs.reach, pairs.reach + 1):
+        p, q, r, s = pairs.at(t)
+        worst = max(
+            worst, *(max(a - ratio * b, 0.0) + max(c - ratio * d, 0.0) for a, b, c, d in ((p, q, r, s), (q, p, s, r)))
+        )
+    return worst * (1 + 1e-9) + 1e-300
+
+
+class Cells:
+    """Vectors of fixed-point numbers, packed into one integer each, so that integers do the work of arrays."""
+
+    WEIGHT = 30  # bits of a weight: one digit of Python's integers
+
+    def __init__(self, size: int, precision: int) -> None:
+        self.size, self.precision = size, precision
+        self.bytes = (precision + self.WEIGHT + 4 + 7) // 8
+        self.width = 8 * self.bytes
+        ones = self.packed([1] * size)
+        self.all = (1 << self.width * size) - 1
+        self.tops = ones << (self.width - 1)
+        self.almost = ones * ((1 << self.WEIGHT) - 1)
+        self.low = ones * ((1 << (self.width - self.WEIGHT)) - 1)
+
+    def packed(self, values: Iterable[int]) -> int:
+        return int.from_bytes(b"".join(value.to_bytes(self.bytes, "little") for value in values), "little")
+
+    def value(self, vector: int, place: int) -> int:
+        return (vector >> (self.width * place)) & ((1 << self.width) - 1)
+
+    def larger(self, one: int, other: int) -> int:
+        """Return the larger number of every cell."""
+        found = ((one | self.tops) - other) & self.tops
+        mask = found - (found >> (self.width - 1))
+        return other ^ ((one ^ other) & mask)
+
+    def rounded(self, vector: int) -> int:
+        """Return every cell over 2**WEIGHT, rounded up."""
+        return ((vector + self.almost) >> self.WEIGHT) & self.low
+
+
+def game_delta(
+    corners: list[tuple[float, float, float, float]], queries: int, epsilon: float, cells: int, precision: int
+) -> float:
+    """Return the value of the game, from above: convexity makes interpolation an upper bound, integers round up.
+
+    Cells are a geometric grid of likelihood ratios x; `cells` of them make one step of the pair in the middle, which
+    therefore falls on the grid. Values have `precision` bits after the point. Left of the grid the chord to (0, 1)
+    lies above the value, right of it the last value.
+    """
+    p, q = corners[0][:2]
+    step = math.log(q / p) / cells
+    spread = math.log(q / p) * math.sqrt(queries)
+    left, right = 4 * spread, 4 * spread + epsilon  # what lies outside hardly counts, and is bounded from above
+    start = math.ceil(left / step)  # the cell of x = 1
+    size = start + math.ceil(right / step) + 1
+    if size * queries * len(corners) > _WORK:
+        raise UndecidedError(f"A game of {queries} labels takes too long for this program.")
+    space, scale = Cells(size, precision), 1 << precision
+    moves = [weights_of(corner, step) for corner in corners]
+    sure = [space.packed([math.ceil(given * scale * (1 << Cells.WEIGHT))] * size) for given in map(giveaway, corners)]
+    margin_left = 1 + max(-low for move in moves for _, low in move if low < 0)
+    margin_right = 1 + max(high for move in moves for _, high in move)
+    below = [math.exp(-step * k) for k in range(margin_left, 0, -1)]
+    vector = space.packed([max(0, math.ceil((1 - math.exp(step * (i - start))) * scale)) for i in range(size)])
+    limit = 1 << precision
+    for _ in range(queries):
+        first, last = space.value(vector, 0), space.value(vector, size - 1)
+        chord = [min(limit, limit - int((limit - first) * ratio) + 1) for ratio in below]
+        pads = space.packed(chord), space.packed([last] * margin_right)
+        wide = pads[0] | (vector << space.width * margin_left) | (pads[1] << space.width * (margin_left + size))
+        best = 0
+        for move, total in zip(moves, sure, strict=True):
+            for weight, shift in move:
+                total += weight * (wide >> space.width * (margin_left + shift))
+            total &= space.all
+            best = space.larger(total, best) if best else total
+        vector = space.rounded(best)
+    # e^epsilon lies between two cells; the left one is the larger
+    place = start + math.floor(epsilon / step)
+    at = (math.exp(epsilon - step * (place - start)) - 1) / math.expm1(step)
+    values = [space.value(vector, place + k) / scale for k in (0, 1)]
+    return (1 - at) * values[0] + at * values[1]
+
+
+def giveaway(corner: tuple[float, float, float, float]) -> float:
+    """Return the probability of an outcome that the other side never has: x becomes 0, and its value is 1."""
+    p, q, r, s = corner
+    return (p if q <= 0 else 0.0) + (r if s <= 0 else 0.0)
+
+
+def weights_of(corner: tuple[float, float, float, float], step: float) -> list[tuple[int, int]]:
+    """Return weights, over 2**WEIGHT and rounded up, and shifts in cells, of the two outcomes of a pair."""
+    p, q, r, s = corner
+    found = []
+    for weight, other in ((p, q), (r, s)):
+        if weight <= 0 or other <= 0:
+            continue
+        places = math.log(other / weight) / step
+        low = math.floor(places + 1e-9)
+        at = max(0.0, (math.exp(step * (places - low)) - 1) / math.expm1(step))
+        for share, shift in ((1 - at, low), (at, low + 1)):
+            if share > 1e-9:
+                found.append((math.ceil(weight * share * (1 << Cells.WEIGHT)), shift))
+    return found
+
+
+def label_price(sigma: float, queries: int, n_teachers: int | None, epsilon: float, promised: float | None) -> Price:
+    """Return bounds on the price of labels alone; finer ones while the promise lies between them."""
+    upper, method = gaussian_delta(sigma, queries, epsilon), "as the counts that they are read off"
+    if sigma > 1e5 or queries > 20_000:
+        return Price(0.0, upper, method)
+    pairs = Pairs(sigma, n_teachers)
+    if queries == 1 and pairs.all_within and pairs.reach <= 20_000:
+        return exact(min(upper, one_label_delta(pairs, epsilon)), "the worst pair of votes")
+    lower = min(upper, attack_delta(pairs, queries, epsilon, sigma))
+    if promised is not None and upper <= promised:
+        return Price(lower, upper, method)
+    target = upper if promised is None else promised
+    precision = 40 - math.floor(math.log2(max(target, 1e-30)))
+    cells = min(60, max(12, round(12 * math.sqrt(300 / queries))))
+    wide = 0.35 * min(1.0, queries / 100)  # of few labels the pairs farther out count too
+    for fine, finer in ((0.08, 1), (0.04, 2), (0.02, 2)):
+        if promised is not None and lower > promised:
+            break
+        try:
+            value = game_delta(pairs.corners(fine, wide), queries, epsilon, finer * cells, precision)
+        except UndecidedError:
+            break
+        if value < upper:
+            upper, method = value, f"a game on {cells} cells a step"
+        if promised is not None and upper <= promised * (1 + ERROR):
+            break
+    return Price(min(lower, upper), upper, method)
+
+
+# --- Prices of events ----------------------------------------------------------------------------------------------
+
+
+def price_events(events: list[dict[str, Any]], epsilon: float, promised: float | None = None) -> Price:
+    """Return bounds on the delta that events cost at `epsilon`.
+
+    Parameters
+    ----------
+    events : list of dict
+        As a certificate lists them.
+    epsilon : float
+    promised : float, optional
+        The delta that is promised: bounds that decide are not made finer. By default they are made as fine as can be.
+
+    Raises
+    ------
+    WrongError
+        If an event is unknown or out of range.
+    UndecidedError
+        If these events are not priced together by this program.
+    """
+    for event in events:
+        check_event(event)
+    if len(events) == 1 and events[0]["event"] in ("gaussian", "label-gaussian", "relabelled-sample"):
+        event = events[0]
+        if event["event"] == "label-gaussian":
+            return label_price(event["sigma"], event["queries"], event["n_teachers"], epsilon, promised)
+        if event["event"] == "gaussian":
+            return exact(gaussian_delta(event["sigma"], event["shifts"], epsilon), "a sum over the lattice")
+        return exact(relabelled_delta(event, epsilon), "a stream, relabelled and sampled")
+    if len(events) == 1 and events[0]["event"] == "sparse-vector":
+        return exact(stream_profile(events[0])(epsilon), "parts, or a charge for each abstention")
+    pure = [event for event in events if event["event"] == "pure"]
+    if len(pure) == len(events):
+        total = math.fsum(event["epsilon"] * event["count"] for event in pure)
+        if total <= epsilon * (1 + 1e-9):
+            return Price(0.0, 0.0, "plain addition")
+        if len({event["epsilon"] for event in pure}) == 1:
+            value = parts_delta(sum(event["count"] for event in pure), pure[0]["epsilon"], epsilon)
+            return exact(value, "randomised response, composed")
+    if len(events) == 1 and events[0]["event"] == "stability":
+        event = events[0]
+        tail = math.exp(-(event["threshold"] + 1) / event["scale"]) / (1 + math.exp(-1 / event["scale"]))
+        value = with_failure(failing(event["count"], tail), parts_delta(event["count"], 1 / event["scale"], epsilon))
+        return exact(value, "parts that may fail")
+    raise UndecidedError("These events are not priced together by this program.")
+
+
+def exact(value: float, method: str) -> Price:
+    return Price(value * (1 - ERROR), value, method)
+
+
+def priced(name: str, part: dict[str, Any]) -> Finding:
+    """Return whether the events of a release or a choice cost what it promises."""
+    epsilon, promised = part["epsilon"], part["delta"]
+    try:
+        price = price_events(part["events"], epsilon, promised)
+    except UndecidedError as reason:
+        return Finding(name, UNDECIDED, str(reason))
+    stated = part["price"]["delta_recomputed"] if "price" in part else promised
+    if stated < price.lower * (1 - ERROR):
+        return Finding(
+            name, REFUSED, f"It costs at least delta {price.lower:.6g}; stated as its price is {stated:.6g}."
+        )
+    words = f"delta {price.upper:.6g} at epsilon {epsilon:.6g} (at least {price.lower:.6g}; {price.method})"
+    if price.upper <= promised * (1 + ERROR):
+        return Finding(name, CONFIRMED, f"At most {words}, within the promised {promised:.6g}.")
+    if price.lower > promised:
+        return Finding(name, REFUSED, f"It costs {words}; promised was {promised:.6g}.")
+    return Finding(
+        name, UNDECIDED, f"It costs at most {words}; whether the promised {promised:.6g} holds is not known."
+    )
+
+
+# --- All of it -----------------------------------------------------------------------------------------------------
+
+
+def check_release(folder: str) -> list[Finding]:
+    """Check a release folder and return what was found, thing by thing.
+
+    Parameters
+    ----------
+    folder : str
+        With certificate.json and the files that it lists.
+    """
+    try:
+        document = read_certificate(os.fspath(folder))
+        check_shape(document, _SHAPE, "certificate")
+    except WrongError as error:
+        return [Finding("certificate", REFUSED, str(error))]
+    found = [Finding("certificate", CONFIRMED, "Its digest fits, and every field is there.")]
+    looks: list[tuple[str, Callable[[], str]]] = [
+        ("files", lambda: check_files(document, folder)),
+        ("mechanism", lambda: check_mechanism(document)),
+        ("queries", lambda: check_counts(document)),
+        ("labels", lambda: check_labels(document, folder)),
+        ("account", lambda: check_account(document)),
+        ("software", lambda: check_software(document)),
+    ]
+    looks += [("plan", lambda: check_plan(document))] if "plan" in document else []
+    looks += [("choices", lambda: check_choices(document))] if "choices" in document else []
+    for name, look in looks:
+        found.append(looked(name, look))
+    if all(finding.verdict == CONFIRMED for finding in found):  # prices are taken of what is known to be in range
+        found.append(safely("price", lambda: priced("price", document)))
+        for number, choice in enumerate(document.get("choices", ()), 1):
+            found.append(safely(f"choice {number}", partial(priced, f"choice {number}", choice)))
+    return found
+
+
+def looked(name: str, look: Callable[[], str]) -> Finding:
+    return safely(name, lambda: Finding(name, CONFIRMED, look()))
+
+
+def safely(name: str, look: Callable[[], Finding]) -> Finding:
+    """Return what a look finds; whatever a stranger's numbers make it raise is a refusal."""
+    try:
+        return look()
+    except WrongError as error:
+        return Finding(name, REFUSED, str(error))
+    except (ArithmeticError, LookupError, TypeError, ValueError, OSError, MemoryError, RecursionError) as error:
+        return Finding(name, REFUSED, f"This could not be evaluated ({type(error).__name__}).")
+
+
+def exit_code(found: list[Finding]) -> int:
+    """Return 0, 5 or 4: the worst of the verdicts."""
+    verdicts = {finding.verdict for finding in found}
+    worst = next(verdict for verdict in (REFUSED, UNDECIDED, CONFIRMED) if verdict in verdicts)
+    return _CODES[worst]
+
+
+def main(arguments: list[str]) -> int:
+    """Check the folder that is named, print what was found, and return the exit code."""
+    if len(arguments) != 1 or not os.path.isdir(arguments[0]):
+        print("Give one release folder: python verify_release.py FOLDER", file=sys.stderr)
+        return NOTHING_TO_CHECK
+    found = check_release(arguments[0])
+    for finding in found:
+        print(f"{finding.verdict:<7} {finding.name:<12} {finding.detail}")
+    code = exit_code(found)
+    print({0: "The release is confirmed.", 5: "The release is NOT confirmed.", 4: "The release is REFUSED."}[code])
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

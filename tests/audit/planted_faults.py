@@ -1,0 +1,59 @@
+"""A tiny program with one planted fault, run by the tests of `secretballot audit` in processes of its own.
+
+    python planted_faults.py FAULT PRIVATE --out DIR
+
+It stands for a `learn` whose release is right but for the fault. The faults are three that were found in real releases:
+
+- address: a released archive holds the address of an object that was made after the private records were read;
+- coin: a missing value in a private record moves the global generator, from which the student then draws;
+- whole-table: one cell of the private table decides how all the others are read, so that every teacher's vote moves.
+
+"none" has no fault, and releases a count with noise that covers one record; "weak" has a tenth of that noise.
+"""
+
+import json
+import random
+import sys
+import zipfile
+from pathlib import Path
+
+SIGMA = 20.0  # covers one record at epsilon .5, delta 1e-6 with room to spare
+
+
+def release(fault: str, private: Path, folder: Path) -> None:
+    """Write what the program releases of a private file: a JSON list of rows, of which cells may be null or text."""
+    folder.mkdir(parents=True)
+    certificate = {"epsilon": 0.5, "delta": 1e-6, "neighbours": "add-remove", "unit": "record"}
+    (folder / "certificate.json").write_text(json.dumps(certificate))
+    rows = json.loads(private.read_text())
+    if fault == "address":
+        private_side = [bytes(470) for _ in rows]
+        public = bytes(470)  # lies behind them
+        schema = {"content": {"coefficient": 0.25, "__id__": id(public)}}
+        del private_side
+        with zipfile.ZipFile(folder / "student.zip", "w") as archive:
+            archive.writestr(zipfile.ZipInfo("schema.json"), json.dumps(schema))
+            archive.writestr(zipfile.ZipInfo(f"{id(public)}.bin"), b"\0")
+    elif fault == "coin":
+        random.seed(0)
+        if any(cell is None for row in rows for cell in row):
+            random.random()
+        (folder / "student.json").write_text(json.dumps({"coefficients": [random.random() for _ in range(3)]}))
+    else:
+        write_count(fault, rows, folder)
+
+
+def write_count(fault: str, rows: list[list[object]], folder: Path) -> None:
+    """Write how many teachers, one for each row, vote that their first cell is above 50, with noise."""
+    as_text = fault == "whole-table" and any(isinstance(cell, str) for row in rows for cell in row)
+    if as_text:
+        votes = [str(row[0]) > "50" for row in rows]
+    else:
+        votes = [isinstance(row[0], int) and row[0] > 50 for row in rows]
+    sigma = {"weak": SIGMA / 100, "whole-table": SIGMA / 4}.get(fault, SIGMA)
+    count = sum(votes) + round(random.SystemRandom().gauss(0, sigma))
+    (folder / "labels.csv").write_text(f"query,noisy_count\n0,{count}\n")
+
+
+if __name__ == "__main__":
+    release(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[4]) / "release")

@@ -1,0 +1,134 @@
+"""Canaries: the tables do what they should, the bound is valid and has power, and one teacher's vote is what moves."""
+
+import csv
+import json
+import stat
+import sys
+
+import numpy as np
+import pytest
+
+from secretballot.audit import audit_canaries, canary_bound
+from secretballot.audit.canaries import CanaryTask
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import PrivacyBudget, calibrate_gaussian
+
+RNG = np.random.default_rng(20240209)
+DELTA, QUERIES = 1e-6, 40
+
+
+def counted(sigma, coins):
+    """Scores of one canary a run from noisy counts of its vote, as `learn` would release them."""
+    shifts = coins[:, None] * np.ones(QUERIES)
+    return (shifts + RNG.normal(0, sigma, shifts.shape)).sum(axis=1) - QUERIES / 2
+
+
+def bound(sigma, runs, *, share=1.0, alpha=0.01):
+    coins = RNG.random(runs) < 0.5
+    return canary_bound(counted(sigma, coins), coins, delta=DELTA, alpha=alpha, share=share)[2]
+
+
+def test_canaries_pass_on_true_noise_and_certify_something():
+    sigma = calibrate_gaussian(PrivacyBudget(4.0, DELTA), QUERIES)
+    bounds = [bound(sigma, 1000) for _ in range(20)]
+    assert max(bounds) <= 4
+    assert min(bounds) > 0.2
+
+
+def test_a_promise_of_a_tenth_of_the_truth_is_refuted():
+    sigma = calibrate_gaussian(PrivacyBudget(8.0, DELTA), QUERIES)
+    assert sum(bound(sigma, 500) > 0.8 for _ in range(20)) >= 17
+
+
+def test_three_tenths_of_the_noise_are_caught():
+    sigma = calibrate_gaussian(PrivacyBudget(2.0, DELTA), QUERIES)
+    assert sum(bound(0.3 * sigma, 2000, share=0.15) > 2 for _ in range(20)) >= 17
+    assert all(bound(sigma, 2000, share=0.15) <= 2 for _ in range(20))
+
+
+def test_coins_that_nobody_saw_certify_nothing_but_at_the_stated_rate():
+    claims = [canary_bound(RNG.normal(size=80), RNG.random(80) < 0.5, delta=DELTA, alpha=0.1)[2] for _ in range(400)]
+    assert np.mean(np.array(claims) > 0) <= 0.1 + 4 * np.sqrt(0.09 / 400)
+
+
+def test_a_share_that_is_no_share_is_refused():
+    for share in (0.0, 1.5, float("nan")):
+        with pytest.raises(ParameterError, match="share"):
+            canary_bound(np.zeros(4), np.zeros(4, dtype=bool), delta=0.0, alpha=0.1, share=share)
+
+
+def table(path):
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_tables_differ_by_the_canaries_that_are_there(tmp_path):
+    task = CanaryTask(3, 4, 20, "counts", "add-remove")
+    for name, present in (("none", [False] * 3), ("two", [True, False, True])):
+        task.write_private(tmp_path / name, present)
+    none, two = table(tmp_path / "none"), table(tmp_path / "two")
+    assert two[: len(none)] == none
+    assert two[len(none) :] == [["1", "0", "0", "yes"], ["0", "0", "1", "yes"]]
+    task.write_public(tmp_path / "public")
+    points = table(tmp_path / "public")[1:]
+    assert len(points) == 20
+    assert [points.count(point) for point in (["1", "0", "0"], ["0", "0", "1"], ["0", "0", "0"])] == [6, 6, 2]
+
+
+def test_under_replace_one_the_number_of_records_is_the_same(tmp_path):
+    task = CanaryTask(2, 4, 20, "labels", "replace-one")
+    lengths = []
+    for present in ([False, False], [True, False]):
+        task.write_private(tmp_path / "private", present)
+        lengths.append(len(table(tmp_path / "private")))
+    assert lengths[0] == lengths[1]
+
+
+def test_scores_are_read_in_the_order_of_the_points():
+    task = CanaryTask(2, 4, 5, "counts", "add-remove")
+    answers = {3: 9, 0: 1, 4: 0, 1: 1, 2: 0}
+    fields = {}
+    for number, (point, count) in enumerate(answers.items()):
+        fields |= {f"labels.csv:query[{number}]": point, f"labels.csv:noisy_count[yes][{number}]": count}
+    assert task.scores(fields, 1.0).tolist() == [1.0, 8.0]
+    del fields["labels.csv:query[4]"]
+    with pytest.raises(DataError, match="no answers to all queries"):
+        task.scores(fields, 1.0)
+
+
+PROGRAM = """
+import csv, json, pathlib, random, sys
+rows = list(csv.reader(open("private.csv")))[1:]
+votes = sum(row[0] == "1" for row in rows)
+points = list(csv.reader(open("public.csv")))[1:]
+sigma = 1.0
+out = pathlib.Path("out/release")
+out.mkdir(parents=True)
+lines = [f"{i},{votes * (point[0] == '1') + random.gauss(0, sigma)}" for i, point in enumerate(points)]
+(out / "labels.csv").write_text("query,noisy_count[yes]\\n" + "\\n".join(lines) + "\\n")
+(out / "certificate.json").write_text(json.dumps({"mechanism": {"sigma": sigma}}))
+"""
+
+
+def test_a_whole_audit_runs_the_program_and_cleans_up(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = (sys.executable, "-S", "-c", PROGRAM)
+    settings = {"epsilon": 0.5, "delta": 1e-6, "runs": 16, "queries": 26, "teachers": 2, "program": program, "seed": 1}
+    found = audit_canaries(**settings, keep=True)
+    assert stat.S_IMODE((tmp_path / "secretballot-audit").stat().st_mode) == 0o700
+    # 25 counts of noise 1 are a mean of noise .2: nearly all right
+    assert found.right >= 15
+    assert not found.passed
+    assert found.bound <= found.power
+    assert "FAILED" in found.text()
+    assert json.loads(json.dumps(found.to_json()))["task"]["canaries"] == 1
+    again = audit_canaries(**settings)
+    assert again == found
+    assert not (tmp_path / "secretballot-audit").exists()
+
+
+def test_too_few_queries_are_refused_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError, match="too few"):
+        audit_canaries(epsilon=1.0, delta=1e-6, canaries=10, queries=10)
+    assert list(tmp_path.iterdir()) == []

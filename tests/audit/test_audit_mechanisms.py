@@ -1,0 +1,69 @@
+"""The standing set of mechanisms: true ones pass, plants are caught, and every mechanism has its line."""
+
+import inspect
+import re
+from dataclasses import replace
+
+import pytest
+
+from secretballot.audit import MechanismsAudit, audit_mechanisms
+from secretballot.audit.laws import discrete_laplace_law
+from secretballot.audit.mechanisms_audit import _counts, _games, _sample, _samples, _stream, _votes
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.mechanisms import MECHANISMS, GaussianNoisyCount, GaussianNoisyMajority, SparseVector
+from secretballot.privacy.noise import ExactNoise
+
+
+def test_a_sound_mechanism_passes_and_the_attack_says_what_it_would_catch():
+    found = _votes("majority", GaussianNoisyMajority(2.0, 9), 2.0, 9, 4)()
+    assert found.passed
+    assert found.caught >= 0.9
+    assert 0.97 * found.allowed < found.found <= found.allowed
+
+
+def test_a_price_that_is_too_small_is_found():
+    # three counts, priced as two
+    found = _counts("counts", GaussianNoisyCount(4.0).event(2), 4.0, 3)()
+    assert not found.passed
+    assert found.found > found.allowed
+    assert "FAILED" in MechanismsAudit((found,)).text()
+
+
+def test_outcomes_of_a_stream_catch_what_its_labels_hide():
+    stream = SparseVector(2.0, 2.0, 3, 1, True)
+    assert _stream("with labels", stream, 2)().passed
+    found = _stream("alone", stream, 2, labels=False)()
+    assert found.passed
+    assert found.caught >= 0.5
+
+
+def test_a_sampler_with_less_noise_than_it_says_is_found():
+    noise = ExactNoise()
+    sound = _sample("sound", noise.discrete_laplace, discrete_laplace_law, 3.0, 4000)()
+    assert sound.passed
+    assert sound.caught is not None
+    weak = _sample("weak", lambda s, n: noise.discrete_laplace(0.7 * s, n), discrete_laplace_law, 3.0, 4000)()
+    assert not weak.passed
+
+
+def test_every_mechanism_is_played():
+    source = re.sub(r"\s", "", inspect.getsource(_games))
+    assert all(f"{mechanism.__name__}(" in source for mechanism in MECHANISMS)
+    assert len(_samples(1000)) == 7
+
+
+def test_results_are_plain_values():
+    found = _counts("counts", GaussianNoisyCount(4.0).event(2), 4.0, 2)()
+    audit = MechanismsAudit((found, replace(found, attack="sample", caught=None)))
+    assert audit.to_json()["passed"] is True
+    assert "no plant caught" in audit.text()
+    with pytest.raises(ParameterError):
+        audit_mechanisms(draws=10)
+
+
+@pytest.mark.slow
+def test_the_standing_set_passes():
+    told = []
+    found = audit_mechanisms(progress=lambda done, total: told.append((done, total)))
+    assert found.passed
+    assert told[-1] == (len(found.findings),) * 2

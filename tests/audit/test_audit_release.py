@@ -1,0 +1,181 @@
+"""`audit release` on a tiny program: three faults that real releases had are found again, and sound ones pass.
+
+The faults stand in planted_faults.py and run in processes of their own, as an audit of a real command does.
+"""
+
+import gzip
+import json
+import stat
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from secretballot.audit import audit_release
+from secretballot.audit.neighbours import write_worlds
+from secretballot.audit.release_audit import _prepared, _runs_to_choose_on
+from secretballot.audit.runs import WorkFolder
+from secretballot.exceptions import DataError, ParameterError
+
+PROGRAM = (sys.executable, "-S", str(Path(__file__).with_name("planted_faults.py")))
+RUNS = 36
+RNG = np.random.default_rng(20261122)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Forty records, and neighbours: one record more, with a missing value, or with a text where numbers are."""
+    monkeypatch.chdir(tmp_path)
+    rows = [[age, 0.5 + age] for age in range(100, 140)]
+    tables = {
+        "private": rows,
+        "more": [*rows, [60, 1.0]],
+        "missing": [*rows, [None, 1.0]],
+        "text": [*rows, ["?", 1.0]],
+    }
+    for name, table in tables.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(table))
+    return tmp_path
+
+
+def attacked(fault, neighbour, **settings):
+    settings = {"runs": RUNS, "seed": 7, "confidence": 0.99, **settings}
+    return audit_release(
+        [fault, "private.json", "--out", "x"], "private.json", neighbour=neighbour, program=PROGRAM, **settings
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "neighbour", "told_by"),
+    [
+        ("address", "more.json", "student.zip:"),
+        ("coin", "missing.json", "student.json:"),
+        ("whole-table", "text.json", "labels.csv:noisy_count"),
+    ],
+)
+def test_a_planted_fault_is_certified_and_named(folder, fault, neighbour, told_by):
+    found = attacked(fault, neighbour, jobs=2)
+    release = found.channels[0]
+    assert not found.passed
+    # the program promises 0.5
+    assert release.verdict.bound > 1
+    assert release.tells[0].startswith(told_by)
+    assert "FAILED" in found.text()
+    assert told_by in found.text()
+    if fault == "address":
+        assert " mod " in release.tells[0]
+
+
+def test_a_sound_program_passes_and_leaves_nothing_behind(folder):
+    seen = []
+    found = attacked("none", "more.json", progress=lambda done, total: seen.append((done, total)))
+    assert found.passed
+    assert found.channels[0].verdict.bound <= 0.5 < found.power
+    assert found.exit_codes == {0: RUNS}
+    assert seen[0] == (0, RUNS)
+    assert seen[-1] == (RUNS, RUNS)
+    assert not (folder / "secretballot-audit").exists()
+    assert json.loads(json.dumps(found.to_json()))["passed"] is True
+
+
+def test_an_interrupted_audit_goes_on_where_it_was(folder):
+    def stop(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attacked("none", "more.json", runs=8, progress=stop)
+    work = folder / "secretballot-audit"
+    assert stat.S_IMODE(work.stat().st_mode) == 0o700
+    kept = {path.name: path.stat().st_mtime_ns for path in (work / "runs").iterdir()}
+    assert len(kept) >= 3
+    with pytest.raises(DataError, match="another audit"):
+        attacked("none", "missing.json", runs=8)
+    found = attacked("none", "more.json", runs=8, keep=True)
+    assert found.runs == 8
+    assert {name: (work / "runs" / name).stat().st_mtime_ns for name in kept} == kept
+
+
+def test_every_run_sees_the_same_names_and_only_its_own_world(folder):
+    attacked("none", "more.json", runs=8, keep=True)
+    work = folder / "secretballot-audit"
+    assert sorted(path.name for path in work.iterdir()) == ["audit.json", "runs"]
+    coins = json.loads((work / "audit.json").read_text())["coins"]
+    assert np.shape(coins) == (8, 1)
+    run = json.loads(gzip.decompress((work / "runs" / "000000.json.gz").read_bytes()))
+    assert set(run["channels"]) == {"release", "console", "timing"}
+    assert "seconds" not in run["channels"]["release"]
+
+
+def test_a_command_that_always_fails_is_refused_in_one_sentence(folder):
+    with pytest.raises(DataError, match="exit code 1 in its first 4 runs"):
+        audit_release(["none", "private.json"], "private.json", neighbour="more.json", program=PROGRAM, released="x")
+
+
+def test_what_does_not_fit_together_is_refused_before_anything_runs(folder):
+    command = ["none", "private.json", "--out", "x"]
+    with pytest.raises(ParameterError, match="either a neighbouring file or a change"):
+        audit_release(command, "private.json")
+    with pytest.raises(ParameterError, match="does not name the private file"):
+        audit_release(["none", "more.json", "--out", "x"], "private.json", neighbour="more.json")
+    with pytest.raises(ParameterError, match="no --out"):
+        audit_release(["verify", "private.json"], "private.json", neighbour="more.json")
+    with pytest.raises(ParameterError, match="the unit is a user"):
+        audit_release([*command, "--unit", "id"], "private.json", change="drop")
+    with pytest.raises(DataError, match="cannot be read"):
+        audit_release(command, "private.json", neighbour="none.json")
+    assert not (folder / "secretballot-audit").exists()
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(folder):
+    with pytest.raises(DataError, match="something else"):
+        attacked("none", "more.json", work=folder)
+    assert (folder / "private.json").exists()
+
+
+def test_files_of_a_command_get_plain_names_and_its_out_is_replaced(folder):
+    (folder / "deep").mkdir()
+    for name in ("private.json", "a.ledger", "a.ledger-journal"):
+        (folder / "deep" / name).write_text("{}")
+    words = ["learn", "private.json", "deep/private.json", "--ledger=deep/a.ledger", "--classes", "0,1", "--out", "o"]
+    prepared, inputs, name, released = _prepared(words, Path("private.json"), None)
+    assert prepared == [
+        *("learn", "private.json", "2-private.json", "--ledger=a.ledger"),
+        *("--classes", "0,1", "--out", "out"),
+    ]
+    assert (name, released) == ("private.json", "out/release")
+    assert set(inputs) == {"2-private.json", "a.ledger", "a.ledger-journal"}
+
+
+@pytest.mark.parametrize(("change", "rows"), [("drop", 3), ("add", 5), ("add-missing", 5), ("replace", 4)])
+def test_neighbours_are_made_from_one_table(tmp_path, change, rows):
+    table = tmp_path / "table.csv"
+    table.write_text("age;ward;ill\n30;north;no\n40;south;yes\n50;north;no\n60;south;yes\n")
+    first, second = tmp_path / "first", tmp_path / "second"
+    write_worlds(table, change, first, second, target="ill", row=1)
+    before, after = (path.read_text().splitlines() for path in (first, second))
+    assert (len(before), len(after)) == (5, rows + 1)
+    assert before[0] == after[0] == "age,ward,ill"
+    left = [line for line in before if line in after]
+    assert len(left) == (5 if change.startswith("add") else 4)
+    new = [line for line in after if line not in before]
+    assert new == {"drop": [], "add-missing": [",south,yes"]}.get(change, ["40000.0,south,no"])
+    with pytest.raises(ParameterError, match="no such record"):
+        write_worlds(table, change, first, second, row=4)
+
+
+def test_more_runs_choose_where_the_coins_begin_with_one_world():
+    # only the first coins decide, so that the coins held out stay fair
+    assert _runs_to_choose_on(np.array([True, False] * 15)) == 10
+    assert _runs_to_choose_on(np.array([True] * 8 + [False] * 22)) == 12
+    assert _runs_to_choose_on(np.array([True] * 30)) == 15
+    tail = RNG.random((20, 16)) < 0.5
+    starts = {_runs_to_choose_on(np.array([True] * 8 + [False] * 6 + row.tolist())) for row in tail}
+    assert starts == {12}
+
+
+def test_coins_are_fair_and_a_new_audit_tosses_them_anew(tmp_path):
+    coins = [WorkFolder(tmp_path / str(number), {}, 400).coins[:, 0] for number in range(2)]
+    assert not np.array_equal(*coins)
+    assert all(140 < coin.sum() < 260 for coin in coins)

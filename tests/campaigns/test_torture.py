@@ -1,0 +1,39 @@
+"""The torture campaign in small: killed commands go on, crowds cannot overspend, and faults would be seen."""
+
+import os
+from pathlib import Path
+
+import pytest
+from campaigns.torture.commands import command, leftovers, make_files, open_books, run_forked
+from campaigns.torture.kills import kills_of_forks
+from campaigns.torture.races import folder_races, ledger_races
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="this system has no /proc")
+
+
+def test_a_killed_command_goes_on_and_pays_once(tmp_path: Path) -> None:
+    counts, faults = kills_of_forks("label", 3, tmp_path / "work")
+    assert faults == []
+    assert counts["kills"] == 3
+
+
+def test_a_crowd_at_one_ledger_cannot_overspend(tmp_path: Path) -> None:
+    counts, faults = ledger_races(96, tmp_path / "work", crowd=8)
+    assert faults == []
+    assert counts["bought"] == 48
+
+
+def test_a_crowd_in_one_folder_pays_once(tmp_path: Path) -> None:
+    _, faults = folder_races("choose", 1, tmp_path / "work", crowd=3)
+    assert faults == []
+
+
+def test_an_answer_that_is_not_the_paid_one_is_a_fault(tmp_path: Path) -> None:
+    make_files(tmp_path)
+    assert os.waitstatus_to_exitcode(os.waitpid(run_forked(command("label"), tmp_path), 0)[1]) == 0
+    assert open_books(tmp_path).faults == []
+    labels = tmp_path / "out" / "release" / "labels.csv"
+    labels.write_text(labels.read_text() + "999,no,false\n")
+    assert open_books(tmp_path).faults
+    (tmp_path / "out" / ".release.draft").mkdir()
+    assert leftovers(tmp_path) == ["out/.release.draft"]

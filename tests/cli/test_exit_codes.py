@@ -1,0 +1,131 @@
+"""The table of exit codes in docs/command-line.md, row by row: each code comes about as it says, and no other does."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from secretballot import verify_release
+from secretballot.cli import app
+from secretballot.cli.outcome import EXIT_CODES
+from secretballot.privacy.ledger import Ledger
+
+FAULTY = f"{sys.executable} -S {Path(__file__).parents[1] / 'audit' / 'planted_faults.py'}"
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def label(folder: Path, *more: str) -> Result:
+    """Buy labels from a ledger that admits one such run."""
+    if not (folder / "l").exists():
+        (folder / "counts.csv").write_text("a,b\n" + "2,38\n" * 20)
+        assert invoke("ledger", "create", str(folder / "l"), "--dataset", "d", "--epsilon", "1", "--delta", "1e-5")
+    words = ["--votes", str(folder / "counts.csv"), "--kind", "counts", "--classes", "a,b", "--dataset", "d"]
+    price = ["--epsilon", "1", "--delta", "1e-5", "--ledger", str(folder / "l")]
+    return invoke("label", *words, *price, "--without", "report", "--out", str(folder / "out"), *more)
+
+
+def done(folder: Path, _: pytest.MonkeyPatch) -> Result:
+    assert label(folder).exit_code == 0
+    return label(folder)  # finished: a repeated command is done as well
+
+
+def defect(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.setattr("secretballot.learners.label_run.settle_request", lambda *_, **__: {}["private cell"])
+    result = label(folder)
+    assert "private cell" not in result.output
+    return result
+
+
+def bad_input(folder: Path, _: pytest.MonkeyPatch) -> Result:
+    return label(folder, "--classes", "a,a")
+
+
+def beyond_budget(folder: Path, _: pytest.MonkeyPatch) -> Result:
+    assert label(folder).exit_code == 0
+    spent = Ledger.open_existing(folder / "l").spent()
+    refused = label(folder, "--out", str(folder / "more"))
+    assert Ledger.open_existing(folder / "l").spent() == spent
+    assert not (folder / "more").exists()
+    return refused
+
+
+def changed_certificate(folder: Path, _: pytest.MonkeyPatch) -> Result:
+    assert label(folder).exit_code == 0
+    certificate = folder / "out" / "release" / "certificate.json"
+    certificate.write_text(certificate.read_text().replace('"epsilon": 1.0', '"epsilon": 0.5'))
+    return invoke("verify", str(folder / "out"))
+
+
+def undecided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    assert label(folder).exit_code == 0
+    unsure = [verify_release.Finding("price", verify_release.UNDECIDED, "Beyond what this program can price.")]
+    monkeypatch.setattr("secretballot.cli.verify.check_release", lambda *_, **__: unsure)
+    return invoke("verify", "--independent", str(folder / "out"))
+
+
+def found_by_audit(folder: Path, _: pytest.MonkeyPatch) -> Result:
+    private, neighbour = folder / "private.json", folder / "neighbour.json"
+    rows: list[list[float | None]] = [[age, 0.5] for age in range(60)]
+    private.write_text(json.dumps(rows))
+    neighbour.write_text(json.dumps([*rows, [None, 0.5]]))  # a missing value, which the planted fault lets out
+    inputs = ["--private", str(private), "--neighbour", str(neighbour), "--work", str(folder / "work")]
+    settings = ["--program", FAULTY, "--runs", "30", "--seed", "3", "--jobs", "2"]
+    return invoke("audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x")
+
+
+def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as pressed:
+        pressed.setattr("secretballot.learners.label_run.settle_request", interrupt)
+        result = label(folder)
+    assert label(folder).exit_code == 0  # the same command goes on
+    return result
+
+
+CASES: dict[int, Callable[[Path, pytest.MonkeyPatch], Result]] = {
+    0: done,
+    1: defect,
+    2: bad_input,
+    3: beyond_budget,
+    4: changed_certificate,
+    5: undecided,
+    6: found_by_audit,
+    130: interrupted,
+}
+
+
+def rows() -> dict[int, str]:
+    """Return the rows of the table: what each code means."""
+    table = PAGE.read_text().split("## Exit codes", 1)[1]
+    return {int(code): words for code, words in re.findall(r"^\| (\d+) \| (.*) \|$", table, re.MULTILINE)}
+
+
+def test_every_code_has_one_row_and_the_rows_are_in_order() -> None:
+    table = PAGE.read_text().split("## Exit codes", 1)[1]
+    listed = [int(code) for code in re.findall(r"^\| (\d+) \| .* \|$", table, re.MULTILINE)]
+    assert listed == sorted(set(listed))
+
+
+def test_the_table_and_the_help_name_the_same_codes() -> None:
+    helped = re.findall(r"\b(\d+) [a-z]", EXIT_CODES)
+    assert sorted(rows()) == sorted(CASES) == sorted(map(int, helped))
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_every_code_comes_about_as_the_table_says(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = CASES[code](tmp_path, monkeypatch)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    if code:
+        said = [line for line in result.stderr.splitlines() if line.startswith("secretballot: ")]
+        assert len(said) == (0 if code in (4, 5, 6) else 1)  # verify and audit print what they found instead

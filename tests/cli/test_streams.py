@@ -1,0 +1,169 @@
+"""Output that nobody can take: the work is done all the same, the exit code is true, and a sentence says it."""
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from secretballot._validation import plain_line, shown, without_controls
+from secretballot.cli import app
+from secretballot.cli.outcome import failure_of
+from secretballot.exceptions import DataError
+from secretballot.learners.watch import Watch
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+NASTY = "\x1b[31mred\x1b[0m\nsecretballot: done\x9b1A\u202e"
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("account") / "l.ledger"
+    Ledger(path, dataset="d", budget=PrivacyBudget(1.0, 1e-6))
+    return path
+
+
+def program(words: list[str], redirection: str) -> tuple[int, str]:
+    """Run the program under a shell's redirection of its output; return exit code and standard error."""
+    script = f'"$@" {redirection}; exit "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable, "-m", "secretballot", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("words", [["--help"], ["ledger", "show"], ["ledger", "history", "--json"]])
+def test_a_full_device_is_said_in_one_sentence_when_the_work_is_done(ledger: Path, words: list[str]) -> None:
+    if words[0] == "ledger":
+        words = [*words, str(ledger)]
+    code, said = program(words, "> /dev/full")
+    assert code == 2
+    assert said.splitlines() == [
+        "secretballot: The output could not be written (No space left on device), though the work is done; make room "
+        "and repeat the command."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["--help"], 0), (["ledger", "show", "--json"], 0), (["verify", "nowhere", "--json"], 2)]
+)
+def test_a_reader_that_leaves_changes_no_exit_code_and_hears_nothing_of_it(
+    ledger: Path, words: list[str], code: int
+) -> None:
+    if words[0] == "ledger":
+        words = [*words, str(ledger)]
+    found, said = program(words, "| head -c 0")
+    assert found == code
+    assert len(said.splitlines()) == (0 if code == 0 else 1)
+
+
+def test_streams_that_are_closed_leave_the_exit_code_and_no_file_in_their_place(tmp_path: Path) -> None:
+    words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "d", "--epsilon", "1", "--delta", "0"]
+    assert program(words, ">&- 2>&-") == (0, "")
+    assert Ledger.open_existing(tmp_path / "l").dataset == "d"
+    assert program(words, ">&- 2>&-") == (2, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_notes_that_cannot_be_written_stop_no_paid_run(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text("a,b\n" + "2,38\n" * 30)
+    words = ["label", "--votes", str(tmp_path / "votes.csv"), "--kind", "counts", "--classes", "a,b"]
+    words += ["--epsilon", "0.1", "--delta", "1e-5", "--out", str(tmp_path / "out")]
+    assert program(words, "2> /dev/full") == (0, "")
+    assert program(["verify", str(tmp_path / "out")], "") == (0, "")
+
+
+def test_names_with_control_characters_reach_no_terminal(tmp_path: Path) -> None:
+    for words in (["verify", NASTY], ["ledger", "show", NASTY], ["label", "--votes", NASTY, "--epsilon", "1"]):
+        result = CliRunner().invoke(app, [*words, "--delta", "0"] if words[0] == "label" else words)
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 1
+        assert result.stderr.rstrip("\n").isprintable()
+        as_json = CliRunner().invoke(
+            app, [*words, "--delta", "0", "--json"] if words[0] == "label" else [*words, "--json"]
+        )
+        assert without_controls(as_json.stdout, keep="\n") == as_json.stdout
+        assert json.loads(as_json.stdout)["error"].isprintable()
+
+
+def test_a_release_in_a_folder_with_a_nasty_name_is_printed_plainly_and_named_exactly_to_machines(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "votes.csv").write_text("a,b\n" + "2,38\n" * 30)
+    out = str(tmp_path / NASTY)
+    words = ["label", "--votes", str(tmp_path / "votes.csv"), "--kind", "counts", "--classes", "a,b"]
+    words += ["--epsilon", "1", "--delta", "1e-5", "--out", out]
+    first = CliRunner().invoke(app, [*words, "--json"])
+    assert first.exit_code == 0, first.stderr
+    assert without_controls(first.stdout, keep="\n") == first.stdout
+    assert json.loads(first.stdout)["release"] == str(Path(out) / "release")
+    again = CliRunner().invoke(app, words)
+    assert again.exit_code == 0
+    assert without_controls(again.stdout, keep="\n") == again.stdout
+    assert not any(line.startswith("secretballot: done") for line in again.stdout.splitlines())  # no forged line
+
+
+def test_every_failure_is_one_bounded_line() -> None:
+    for error in (DataError("x" * 10**6), DataError(NASTY * 10**4), OSError(2, NASTY * 100, NASTY * 1000)):
+        sentence = failure_of(error).error
+        assert len(sentence) <= 500
+        assert sentence.isprintable()
+    both_ends = failure_of(DataError(f"The beginning {'x' * 10**6} and what to do.")).error
+    assert both_ends.startswith("The beginning x")
+    assert both_ends.endswith("x and what to do.")
+
+
+def test_every_note_is_one_bounded_line() -> None:
+    watch = Watch()
+    watch.note(NASTY * 1000, private=False)
+    assert len(watch.notes[0].text) <= 500
+    assert watch.notes[0].text.isprintable()
+
+
+class _Talkative:
+    def __repr__(self) -> str:
+        raise AssertionError("private")
+
+
+@given(st.text(max_size=2000), st.integers(20, 600))
+def test_a_plain_line_is_printable_bounded_and_keeps_what_is_both(text: str, longest: int) -> None:
+    line = plain_line(text, longest=longest)
+    assert line.isprintable()
+    assert len(line) <= longest
+    if text.isprintable() and len(text) <= longest:
+        assert line == text
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.binary(),
+        st.integers(-(10**400), 10**400),
+        st.fractions(),
+        st.decimals(),
+        st.complex_numbers(),
+        st.lists(st.text(), max_size=3),
+    )
+)
+def test_what_is_shown_of_a_value_is_short_and_printable(value: object) -> None:
+    assert len(shown(value)) <= 200
+    assert shown(value).isprintable()
+
+
+def test_what_is_shown_of_odd_things_is_short_and_printable() -> None:
+    nasty = type(NASTY * 100, (), {})
+    for value in (nasty, nasty(), Fraction(10**5000 + 1, 3), _Talkative(), type("text", (str,), {})(NASTY * 1000)):
+        assert len(shown(value)) <= 200
+        assert shown(value).isprintable()

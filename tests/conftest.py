@@ -1,0 +1,54 @@
+"""For all tests: every certificate that is built, and every release folder that is made, is shown to both verifiers."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secretballot import verify_release as second
+from secretballot.publishing import release as publishing
+from secretballot.report import certificate as certificates
+from secretballot.report.verification import verify_certificate
+
+MOST_LABELS = 60  # whose game the second verifier plays here: longer ones take it seconds
+LEAST_DELTA = 1e-100  # below which the two may take different bounds, all of them beyond any promise
+
+first_price = certificates.delta_upper
+move = publishing.move_into_place
+label_price = second.label_price
+
+
+@functools.cache
+def quick_label_price(
+    sigma: float, queries: int, n_teachers: int | None, epsilon: float, promised: float | None
+) -> second.Price:
+    return label_price(sigma, queries, n_teachers, epsilon, promised if queries <= MOST_LABELS else 1.0)
+
+
+def both_prices(events: Any, epsilon: float) -> float:
+    """Price events for a certificate, and let the second verifier agree."""
+    delta = first_price(events, epsilon)
+    try:
+        price = second.price_events([event.to_json() for event in events], epsilon, delta)
+    except second.UndecidedError:
+        return delta
+    assert price.lower <= delta * (1 + second.ERROR), events
+    many_labels = any(getattr(event, "queries", 0) > MOST_LABELS for event in events)
+    assert many_labels or price.upper <= max(delta, LEAST_DELTA) * (1 + second.ERROR), events
+    return delta
+
+
+def shown_to_both(draft: Path, target: Path) -> None:
+    """Move a release into its place, once both verifiers have seen it: what one verifies the other does not refuse."""
+    first, opinion = verify_certificate(draft), second.check_release(str(draft))
+    refused = [finding for finding in opinion if finding.verdict == second.REFUSED]
+    assert first.ok == (not refused), (first.failures, refused)
+    move(draft, target)
+
+
+@pytest.fixture(autouse=True)
+def _both_verifiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second, "label_price", quick_label_price)
+    monkeypatch.setattr(certificates, "delta_upper", both_prices)
+    monkeypatch.setattr(publishing, "move_into_place", shown_to_both)

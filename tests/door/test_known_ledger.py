@@ -1,0 +1,102 @@
+"""A vault remembers how far its ledgers had come, and refuses an older copy that was put back alone."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import secretballot as sb
+from secretballot.door import ReleaseStream
+from secretballot.door.known_ledger import keep_in_step
+from secretballot.vault import SeenHead
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+COUNTS = sb.VoteCounts.from_counts([[250, 0], [0, 250]], classes=["no", "yes"])
+PLAN = sb.GaussianAggregator(40.0, 60, budget=BUDGET)
+
+
+def opened(folder: Path) -> ReleaseStream:
+    ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    terms: dict[str, Any] = {"classes": ["no", "yes"], "n_teachers": 250, "request": "plan", "vault": folder / "vault"}
+    return ReleaseStream(PLAN, ledger, **terms)
+
+
+def copied(folder: Path) -> Path:
+    """Return a copy of the ledger, with its journal."""
+    for name in ("ledger.sqlite", "ledger.sqlite-journal"):
+        shutil.copy(folder / name, folder / f"old-{name}")
+    return folder
+
+
+def put_back(folder: Path) -> None:
+    for name in ("ledger.sqlite", "ledger.sqlite-journal"):
+        shutil.copy(folder / f"old-{name}", folder / name)
+
+
+def test_a_ledger_put_back_alone_does_not_let_a_plan_answer_anew(tmp_path: Path) -> None:
+    stream = opened(tmp_path)
+    copied(tmp_path)
+    first = stream.answer(COUNTS, [b"a", b"b"])
+    put_back(tmp_path)
+    with pytest.raises(sb.LedgerError, match=r"is an older copy.*Nothing was spent"):
+        opened(tmp_path)
+    assert first.given.all()
+
+
+def test_every_answer_is_remembered_and_not_only_the_purchase(tmp_path: Path) -> None:
+    stream = opened(tmp_path)
+    stream.answer(COUNTS, [b"a", b"b"])
+    copied(tmp_path)
+    stream.answer(COUNTS, [b"c", b"d"])
+    put_back(tmp_path)
+    with pytest.raises(sb.LedgerError, match="older copy"):
+        opened(tmp_path)
+
+
+def test_the_newest_copy_is_taken_and_goes_on(tmp_path: Path) -> None:
+    stream = opened(tmp_path)
+    stream.answer(COUNTS, [b"a", b"b"])
+    copied(tmp_path)
+    put_back(tmp_path)
+    again = opened(tmp_path)
+    assert again.used == 2
+    # what others add to the ledger is no loss
+    other = sb.Ledger.open_existing(tmp_path / "ledger.sqlite")
+    with other.answering(again.reservation) as page:
+        page.add([(b"z", b'[0, null, 0, ""]')])
+    assert opened(tmp_path).used == 3
+
+
+def test_another_ledger_of_the_same_terms_is_refused(tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+    shutil.copy(tmp_path / "ledger.sqlite", tmp_path / "twin.sqlite")
+    keep_in_step(tmp_path / "vault", ledger)
+    sb.estimate_minority(COUNTS, ledger, epsilon=0.5)
+    twin = sb.Ledger.open_existing(tmp_path / "twin.sqlite")
+    sb.estimate_minority(COUNTS, twin, epsilon=0.5)
+    with pytest.raises(sb.LedgerError, match="or another one"):
+        keep_in_step(tmp_path / "vault", twin)
+
+
+@pytest.mark.parametrize("torn", range(2))
+def test_a_write_that_breaks_off_leaves_the_row_before(tmp_path: Path, torn: int) -> None:
+    place = tmp_path / "x.head"
+    seen = SeenHead(place)
+    for position in (3, 5, 9):
+        seen.write(position, f"{position:064x}")
+    assert seen.read() == (9, f"{9:064x}")
+    seen.write(4, f"{4:064x}")
+    assert seen.read() == (9, f"{9:064x}")
+    content = bytearray(place.read_bytes())
+    content[128 * torn + 4] ^= 1
+    place.write_bytes(content)
+    assert seen.read() in ((9, f"{9:064x}"), (5, f"{5:064x}"))
+    assert place.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_memory_that_cannot_be_written_loses_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = opened(tmp_path)
+    shutil.rmtree(tmp_path / "vault" / "ledgers")
+    (tmp_path / "vault" / "ledgers").touch()
+    assert stream.answer(COUNTS, [b"a", b"b"]).given.all()

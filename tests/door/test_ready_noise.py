@@ -1,0 +1,268 @@
+"""A sampler that is missing, broken or wrong costs nothing, whichever way through the door is taken."""
+
+import builtins
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.door import ReleaseStream, choose_by_scores
+from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.ensemble.scores import PrivateScores
+from secretballot.privacy import noise as room
+from secretballot.privacy import sampler_memory
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+COUNTS = sb.VoteCounts.from_counts([[250, 0], [0, 250]], classes=["no", "yes"])
+GAUSSIAN = sb.GaussianAggregator(20.0, 2, budget=BUDGET)
+SPARSE = sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=2, max_unstable=1)
+
+
+def streamed(aggregator: Any) -> Callable[[sb.Ledger], object]:
+    terms: dict[str, Any] = {"classes": ["no", "yes"], "n_teachers": 250, "request": "plan"}
+    return lambda ledger: ReleaseStream(aggregator, ledger, **terms).answer(COUNTS, [b"a", b"b"])
+
+
+def reserved(ledger: sb.Ledger) -> object:
+    terms: dict[str, Any] = {"epsilon": 0.5, "request": "later", "unit": "record", "neighbours": "add-remove"}
+    bought = ReservedChoice(ledger, **terms, purpose="which")
+    return bought.draw(PrivateScores(np.array([3, 4]), "record", "add-remove"), {})
+
+
+PATHS: dict[str, Callable[[sb.Ledger], object]] = {
+    "batch": lambda ledger: sb.release(COUNTS, GAUSSIAN, ledger),
+    "batch of the sparse vector": lambda ledger: sb.release(COUNTS, SPARSE, ledger),
+    "stream": streamed(GAUSSIAN),
+    "stream of the sparse vector": streamed(SPARSE),
+    "stability": lambda ledger: sb.estimate_stability(COUNTS, ledger, fraction=0.5, epsilon=0.5),
+    "minority": lambda ledger: sb.estimate_minority(COUNTS, ledger, epsilon=0.5),
+    "choice": lambda ledger: choose_by_scores(
+        PrivateScores(np.array([3, 4]), "record", "add-remove"), ledger, epsilon=0.5
+    ),
+    "reserved choice": reserved,
+}
+WAYS = pytest.mark.parametrize("way", PATHS.values(), ids=PATHS)
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Forget, before and after, that this process and this user have checked the sampler."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(sampler_memory, "_cache_folder", lambda: tmp_path / "cache")
+    room._ready_once.cache_clear()
+    yield
+    room._ready_once.cache_clear()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> sb.Ledger:
+    return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
+
+
+def refused(way: Callable[[sb.Ledger], object], ledger: sb.Ledger) -> str:
+    with pytest.raises(sb.SamplerError) as error:
+        way(ledger)
+    assert ledger.history() == []
+    assert ledger.spent() == (0.0, 0.0)
+    sentence = str(error.value)
+    assert sentence.endswith("Nothing was drawn for a release.")
+    assert len(sentence) < 400
+    assert sentence.isprintable()
+    return sentence
+
+
+@WAYS
+def test_a_broken_import_leaves_the_ledger_untouched(way, ledger, monkeypatch) -> None:
+    real = builtins.__import__
+
+    def broken(name: str, *rest: Any, **named: Any) -> Any:
+        if name.split(".")[0] == "opendp":
+            raise OSError("opendp.so: cannot open shared object file")
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", broken)
+    assert "cannot be loaded or does not draw (OSError)" in refused(way, ledger)
+
+
+@WAYS
+def test_a_sampler_that_fails_at_its_first_draw_leaves_the_ledger_untouched(way, ledger, monkeypatch) -> None:
+    def broken(law: str, scale: float) -> Any:
+        raise RuntimeError("no entropy")
+
+    monkeypatch.setattr(room, "_measurement", broken)
+    assert "does not draw (RuntimeError)" in refused(way, ledger)
+
+
+@WAYS
+def test_a_version_known_to_be_wrong_leaves_the_ledger_untouched(way, ledger, monkeypatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.14.1")
+    assert "OpenDP '0.14.1' is known to draw wrong noise" in refused(way, ledger)
+
+
+@WAYS
+def test_a_missing_package_leaves_the_ledger_untouched(way, ledger, monkeypatch) -> None:
+    def missing(_: str) -> str:
+        raise importlib.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert "OpenDP is not installed" in refused(way, ledger)
+
+
+def test_a_sampler_of_another_scale_leaves_the_ledger_untouched(ledger, monkeypatch) -> None:
+    real = room._measurement
+    monkeypatch.setattr(room, "_measurement", lambda law, scale: real(law, 0.7 * scale))
+    for way in PATHS.values():
+        assert "draws wrong noise on this machine (of " in refused(way, ledger)
+    monkeypatch.undo()
+    room._ready_once.cache_clear()
+    PATHS["batch"](ledger)
+    assert len(ledger.history()) == 1
+
+
+def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) -> None:
+    terms: dict[str, Any] = {"classes": ["no", "yes"], "n_teachers": 250, "request": "plan", "vault": tmp_path / "v"}
+    ReleaseStream(GAUSSIAN, ledger, **terms).answer(COUNTS, [b"a", b"b"])
+    room._ready_once.cache_clear()
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.14.0")
+    again = ReleaseStream(GAUSSIAN, ledger, **terms)
+    assert again.find([b"a", b"b"]).given.all()
+
+
+def test_a_check_that_was_passed_is_remembered_and_another_installation_is_checked_again(monkeypatch, tmp_path) -> None:
+    checked: list[int] = []
+    real = room.first_failure
+    monkeypatch.setattr(room, "first_failure", lambda *given: checked.append(1) or real(*given))
+    for _ in range(2):
+        room._ready_once.cache_clear()
+        room.ready_sampler()
+    assert len(checked) == 1
+    monkeypatch.setattr(room, "identity_of", lambda version, package: f"{version} {package} touched")
+    room._ready_once.cache_clear()
+    room.ready_sampler()
+    assert len(checked) == 2
+    marks = list((tmp_path / "cache").iterdir())
+    assert len(marks) == 2
+    assert all(mark.stat().st_mode & 0o777 == 0o600 for mark in marks)
+
+
+def test_where_no_mark_can_be_written_every_process_checks(monkeypatch, tmp_path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(sampler_memory, "_cache_folder", lambda: tmp_path / "file" / "folder")
+    checked: list[int] = []
+    monkeypatch.setattr(room, "first_failure", lambda *_: checked.append(1))
+    for _ in range(2):
+        room._ready_once.cache_clear()
+        room.ready_sampler()
+        room.ready_sampler()
+    assert len(checked) == 2
+
+
+# --- in a process of its own ---
+
+
+def run_alone(folder: Path, program: str, *, first: Path | None = None) -> Any:
+    """Run a program after `PRELUDE` in a fresh process; it prints one line of JSON."""
+    (folder / "alone.py").write_text(f"{PRELUDE}\n{textwrap.dedent(program)}")
+    paths = [str(first)] if first else []
+    paths += [str(Path(__file__).parents[1]), *(path for path in sys.path if path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "XDG_CACHE_HOME": str(folder / "cache")}
+    done = subprocess.run(
+        [sys.executable, str(folder / "alone.py"), str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+PRELUDE = """
+import json, sys
+from pathlib import Path
+import secretballot as sb
+from door.test_ready_noise import BUDGET, PATHS
+
+def new_ledger(name):
+    path = Path(sys.argv[1]) / f"{name}.sqlite"
+    return sb.Ledger(path, dataset="registry", budget=BUDGET)
+"""
+
+WRONG_PRELUDE = '''
+"""Stands in for a release of the package that draws wrong noise, as 0.14.0 did."""
+import numpy as np
+_rng = np.random.default_rng()
+enable_features = vector_domain = lambda *_: None
+atom_domain = l1_distance = l2_distance = lambda T: None
+
+class m:
+    def make_laplace(domain, metric, scale):
+        return lambda zeros: np.rint(_rng.laplace(0, 0.8 * scale, len(zeros))).astype(int).tolist()
+    def make_gaussian(domain, metric, scale):
+        return lambda zeros: np.rint(_rng.normal(0, scale, len(zeros))).astype(int).tolist()
+'''
+
+
+def test_an_installed_sampler_that_draws_wrong_noise_sells_nothing(tmp_path: Path) -> None:
+    planted = tmp_path / "planted"
+    (planted / "opendp").mkdir(parents=True)
+    (planted / "opendp" / "__init__.py").touch()
+    (planted / "opendp" / "prelude.py").write_text(WRONG_PRELUDE)
+    (planted / "opendp-0.15.9.dist-info").mkdir()
+    (planted / "opendp-0.15.9.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: opendp\nVersion: 0.15.9\n"
+    )
+    said = run_alone(
+        tmp_path,
+        """
+        said = []
+        for number, way in enumerate(PATHS.values()):
+            ledger = new_ledger(number)
+            try:
+                way(ledger)
+            except Exception as error:
+                said.append([type(error).__name__, str(error), len(ledger.history())])
+            else:
+                said.append(["sold", "", len(ledger.history())])
+        print(json.dumps(said))
+        """,
+        first=planted,
+    )
+    assert len(said) == len(PATHS)
+    for kind, sentence, sold in said:
+        assert (kind, sold) == ("SamplerError", 0)
+        assert "OpenDP '0.15.9' draws wrong noise" in sentence
+
+
+def test_nothing_is_imported_between_a_reservation_and_its_answer(tmp_path: Path) -> None:
+    # one process for each way would show each alone; the ways are ordered so that the later ones share the least
+    said = run_alone(
+        tmp_path,
+        """
+        from secretballot.privacy.ledger import Ledger
+        late, reserve = {}, Ledger.reserve
+
+        def watched(self, *given, **named):
+            number = reserve(self, *given, **named)
+            self.loaded = set(sys.modules)
+            return number
+
+        Ledger.reserve = watched
+        for name, way in PATHS.items():
+            ledger = new_ledger(name)
+            way(ledger)
+            late[name] = sorted(set(sys.modules) - ledger.loaded)
+        print(json.dumps(late))
+        """,
+    )
+    assert said == {name: [] for name in PATHS}

@@ -1,0 +1,87 @@
+"""What is stored of an outcome before it is released has a size that the outcome does not move."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.door import choose_by_scores, purchase
+from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.ensemble.scores import PrivateScores
+from secretballot.privacy.mechanisms import ExponentialChoice
+
+BUDGET = sb.PrivacyBudget(4.0, 1e-5)
+
+
+class _Noise:
+    """Noise of one value everywhere."""
+
+    exact, description = True, "one value"
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def discrete_laplace(self, scale: float, size: int) -> Any:
+        return np.full(size, self.value, dtype=np.int64)
+
+    discrete_gaussian = discrete_laplace
+
+    def exponential_choice(self, scores: Any, scale: float, multiplicities: Any = None) -> int:
+        return self.value
+
+
+def size_of(ledger: sb.Ledger, request: str) -> tuple[int, int]:
+    """Return the bytes of the answer, and of the file that holds it."""
+    answer = ledger.released(request)
+    assert answer is not None
+    assert ledger.path is not None
+    return len(answer), ledger.path.stat().st_size
+
+
+AGGREGATORS = {
+    "labels": lambda: (sb.GaussianAggregator(40.0, 30, budget=BUDGET), 2),
+    "counts": lambda: (sb.GaussianAggregator(40.0, 30, budget=BUDGET, release="counts"), 2),
+    "histograms": lambda: (sb.GaussianAggregator(60.0, 30, budget=BUDGET, release="counts", n_classes=12), 12),
+    "sparse vector": lambda: (sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=30, max_unstable=8), 2),
+}
+
+
+@pytest.mark.parametrize("kind", AGGREGATORS)
+def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aggregator, n_classes = AGGREGATORS[kind]()
+    sizes = set()
+    for number, (winner, noise) in enumerate([(0, 0), (n_classes - 1, 0), (n_classes - 1, -900), (0, 900)]):
+        votes = np.zeros((30, n_classes), dtype=np.int64)
+        votes[:, winner] = 600
+        counts = sb.VoteCounts.from_counts(votes, classes=list(range(n_classes)))
+        ledger = sb.Ledger(tmp_path / f"{number}.sqlite", dataset="registry", budget=BUDGET)
+        monkeypatch.setattr(purchase, "noise_source", lambda noise=noise: _Noise(noise))
+        sb.release(counts, aggregator, ledger, request="one")
+        sizes.add(size_of(ledger, "one"))
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("outcomes", [(0, 10_000)])
+def test_a_choice_is_stored_in_as_many_bytes_whatever_was_chosen(
+    outcomes: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = PrivateScores(np.zeros(10_001, dtype=np.int64), "record", "add-remove")
+    counts = sb.VoteCounts.from_counts([[250, 0]], classes=["no", "yes"])
+    sizes: list[set[Any]] = [set(), set(), set()]
+    for outcome in outcomes:
+        noise = _Noise(outcome)
+        monkeypatch.setattr(purchase, "choice_noise", lambda noise=noise: noise)
+        monkeypatch.setattr(ExponentialChoice, "release", lambda *_, noise=noise: noise.value)
+        ledger = sb.Ledger(tmp_path / f"{outcome}.sqlite", dataset="registry", budget=BUDGET)
+        terms: dict[str, Any] = {"unit": "record", "neighbours": "add-remove", "purpose": "which"}
+        bought = ReservedChoice(ledger, epsilon=0.5, request="reserved", **terms)
+        choose_by_scores(scores, ledger, epsilon=0.5, request="chosen")
+        sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=0.5, request="estimated")
+        assert bought.draw(scores, {"rows": [1, 2]})[0].outcome == outcome
+        for found, request in zip(sizes, ("reserved", "chosen", "estimated"), strict=True):
+            found.add(size_of(ledger, request))
+    assert [len(found) for found in sizes] == [1, 1, 1]

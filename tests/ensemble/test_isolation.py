@@ -1,0 +1,261 @@
+"""What the machine fails at ends a run; only what a shard's own content raises becomes a fixed vote."""
+
+import errno
+import os
+import pickle
+import threading
+import traceback
+import warnings
+from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures.process import BrokenProcessPool
+
+import numpy as np
+import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+
+from secretballot.ensemble import TeacherEnsemble, training
+from secretballot.ensemble.isolation import resource_failure, result_of, results_of
+from secretballot.exceptions import ResourceError
+from secretballot.learners.choice import choose_candidate
+from secretballot.learners.pate import PATEClassifier
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+MARK = "private 4711"
+K = 4
+RNG = np.random.default_rng(0)
+X, X_PUBLIC = RNG.normal(size=(40, 2)), RNG.normal(size=(30, 2))
+Y, SHARDS = np.arange(40) % 2, np.arange(40) // 2 % K
+
+MACHINE = {
+    "memory": lambda: MemoryError(MARK),
+    "array memory": lambda: np.linalg.LinAlgError("Unable to allocate 3 GiB"),
+    "files": lambda: OSError(errno.EMFILE, "Too many open files"),
+    "swap": lambda: OSError(errno.ENOMEM, "Cannot allocate memory"),
+    "disk": lambda: OSError(errno.ENOSPC, "No space left on device"),
+    "time": lambda: TimeoutError(MARK),
+    "pipe": lambda: BrokenPipeError(MARK),
+    "threads": lambda: RuntimeError("can't start new thread"),
+    "card": lambda: RuntimeError("CUDA out of memory"),
+    "stack": lambda: RecursionError("maximum recursion depth exceeded"),
+    "library": lambda: ImportError("cannot open shared object file"),
+    "pool": lambda: BrokenProcessPool(MARK),
+    "worker": lambda: TerminatedWorkerError(MARK),
+    "executor": lambda: BrokenExecutor(MARK),
+    "cancelled": lambda: CancelledError(MARK),
+    "pickle": lambda: pickle.PicklingError(MARK),
+    "wrapped": lambda: _wrapped(MemoryError(MARK)),
+    "handled": lambda: _handled(OSError(errno.EMFILE, MARK)),
+    "group": lambda: ExceptionGroup(MARK, [ValueError(MARK), MemoryError(MARK)]),
+    "told": lambda: ValueError("All the 5 fits failed.\n  MemoryError"),
+}
+CONTENT = {
+    "value": lambda: ValueError(MARK),
+    "division": lambda: ZeroDivisionError(MARK),
+    "key": lambda: KeyError(MARK),
+    "runtime": lambda: RuntimeError(MARK),
+    "algebra": lambda: np.linalg.LinAlgError(MARK),
+    "assertion": lambda: AssertionError(MARK),
+    "exit": lambda: SystemExit(MARK),
+    "warning": lambda: UserWarning(MARK),
+}
+
+
+def _wrapped(cause):
+    try:
+        raise ValueError(MARK) from cause
+    except ValueError as error:
+        return error
+
+
+def _handled(cause):
+    try:
+        try:
+            raise cause
+        except OSError:
+            raise ValueError(MARK)  # noqa: B904
+    except ValueError as error:
+        return error
+
+
+class FailsAt(ClassifierMixin, BaseEstimator):
+    """Raise what it is told while it fits or predicts, if its shard holds the record at (9, 9)."""
+
+    def __init__(self, stage="fit", name="memory", only_the_marked=False):
+        self.stage = stage
+        self.name = name
+        self.only_the_marked = only_the_marked
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.marked_ = not self.only_the_marked or bool((np.asarray(X) == 9).all(axis=1).any())
+        self._fail_at("fit")
+        return self
+
+    def predict(self, X):
+        self._fail_at("predict")
+        return np.zeros(len(X), dtype=int)
+
+    def _fail_at(self, stage):
+        if stage == self.stage and self.marked_:
+            raise {**MACHINE, **CONTENT}[self.name]()
+
+
+class DiesInAWorker(FailsAt):
+    """End the worker process as the kernel does when memory runs out."""
+
+    def _fail_at(self, stage):
+        if stage == self.stage and str(os.getpid()) != os.environ["PARENT_OF_WORKERS"]:
+            os._exit(9)
+
+
+def voted(teacher, rows=X, workers=None):
+    """Return counts, with two worker processes where `workers` says so: in the fit or in the prediction."""
+    jobs = {stage: 2 if workers == stage else None for stage in ("fit", "predict")}
+    ensemble = TeacherEnsemble.fit(teacher, rows, Y, SHARDS, n_teachers=K, n_classes=2, n_jobs=jobs["fit"])
+    return ensemble.vote_counts(X_PUBLIC, n_jobs=jobs["predict"]).open_at_the_door()
+
+
+@pytest.fixture
+def eager_workers(monkeypatch):
+    monkeypatch.setattr(training, "_WORTH_WORKERS", -1)
+    monkeypatch.setattr(training, "_PILOT_SECONDS", -1)
+    monkeypatch.setenv("PARENT_OF_WORKERS", str(os.getpid()))
+
+
+def refuse_trace(error):
+    """Assert that an exception and all that rides on it are one sentence without the mark."""
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    text = "".join(traceback.format_exception_only(error))
+    assert MARK not in text + repr(error.args)
+    assert "\n" not in str(error)
+    assert len(str(error)) < 300
+
+
+@pytest.mark.parametrize("stage", ["fit", "predict"])
+@pytest.mark.parametrize("name", MACHINE)
+def test_what_the_machine_fails_at_ends_the_run(name, stage):
+    with pytest.raises(ResourceError, match="work ended because") as caught:
+        voted(FailsAt(stage, name))
+    refuse_trace(caught.value)
+
+
+@pytest.mark.parametrize("stage", ["fit", "predict"])
+@pytest.mark.parametrize("name", CONTENT)
+def test_what_a_shard_s_content_raises_is_its_fixed_vote(name, stage):
+    marked = X.copy()
+    marked[0] = 9
+    counts = voted(FailsAt(stage, name, only_the_marked=True), marked)
+    assert (counts == [K, 0]).all()  # the fixed vote of teacher 0 is class 0, and the others say 0
+    marked[0], marked[2] = X[0], 9
+    assert (voted(FailsAt(stage, name, only_the_marked=True), marked) == [K - 1, 1]).all()
+
+
+@pytest.mark.usefixtures("eager_workers")
+def test_what_the_machine_fails_at_in_a_worker_ends_the_run():
+    marked = X.copy()
+    marked[-1] = 9  # the last shard, which a worker gets
+    with pytest.raises(ResourceError, match="memory ran out") as caught:
+        voted(FailsAt("fit", "memory", only_the_marked=True), marked, workers="fit")
+    refuse_trace(caught.value)
+
+
+@pytest.mark.usefixtures("eager_workers")
+def test_a_worker_that_is_killed_ends_the_run():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # joblib's, about the pool
+        with pytest.raises(ResourceError, match="a worker process ended") as caught:
+            voted(DiesInAWorker("predict"), workers="predict")
+    refuse_trace(caught.value)
+
+
+def test_an_interruption_passes_through_a_vote():
+    class Interrupts(FailsAt):
+        def _fail_at(self, stage):
+            if stage == "predict":
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        voted(Interrupts())
+
+
+def test_linear_teachers_end_the_run_too(monkeypatch):
+    monkeypatch.setattr(
+        "secretballot.ensemble.linear.LinearStack.count", lambda *_: (_ for _ in ()).throw(MemoryError(MARK))
+    )
+    with pytest.raises(ResourceError) as caught:
+        voted(LogisticRegression())
+    refuse_trace(caught.value)
+
+
+def test_a_candidate_that_runs_out_of_memory_is_not_counted_wrong():
+    class Hungry(FailsAt):
+        def predict(self, X):
+            if len(X) and (np.asarray(X)[:, 0] > 8).any():
+                raise MemoryError(MARK)
+            return np.zeros(len(X), dtype=int)
+
+    ledger = Ledger.in_memory(dataset="d", budget=PrivacyBudget(1.0, 0.0))
+    rows = X.copy()
+    rows[3] = 9
+    with pytest.raises(ResourceError) as caught:
+        choose_candidate([Hungry(), FailsAt("never")], rows, Y, classes=[0, 1], epsilon=0.5, ledger=ledger)
+    refuse_trace(caught.value)
+    assert ledger.spent().epsilon == 0
+
+
+def test_a_fit_that_ran_out_of_memory_spent_nothing():
+    budget = PrivacyBudget(1000.0, 1e-6)
+    ledger = Ledger.in_memory(dataset="d", budget=budget)
+    rows = X.copy()
+    rows[0] = 9
+    model = PATEClassifier(FailsAt("fit", only_the_marked=True), n_teachers=K, budget=budget, ledger=ledger)
+    with pytest.raises(ResourceError):
+        model.fit(rows, Y, X_public=X_PUBLIC, classes=[0, 1])
+    assert ledger.spent().epsilon == 0
+
+
+def test_what_was_being_handled_before_is_none_of_the_learner_s():
+    try:
+        raise MemoryError(MARK)
+    except MemoryError:
+        assert result_of(lambda: [][1]) is None
+
+
+def test_an_exception_that_cannot_say_what_it_is_counts_as_the_shard_s():
+    class MuteError(Exception):
+        def __str__(self):
+            raise ValueError(MARK)
+
+    loop = MuteError()
+    loop.__context__ = KeyError(MARK)
+    loop.__context__.__context__ = loop
+    assert resource_failure(loop) is None
+
+
+def test_other_errors_of_a_backend_pass_through():
+    def results():
+        yield 1
+        raise ZeroDivisionError
+
+    found = results_of(results())
+    assert next(found) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(found)
+
+
+def test_threads_of_a_learner_that_cannot_start_end_the_run(monkeypatch):
+    class StartsAThread(FailsAt):
+        def _fail_at(self, stage):
+            if stage == "fit":
+                threading.Thread(target=int).start()
+
+    def no_more(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_more)
+    with pytest.raises(ResourceError):
+        voted(StartsAThread())

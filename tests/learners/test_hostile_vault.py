@@ -1,0 +1,259 @@
+"""Damaged or forged files in a vault: one bounded reader for all, which takes what is whole or tells in a sentence."""
+
+import copy
+import io
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from secretballot._json_files import json_fields
+from secretballot.aggregation import SparseVectorAggregator
+from secretballot.cli.outcome import failure_of
+from secretballot.door.secret_state import StateStore
+from secretballot.ensemble.diagnostics_kept import kept_teachers
+from secretballot.exceptions import SecretBallotError
+from secretballot.learners.asked_points import AskedPoints
+from secretballot.learners.diagnose_study import Study
+from secretballot.learners.private_records import PrivateRecords
+from secretballot.learners.run_folder import RunFolder
+from secretballot.learners.session import LabelingSession
+from secretballot.learners.teaching import TrainedTeachers, train_teachers
+from secretballot.learners.universal import _about_of
+from secretballot.learners.universal_plan import BudgetSplit
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+MARK = "PRIVATE-7261"
+DEEP: list[Any] = []
+for _ in range(200):
+    DEEP = [DEEP]
+VALUES = (None, True, -1, 0, 10**30, 1.5, "", MARK, MARK * 1000, [], {}, [MARK], {MARK: {MARK: MARK}}, DEEP)
+RAW = (
+    *(b"", b"{", b"null", b"7", b"[]", b"{}", b"\xff\xfe", b"[" * 200_000, b'{"a":' * 200_000, b"NaN", b"9" * 100_000),
+    *(b'"' + MARK.encode() * 10 + b'"', b"\x00" * 100, b" " * 1000),
+)
+SETTINGS = {
+    "verb": "learn",
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "neighbours": "add-remove",
+    "unit": None,
+    "seed": 0,
+    "classes": ["no", "yes"],
+    "teachers": 3,
+    "teacher": "logistic",
+    "target": "y",
+    "private file": "00ff",
+}
+
+
+PLAN = SparseVectorAggregator(0.3, 0.3, 8, 2, refresh=True, n_queries=8, delta=1e-6)
+SPLIT = {"epsilon": 1.0, "delta": 1e-6, "first_epsilon": 0.5, "endless_epsilon": 0.5, "first_questions": 3, "why": ""}
+UNIVERSAL = {"settings": {}, "classes": ["no", "yes"], "n_features": 1, "split": SPLIT, "ledger": "l"}
+K = 20
+POINTS = np.random.default_rng(1).normal(size=(400, 2))
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fill a vault with teachers, and with a session that has a secret state."""
+    folder = tmp_path_factory.mktemp("run") / "vault"
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X.sum(axis=1) > 0).astype(int)
+    teachers = train_teachers(GaussianNB(), X, y, classes=[0, 1], n_teachers=K, vault=folder)
+    ledger = Ledger(folder / "ledger.sqlite", dataset="d", budget=PrivacyBudget(1000.0, 0.5))
+    LabelingSession(teachers, PLAN, ledger).ask(X[0])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("out")
+    with pytest.raises(KeyboardInterrupt), RunFolder(folder, SETTINGS):
+        raise KeyboardInterrupt
+    return folder
+
+
+@contextmanager
+def in_time(seconds: int = 20) -> Iterator[None]:
+    """Fail where work takes longer."""
+
+    def late(*_: object) -> None:
+        raise AssertionError(f"longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def mutants(document: Any, step: int = 1) -> Iterator[Any]:
+    """Yield the document with each of its values replaced by each hostile one, and with each field left out.
+
+    Of the values only every `step`-th is taken, from another beginning for every field.
+    """
+    for number, path in enumerate(paths(document)):
+        for value in VALUES[number % step :: step]:
+            yield changed(document, path, lambda holder, key, value=value: holder.__setitem__(key, value))
+        yield changed(document, path, lambda holder, key: holder.__delitem__(key))
+
+
+def paths(document: Any) -> Iterator[tuple[Any, ...]]:
+    inside = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in inside:
+        yield (key,)
+        if isinstance(value, dict | list):
+            yield from ((key, *rest) for rest in paths(value))
+
+
+def changed(document: Any, path: tuple[Any, ...], change: Callable[[Any, Any], object]) -> Any:
+    made = copy.deepcopy(document)
+    holder = made
+    for key in path[:-1]:
+        holder = holder[key]
+    change(holder, path[-1])
+    return made
+
+
+def check(read: Callable[[], object]) -> None:
+    """Read: it works, or is refused in one short plain sentence that carries nothing of the file."""
+    try:
+        read()
+    except SecretBallotError as error:
+        sentence = failure_of(error).error
+        assert len(sentence) <= 500
+        assert sentence.isprintable()
+        assert MARK * 5 not in sentence or sentence.startswith("Ledger ")  # whose path it names
+        cause: BaseException | None = error
+        while cause is not None:
+            assert not isinstance(cause, json.JSONDecodeError)
+            cause = cause.__cause__ or cause.__context__
+
+
+def attack(path: Path, read: Callable[[], object], step: int = 1) -> None:
+    """Put every mutant in the place of a file, read, and put the file back."""
+    content = path.read_bytes()
+    document = json.loads(content)
+    try:
+        with in_time(60):
+            for mutant in (*(json.dumps(made).encode() for made in mutants(document, step)), *RAW, content[:-3]):
+                path.write_bytes(mutant)
+                check(read)
+            path.unlink()
+            check(read)
+            os.mkfifo(path)
+            check(read)
+            path.unlink()
+            path.symlink_to("/dev/zero")
+            check(read)
+    finally:
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+    read()
+
+
+def test_run_json_is_this_run_or_none(run: Path) -> None:
+    attack(run / "vault" / "run.json", lambda: RunFolder(run, SETTINGS))
+
+
+def test_a_study_is_read_from_a_run_or_not_at_all(run: Path) -> None:
+    path = run / "vault" / "run.json"
+    with pytest.raises(SecretBallotError, match="no finished release"):
+        attack(path, lambda: Study.read(run))
+    path.write_bytes(path.read_bytes())
+
+
+def test_teachers_are_loaded_whole_or_not_at_all(vault: Path) -> None:
+    attack(vault / "teachers.json", lambda: TrainedTeachers.load(vault))
+
+
+def test_a_session_is_reopened_as_it_was_or_not_at_all(vault: Path) -> None:
+    [path] = (vault / "sessions").iterdir()
+    attack(path, lambda: LabelingSession.reopen(vault))
+
+
+def test_terms_are_those_of_the_plan_or_refused(vault: Path) -> None:
+    [path] = (vault / "streams").glob("*.terms")
+    attack(path, lambda: LabelingSession.reopen(vault), step=7)
+
+
+def test_a_secret_state_is_gone_on_from_or_refused(vault: Path) -> None:
+    [path] = (vault / "streams").glob("*.state")
+    kept = path.read_bytes()
+    [name] = json.loads(kept)["states"]
+    binding = json.loads(kept)["stream"]
+    for mutant in (*(json.dumps(made).encode() for made in mutants(json.loads(kept))), *RAW):
+        path.write_bytes(mutant)
+        check(lambda: StateStore(path, binding).load(name))
+    path.write_bytes(json.dumps({"stream": binding, "states": {name: {"n_below": 0, MARK: 1}}}).encode())
+    check(lambda: LabelingSession.reopen(vault).ask(POINTS[0]))
+    path.write_bytes(kept)
+    LabelingSession.reopen(vault).ask(POINTS[0])
+
+
+def test_the_head_of_a_file_of_teachers_is_theirs_or_they_count_as_absent(vault: Path) -> None:
+    path = max((vault / "teachers").glob("*.teachers"), key=lambda file: file.stat().st_mtime_ns)
+    kept = path.read_bytes()
+    head, payload = kept.split(b"\n", 1)
+    for mutant in (*(json.dumps(made).encode() for made in mutants(json.loads(head))), *RAW):
+        path.write_bytes(mutant + b"\n" + payload)
+        if mutant.strip() != head.strip():
+            with pytest.raises(SecretBallotError, match="damaged or were kept under other versions"):
+                TrainedTeachers.load(vault)
+            kept_teachers(vault, 2, n_teachers=K)
+    path.unlink()
+    os.mkfifo(path)
+    with in_time():
+        kept_teachers(vault, 2, n_teachers=K)
+    path.unlink()
+    path.write_bytes(kept)
+    path.chmod(0o600)
+    TrainedTeachers.load(vault)
+
+
+def test_what_a_universal_plan_was_begun_with_is_whole_or_damaged() -> None:
+    assert _about_of(json.dumps(UNIVERSAL).encode()) == UNIVERSAL
+    for mutant in (*(json.dumps(made).encode() for made in mutants(UNIVERSAL)), *RAW):
+        found = _about_of(mutant)
+        if found is not None:
+            BudgetSplit.from_description(found["split"])
+            assert len(found["classes"]) == 2
+
+
+@pytest.mark.parametrize(
+    "kept", [{"shape": (3, 2)}, {"shape": (2, 9)}, {"dtype": np.int8}, {"dtype": object}, {"dtype": "U3"}]
+)
+def test_kept_arrays_are_of_their_shape_and_type_or_refused(tmp_path: Path, kept: dict[str, Any]) -> None:
+    made = np.zeros(**{"shape": (3, 1), **kept})
+    head = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (%s, 1), }".ljust(127) + b"\n"
+    bytes_of = io.BytesIO()
+    np.save(bytes_of, made)
+    for content in (bytes_of.getvalue(), head % b"9" * 15, head % b"-1", b"", *RAW):
+        (tmp_path / "asked.npy").write_bytes(content)
+        with in_time(), pytest.raises(SecretBallotError, match="damaged"):
+            AskedPoints(1, 5, tmp_path)
+        (tmp_path / "records.npz").write_bytes(content)
+        with in_time(), pytest.raises(SecretBallotError, match="damaged"):
+            PrivateRecords.load(tmp_path)
+    np.savez(tmp_path / "records.npz", points=made, labels=np.array([0, 1, 2]))
+    with pytest.raises(SecretBallotError, match="damaged"):
+        PrivateRecords.load(tmp_path)
+
+
+def test_the_reader_takes_what_was_written_and_no_second_meaning() -> None:
+    kinds = {"a": int, "b": (str, type(None))}
+    assert json_fields(b'{"a": 1, "b": null, "c": 2}', kinds) == {"a": 1, "b": None}
+    for content in (b'{"a": true, "b": ""}', b'{"a": 1}', b'{"a": 1, "a": 2, "b": ""}', b'{"a": 1.0, "b": ""}'):
+        assert json_fields(content, kinds) is None
+    assert json_fields(json.dumps({"a": 1, "b": "", "c": DEEP}).encode(), kinds) is None

@@ -1,0 +1,91 @@
+"""A pickled learner is its settings and what was released: the same bytes wherever it was made, and no place in it."""
+
+import copy
+import io
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pickled_learners
+import pytest
+from sklearn.base import clone
+
+import secretballot as sb
+from secretballot.report.export import dump_student, load_student
+from secretballot.students import VotingStudent
+
+X, Y = pickled_learners.X, pickled_learners.Y
+
+
+def test_two_processes_with_other_memories_pickle_the_same_bytes() -> None:
+    runs = []
+    for words, hashes, left in (((), "1", "85"), (("ballot",), "2", "170")):
+        environment = os.environ | {"PYTHONHASHSEED": hashes, "MALLOC_PERTURB_": left}
+        command = [sys.executable, pickled_learners.__file__, *words]
+        runs.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+    first, second = (run.communicate(timeout=200)[0].splitlines() for run in runs)
+    assert [run.returncode for run in runs] == [0, 0]
+    assert first == second
+    assert len(first) == 22
+
+
+def test_what_is_restored_predicts_the_same_and_is_pickled_the_same() -> None:
+    for model in pickled_learners.learners():
+        file = io.BytesIO()
+        joblib.dump(model, file)
+        for again in (
+            pickle.loads(pickle.dumps(model)),
+            joblib.load(io.BytesIO(file.getvalue())),
+            copy.deepcopy(model),
+        ):
+            assert np.array_equal(again.predict(X), model.predict(X))
+            assert again.certificate_ == model.certificate_
+            assert again.get_params().keys() == model.get_params().keys()
+            assert pickle.dumps(again) == pickle.dumps(model)
+
+
+def test_neither_the_vault_nor_a_callable_goes_along(tmp_path: Path) -> None:
+    for model in pickled_learners.learners(tmp_path / "vault"):
+        if "progress" in model.get_params():
+            model.progress = lambda *_: None
+        content = pickle.dumps(model)
+        assert str(tmp_path).encode() not in content
+        assert clone(pickle.loads(content)).get_params().get("vault") is None
+
+
+def test_settings_of_a_learner_that_is_not_fitted_go_along(tmp_path: Path) -> None:
+    model = sb.PATEClassifier(n_teachers=7, vault=tmp_path / "vault", budget=pickled_learners.BUDGET)
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.n_teachers, again.vault, again.budget) == (7, tmp_path / "vault", pickled_learners.BUDGET)
+
+
+def test_a_copy_keeps_everything_and_the_account_it_has() -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=pickled_learners.BUDGET)
+    model = sb.PATEClassifier(ledger=ledger, progress=print)
+    for again in (copy.copy(model), copy.deepcopy(model)):
+        assert again.progress is print
+        assert again.ledger.dataset == "d"
+
+
+def test_how_often_a_student_was_asked_is_not_told() -> None:
+    for model in pickled_learners.learners():
+        before = pickle.dumps(model)
+        model.predict(X)
+        assert pickle.dumps(model) == before
+
+
+def test_the_file_of_a_student_holds_no_pickle(tmp_path: Path) -> None:
+    student = VotingStudent(n_rounds=3).fit(X, Y)
+    dump_student(student, tmp_path / "student.skops")
+    assert np.array_equal(load_student(tmp_path / "student.skops").predict(X), student.predict(X))
+    assert b"_public_state" not in (tmp_path / "student.skops").read_bytes()
+
+
+def test_what_is_private_still_refuses(tmp_path: Path) -> None:
+    teachers = sb.train_teachers(None, X, Y, classes=[0, 1], n_teachers=3)
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(teachers.ensemble)

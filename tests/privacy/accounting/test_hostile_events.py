@@ -1,0 +1,184 @@
+"""Events from a stranger: every list gets a price or a sentence, in bounded time, and adding events never helps."""
+
+import math
+import random
+import time
+
+import pytest
+from mpmath import mp, mpf
+
+from secretballot.exceptions import ParameterError
+from secretballot.privacy.accounting import (
+    Event,
+    GaussianEvent,
+    LabelGaussianEvent,
+    PureEvent,
+    RelabelledSampleEvent,
+    SparseVectorEvent,
+    StabilityEvent,
+    delta_upper,
+    failure_probability,
+    price,
+)
+from secretballot.privacy.accounting.sparse_vector import false_answer, laplace_above
+
+SECONDS = 20.0  # of this process's own time; some 3 are measured at most
+
+SCALES = (1e-6, 1e-3, 0.0021, 0.1, 0.25, 0.3, 1.0, 3.9, 4.0, 30.0, 1e3, 1e4, 2e5, 1e6, 3.1e9, 1e12)
+COUNTS = (1, 2, 3, 10, 500, 5000, 20_000, 10**6, 10**9, 10**12)
+TEACHERS = (None, 1, 2, 250, 10**12)
+LOSSES = (5e-324, 1e-300, 1e-9, 0.1, 1.0, 50.0, 1e4, 1e12)
+EPSILONS = (1e-9, 0.01, 0.1, 1.0, 3.0, 20.0, 26.0, 1e3, 1e4)
+
+
+def _stream(rng: random.Random) -> SparseVectorEvent:
+    threshold = rng.choice([0, 1, 1000, 10**6, 10**15, rng.randint(0, 5000)])
+    return SparseVectorEvent(rng.choice(SCALES), rng.choice(SCALES), threshold, rng.choice(COUNTS), rng.random() < 0.5)
+
+
+def _event(rng: random.Random) -> Event:
+    match rng.randrange(6):
+        case 0:
+            return GaussianEvent(rng.choice(SCALES), rng.choice(COUNTS))
+        case 1:
+            return LabelGaussianEvent(rng.choice(SCALES), rng.choice(COUNTS), rng.choice(TEACHERS))
+        case 2:
+            return PureEvent(rng.choice(LOSSES), rng.choice(COUNTS))
+        case 3:
+            return StabilityEvent(rng.choice(SCALES), rng.choice([0, 1, 1000, 10**15]), rng.choice(COUNTS))
+        case 4:
+            return _stream(rng)
+    out_of = rng.choice(COUNTS)
+    neighbours, loss = rng.choice(["replace-one", "add-remove"]), rng.choice([2.0**-20, 0.1, 1.0, 100.0])
+    return RelabelledSampleEvent(_stream(rng), rng.randint(1, out_of), out_of, neighbours, loss)
+
+
+def _events(rng: random.Random) -> list[Event]:
+    size, sigma = rng.choice([1, 1, 2, 3, 5, 30, 300, 1000]), rng.choice(SCALES)
+    match rng.randrange(4):
+        case 0:
+            return [_event(rng) for _ in range(size)]
+        case 1:  # labels of scales that all differ
+            scales = [min(1e12, sigma * (1 + 1e-6 * i)) for i in range(size)]
+            return [LabelGaussianEvent(scale, rng.choice(COUNTS), rng.choice([None, 250])) for scale in scales]
+        case 2:  # noise of one scale beside parts of two kinds
+            kinds: list[Event] = [
+                GaussianEvent(sigma, rng.choice(COUNTS)),
+                LabelGaussianEvent(sigma, rng.choice(COUNTS), 250),
+                PureEvent(rng.choice([0.01, 0.1]), rng.randint(1, 300)),
+            ]
+            return [rng.choice(kinds) for _ in range(size)]
+    return [_event(rng)] * size
+
+
+def _timed_price(events: list[Event], epsilon: float) -> float:
+    start = time.process_time()
+    found = delta_upper(events, epsilon)
+    assert time.process_time() - start < SECONDS
+    assert 0 <= found <= 1
+    return found
+
+
+def _check_hostile(seed: int) -> None:
+    rng = random.Random(seed)
+    events, epsilon = _events(rng), rng.choice(EPSILONS)
+    once = _timed_price(events, epsilon)
+    more = [*events, _event(rng)]
+    rng.shuffle(more)
+    # grids follow the events, so the last digits may move
+    assert _timed_price(more, epsilon) >= once * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_hostile_events_are_priced_in_bounded_time_and_more_of_them_cost_more(seed: int) -> None:
+    _check_hostile(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1700))
+def test_many_hostile_lists_are_priced_in_bounded_time(seed: int) -> None:
+    _check_hostile(seed)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [LabelGaussianEvent(1e12, 2, 10**12)],  # once an array over all vote counts
+        [RelabelledSampleEvent(SparseVectorEvent(20.0, 30.0, 1000, 500, True), 30, 400, "replace-one")],
+        [LabelGaussianEvent(50.0 + 0.01 * i, 100, 250) for i in range(400)],  # once 33 s
+        [LabelGaussianEvent(1e4 + i, 100, 250) for i in range(300)],  # once 320 s
+        [SparseVectorEvent(20.0 + 0.01 * i, 30.0, 1000, 500, False) for i in range(1000)],
+        [GaussianEvent(1e5, 500), PureEvent(1e-4, 190_000)],
+        [GaussianEvent(1e5, 500), *[PureEvent(1e-3 * 2**i, 1) for i in range(17)]],
+        [LabelGaussianEvent(200.0, 10**12, None), PureEvent(0.01, 1000)],
+    ],
+    ids=lambda events: f"{type(events[0]).__name__}-{len(events)}",
+)
+@pytest.mark.parametrize("epsilon", [1.0, 20.0])
+def test_lists_that_once_took_minutes_take_seconds(events: list[Event], epsilon: float) -> None:
+    once = _timed_price(events, epsilon)
+    assert once > 0
+    assert _timed_price([*events, GaussianEvent(1e6, 1)], epsilon) >= once * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("sigma", [4.0, 1e3, 3.1e9, 1e12])
+@pytest.mark.parametrize("epsilon", [1e-12, 1.0, 25.0, 1e4])
+def test_noise_of_any_scale_has_a_price_at_every_epsilon(sigma: float, epsilon: float) -> None:
+    for shifts in (1, 10**6, 10**12):
+        assert 0 < delta_upper([GaussianEvent(sigma, shifts)], epsilon) <= 1
+    assert 0 < delta_upper([LabelGaussianEvent(sigma, 1)], epsilon) <= 1
+
+
+def test_a_price_at_a_delta_is_bounded_too() -> None:
+    start = time.process_time()
+    found = price([GaussianEvent(1e5, 500), PureEvent(1e-4, 190_000)], delta=1e-6)
+    assert time.process_time() - start < SECONDS
+    assert delta_upper([GaussianEvent(1e5, 500), PureEvent(1e-4, 190_000)], found.epsilon) <= 1e-6
+
+
+def _exact_tail(n: int, one: float, other: float) -> mpf:
+    """P(X + Y >= n) for discrete Laplace X, Y, summed term by term."""
+    a, b = mp.exp(-1 / mpf(one)), mp.exp(-1 / mpf(other))
+
+    def mass(r: mpf, k: int) -> mpf:
+        return (1 - r) / (1 + r) * r ** abs(k)
+
+    def above(r: mpf, k: int) -> mpf:
+        return r**k / (1 + r) if k >= 1 else 1 - r ** (1 - k) / (1 + r)
+
+    return sum((mass(a, k) * above(b, n - k) for k in range(-60, 61 + n)), mpf(0))
+
+
+@pytest.mark.parametrize(
+    ("scales", "threshold"),
+    [((0.0021, 0.0021), 0), ((0.0021, 0.001), 0), ((0.001, 0.0012), 0), ((0.01, 0.02), 2), ((0.3, 0.2), 5)],
+)
+def test_failures_under_little_noise_stay_above_the_truth(scales: tuple[float, float], threshold: int) -> None:
+    with mp.workdps(400):
+        truth = _exact_tail(threshold + 1, *scales)
+        event = SparseVectorEvent(*scales, threshold, 1, True)
+        found = false_answer(event)
+        assert found > 0
+        assert failure_probability(event) >= truth
+        assert found >= truth * (1 - mpf(10) ** -9)
+        if truth > 1e-300:
+            assert found <= truth * (1 + mpf(10) ** -9)
+
+
+def test_no_tail_is_ever_nothing() -> None:
+    assert laplace_above(10, 1e-3) > 0
+    assert false_answer(SparseVectorEvent(1e-6, 1e-6, 10**15, 1, True)) > 0
+
+
+@pytest.mark.parametrize("threshold", [10**15 + 1, 10**400])
+def test_thresholds_beyond_all_noise_are_refused(threshold: int) -> None:
+    with pytest.raises(ParameterError, match="threshold"):
+        SparseVectorEvent(1.0, 1.0, threshold, 1, True)
+    with pytest.raises(ParameterError, match="threshold"):
+        StabilityEvent(1.0, threshold, 1)
+
+
+def test_a_part_beyond_all_promises_is_refused() -> None:
+    with pytest.raises(ParameterError, match="epsilon"):
+        PureEvent(1e13, 1)
+    assert math.isclose(delta_upper([PureEvent(1e12, 1)], 1.0), 1.0)

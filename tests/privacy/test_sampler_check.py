@@ -1,0 +1,93 @@
+"""The sampler's own check: it passes what is right, names what is wrong, and its power is what it says."""
+
+import math
+
+import numpy as np
+import pytest
+
+from secretballot.privacy import noise as room
+from secretballot.privacy.sampler_check import (
+    FALSE_ALARM,
+    SAMPLES,
+    detection_probability,
+    first_failure,
+    listed_distribution,
+)
+
+IDS = [f"{sample.kind} {sample.scale:g}" for sample in SAMPLES]
+CHUNK = 1 << 14
+
+
+def rescaled(kind: str, scale: float, factor: float) -> np.ndarray:
+    values, _ = listed_distribution(kind, scale)
+    wide = scale * factor
+    weights = np.exp(-np.abs(values) / wide if kind == "laplace" else -(values**2) / (2 * wide**2))
+    return weights / weights.sum()
+
+
+def laplace_of_wrong_exp() -> np.ndarray:
+    """Return the noise of OpenDP 0.14.0 at scale 3: it draws the event of probability exp(-2/3) with exp(-1/2)."""
+    values, _ = listed_distribution("laplace", 3.0)
+    steps = np.array([0.0, -1 / 3, -1 / 2])
+    weights = np.exp(steps[np.abs(values) % 3] - np.abs(values) // 3)
+    return weights / weights.sum()
+
+
+class Sampler:
+    """A sampler of numpy's, as good as it needs to be, with one fault."""
+
+    def __init__(self, factor: float = 1.0, fault: str = "") -> None:
+        self.rng, self.factor, self.fault = np.random.default_rng(0), factor, fault
+
+    def __call__(self, kind: str, scale: float, size: int) -> np.ndarray:
+        if self.fault == "seeded":
+            self.rng = np.random.default_rng(0)
+        values, probabilities = listed_distribution(kind, scale)
+        if self.fault == "wrong exp" and (kind, scale) == ("laplace", 3.0):
+            probabilities = laplace_of_wrong_exp()
+        elif self.factor != 1:
+            probabilities = rescaled(kind, scale, self.factor)
+        drawn = self.rng.choice(values, size, p=probabilities)
+        if self.fault == "even":
+            drawn = drawn // 2 * 2
+        if self.fault == "one of many":
+            drawn[:] = drawn[:1]
+        if self.fault == "chunks" and size > CHUNK:
+            drawn[CHUNK:] = drawn[: size - CHUNK]
+        if self.fault == "positive":
+            drawn = np.abs(drawn)
+        return drawn[:-1] if self.fault == "short" else drawn
+
+
+def test_the_installed_sampler_and_a_right_one_pass() -> None:
+    assert first_failure(room._draw, room._CHUNK) is None
+    assert first_failure(Sampler(), CHUNK) is None
+
+
+@pytest.mark.parametrize(
+    "fault", ["seeded", "wrong exp", "even", "one of many", "chunks", "positive", "short", "scale 0.7", "scale 1.3"]
+)
+def test_every_fault_is_found(fault: str) -> None:
+    factor = float(fault.split()[1]) if fault.startswith("scale") else 1.0
+    found = first_failure(Sampler(factor, fault), CHUNK)
+    assert found is not None
+    assert len(found) < 200
+
+
+@pytest.mark.parametrize("sample", SAMPLES[:-1], ids=IDS[:-1])
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+def test_noise_of_another_scale_is_refused_as_surely_as_stated(sample, factor) -> None:
+    assert detection_probability(sample, rescaled(sample.kind, sample.scale, factor)) > 1 - 1e-5
+
+
+def test_the_noise_of_the_wrong_versions_is_refused_as_surely_as_stated() -> None:
+    wrong = laplace_of_wrong_exp()
+    middle = len(wrong) // 2
+    assert math.log(wrong[middle + 2] / wrong[middle + 3]) == pytest.approx(0.5)  # where 1 / 3 is priced
+    assert detection_probability(SAMPLES[0], wrong) > 1 - 1e-6
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
+def test_right_noise_is_hardly_ever_refused(sample) -> None:
+    _, right = listed_distribution(sample.kind, sample.scale)
+    assert detection_probability(sample, right) < FALSE_ALARM / len(SAMPLES)

@@ -1,0 +1,46 @@
+"""The mark of a sampler that passed its check counts only where this user left it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from secretballot.privacy import sampler_memory
+from secretballot.privacy.sampler_memory import has_passed, remember
+
+
+@pytest.fixture
+def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the mark of the sampler "this one" is, which has passed."""
+    monkeypatch.setattr(sampler_memory, "_cache_folder", lambda: tmp_path / "cache")
+    assert not has_passed("this one")
+    remember("this one")
+    assert has_passed("this one")
+    (found,) = (tmp_path / "cache").iterdir()
+    return found
+
+
+def test_a_mark_of_another_user_is_none(mark: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: mark.stat().st_uid + 1)
+    assert not has_passed("this one")
+
+
+def test_a_mark_behind_a_link_is_none(mark: Path) -> None:
+    mark.rename(mark.with_name("elsewhere"))
+    mark.symlink_to(mark.with_name("elsewhere"))
+    assert not has_passed("this one")
+
+
+@pytest.mark.parametrize("content", [b"", b"this on", b"this one and more", b"\xff" * 8])
+def test_a_mark_that_says_something_else_is_none(mark: Path, content: bytes) -> None:
+    mark.write_bytes(content)
+    assert not has_passed("this one")
+
+
+def test_what_is_no_file_is_no_mark_and_keeps_nobody_waiting(mark: Path) -> None:
+    mark.unlink()
+    mark.mkdir()
+    assert not has_passed("this one")
+    mark.rmdir()
+    os.mkfifo(mark)
+    assert not has_passed("this one")

@@ -1,0 +1,30 @@
+"""Small releases that came through the door."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot.released import ReleasedLabels
+
+N_POINTS = 60
+
+
+@pytest.fixture(scope="session", name="points")
+def public_points() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(N_POINTS, 3))
+
+
+@pytest.fixture(scope="session")
+def make_released(points: np.ndarray) -> Callable[..., ReleasedLabels]:
+    """Return labels, or noisy counts, of points by the sign of their first feature."""
+
+    def make(release: str = "counts", classes: tuple[str, str] = ("no", "yes")) -> ReleasedLabels:
+        yes = np.where(points[:, 0] > 0, 180, 20)
+        counts = sb.VoteCounts.from_counts(np.column_stack([200 - yes, yes]), list(classes))
+        aggregator = sb.GaussianAggregator(12.0, len(points), release=release, delta=1e-6)
+        account = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(90.0, 1e-5))
+        return sb.release(counts, aggregator, account)
+
+    return make

@@ -1,0 +1,125 @@
+"""The bytes of a release follow from released values, public inputs and seeds: nothing else reaches one of them."""
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import secretballot as sb
+from secretballot.cli import app
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import read_table
+from secretballot.learners.rounds import AskableRows
+from secretballot.publishing.again import differing_files
+from secretballot.publishing.job import AskedInRounds, NamedStudent
+
+HERE = Path(__file__).parent
+EVERY_KIND = {
+    *("student.skops", "student.onnx", "report.html", "README.txt", "labels.csv", "schema.json", "queries.json"),
+    *("queries-map.svg", "queries-map.png", "queries-curve.svg", "queries-curve.png", "certificate.json"),
+}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Path:
+    """Return a folder with released values of every kind, and the public points that they are about."""
+    folder = tmp_path / "given"
+    folder.mkdir()
+    points = np.random.default_rng(0).normal(size=(60, 3)).round(2)
+    np.save(folder / "points.npy", points)
+    yes = np.where(points[:, 0] > 0, 180, 20)
+    counts = sb.VoteCounts.from_counts(np.column_stack([200 - yes, yes]), ["no", "yes"])
+    ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(500.0, 1e-3))
+    released = {
+        kind: sb.release(counts, sb.GaussianAggregator(12.0, 60, release=kind, delta=1e-6), ledger)
+        for kind in ("counts", "labels")
+    }
+    plan = sb.GaussianAggregator(12.0, 30, release="counts", delta=1e-6)
+    released["rounds"] = sb.label_actively(
+        counts, points, plan, ledger, sb.queries.MarginSampling(), round_size=5
+    ).released
+    X = np.random.default_rng(1).normal(size=(500, 3))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    chosen = sb.SemiPrivateClassifier(budget=sb.PrivacyBudget(1.0, 0.0)).fit(
+        X, y, X_public=points, classes=["no", "yes"]
+    )
+    released["chosen"] = chosen.released_labels_
+    for name, labels in released.items():
+        (folder / f"{name}.json").write_text(json.dumps(labels.to_json()))
+    account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))
+    model = sb.PATEClassifier(n_teachers=20, budget=sb.PrivacyBudget(4.0, 1e-5), ledger=account, request="once")
+    model.fit(X, y, X_public=points, classes=["no", "yes"])
+    (folder / "account.pickle").write_bytes(pickle.dumps(account))
+    return folder
+
+
+def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> None:
+    found = []
+    for private in (3, 40):
+        (tmp_path / str(private)).mkdir()
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": str(private),
+            "PRIVATE": "x" * private,
+            "TZ": f"UTC{private % 9}",
+        }
+        environment |= {"LC_ALL": "C" if private % 2 else "C.UTF-8", "OMP_NUM_THREADS": str(1 + private % 2)}
+        command = [sys.executable, str(HERE / "write_releases.py"), str(given), str(tmp_path / f"out-{private}")]
+        subprocess.run([*command, str(private)], env=environment, cwd=tmp_path / str(private), check=True)
+        found.append(contents(tmp_path / f"out-{private}"))
+    assert found[0].keys() == found[1].keys()
+    assert [name for name in found[0] if found[0][name] != found[1][name]] == []
+    written = {name.rpartition("/")[2] for name in found[0]}
+    assert written >= EVERY_KIND if "student.onnx" in written else EVERY_KIND - {"student.onnx"}
+    story = json.loads(found[0]["rounds/queries.json"])
+    assert len(story["explanation"]["rounds"]) == 6  # the walk was taken again
+
+
+@pytest.mark.parametrize("strategy", [pytest.param("passive", marks=pytest.mark.slow), "margin"])
+def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    rng = np.random.default_rng(5)
+    table = rng.normal(size=(700, 2)).round(3)
+    private = "\n".join(f"{a},{b},{int(a + b > 0)}" for a, b in table[:600])
+    (tmp_path / "private.csv").write_text(f"a,b,y\n{private}\n")
+    (tmp_path / "public.csv").write_text("a,b\n" + "\n".join(f"{a},{b}" for a, b in table[600:]) + "\n")
+    words = ["learn", str(tmp_path / "private.csv"), str(tmp_path / "public.csv"), "--target", "y", "--classes", "0,1"]
+    words += ["--epsilon", "4", "--delta", "1e-5", "--teachers", "20", "--strategy", strategy, "--queries", "40"]
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("secretballot.learners.learn_run.publish", interrupt)
+        assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 130
+    shutil.copytree(tmp_path / "here", tmp_path / "elsewhere" / "run")
+    assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "secretballot", *words, "--out", "run", "--jobs", "2"],
+        env={**os.environ, "PYTHONHASHSEED": "12", "OMP_NUM_THREADS": "2"},
+        cwd=tmp_path / "elsewhere",
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    public = Schema.read(tmp_path / "here" / "release" / "schema.json").encode(read_table(tmp_path / "public.csv"))
+    asked = None if strategy == "passive" else AskedInRounds(strategy, AskableRows.of(public).rows, None)
+    given: dict[str, Any] = {"X_public": public, "asked": asked}
+    assert differing_files(tmp_path / "here" / "release", student=NamedStudent("auto"), **given) == []
+    assert "student.skops" in differing_files(tmp_path / "here" / "release", student=NamedStudent("tree"), **given)
+    one, two = contents(tmp_path / "here" / "release"), contents(tmp_path / "elsewhere" / "run" / "release")
+    assert one.keys() == two.keys()
+    assert [name for name in one if one[name] != two[name]] == []

@@ -1,0 +1,185 @@
+"""The process that makes releases: what it sees, how it ends, and what is said when it ends too early."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secretballot.exceptions import DataError, ResourceError
+from secretballot.publishing import process as room
+from secretballot.publishing.job import NamedStudent, ReleaseJob
+from secretballot.publishing.process import PublishingProcess, start_publishing
+from secretballot.publishing.release import publish
+from secretballot.released import ReleasedLabels
+
+Make = Callable[..., ReleasedLabels]
+HERE = Path(__file__).parent
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+@pytest.fixture(autouse=True)
+def _odd_students(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+@pytest.fixture
+def job(make_released: Make, points: np.ndarray) -> Callable[[str], ReleaseJob]:
+    released = make_released("labels")
+    return lambda name: ReleaseJob(released, NamedStudent(f"odd_students:{name}"), points, without=("report",))
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], PublishingProcess]]:
+    """Start processes of this test's own."""
+    monkeypatch.setattr(room, "_started", None)
+    monkeypatch.setattr(room.atexit, "register", lambda _: None)
+    yield start_publishing
+    if room._started is not None:
+        room._started.stop()
+
+
+def test_a_job_sees_nothing_of_the_process_that_wants_it(
+    tmp_path: Path, job: Any, monkeypatch: pytest.MonkeyPatch, fresh: Callable[[], PublishingProcess]
+) -> None:
+    monkeypatch.setenv("PRIVATE_FACT", "42 records")
+    with (tmp_path / "private").open("wb") as file:
+        os.set_inheritable(file.fileno(), True)
+        fresh()
+        one = publish(tmp_path / "one", job("Witness")).student
+        random.seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        two = publish(tmp_path / "two", job("Witness")).student
+    assert one.drawn_ == two.drawn_
+    assert one.handles_ == two.handles_
+    assert len(one.handles_) == 5  # three standard ones, the way back, and the one that lists them
+    own = {"PYTHONPATH", "LC_CTYPE", "KMP_INIT_AT_FORK", "KMP_DUPLICATE_LIB_OK"}  # libraries set the last three
+    assert set(one.environment_) <= {*room._KEPT, *room._FIXED, *own}
+    assert one.environment_["PYTHONHASHSEED"] == "0"
+    assert one.environment_["OMP_NUM_THREADS"] == "1"
+    assert one.files_ == []
+    private = ("ensemble", "aggregation", "door", "datasets", "learners", "vault", "planning", "cli")
+    private += ("privacy.noise", "privacy.mechanisms", "privacy.ledger")
+    for name in private:
+        assert f"secretballot.{name}" not in one.modules_
+    assert "opendp" not in one.modules_
+
+
+def test_steps_are_told_and_a_student_comes_back(tmp_path: Path, job: Any, points: np.ndarray) -> None:
+    steps: list[str] = []
+    made = publish(tmp_path / "release", job("Witness"), say=steps.append)
+    assert steps == ["Fitting the student", "Writing the release"]
+    assert made.student.predict(points).shape == (len(points),)
+
+
+def test_a_student_that_cannot_be_handed_back_is_published_all_the_same(tmp_path: Path, job: Any) -> None:
+    made = publish(tmp_path / "release", job("Boundless"))
+    assert made.student is None
+    assert (tmp_path / "release" / "certificate.json").is_file()
+
+
+def test_the_error_of_a_student_is_one_sentence(tmp_path: Path, job: Any) -> None:
+    with pytest.raises(DataError, match=r"Failing cannot learn from 60 released answers .*no heart for it.*stays paid"):
+        publish(tmp_path / "release", job("Failing"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_left_out_for_want_of_memory(tmp_path: Path, job: Any) -> None:
+    with pytest.raises(ResourceError, match=r"not enough memory.*Nothing paid for is lost"):
+        publish(tmp_path / "release", replace(job("Forgetful"), without=()))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_job_is_one_sentence_and_the_next_one_works(tmp_path: Path, job: Any) -> None:
+    with pytest.raises(DataError, match=r"was killed, perhaps .* memory\. Nothing paid for is lost.*repeat") as caught:
+        publish(tmp_path / "release", job("Killed"))
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+    assert publish(tmp_path / "release", job("Witness")).student is not None
+
+
+def test_a_failing_disk_is_told_as_such(tmp_path: Path, make_released: Make) -> None:
+    job = ReleaseJob(make_released(), without=("report",)).to_bytes()
+    with pytest.raises(FileNotFoundError):
+        start_publishing().perform(job, str(tmp_path / "nowhere"), lambda _: None)
+
+
+def test_a_process_that_ended_is_started_again(
+    tmp_path: Path, job: Any, fresh: Callable[[], PublishingProcess]
+) -> None:
+    first = fresh()
+    os.killpg(first._process.pid, signal.SIGKILL)
+    with pytest.raises(DataError, match="was killed"):
+        first.missing_parts()
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        publish(tmp_path / "release", job("Witness"), say=interrupt)
+    second = room._started
+    assert second is not None
+    assert second is not first
+    assert second._process.poll() is not None  # nobody knows what it would have said next
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_package_is_found_before_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: Callable[[], PublishingProcess]
+) -> None:
+    (tmp_path / "jinja2.py").write_text("raise ImportError('broken')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert fresh().missing_parts() == {
+        "report": "jinja2 is not installed; install it with: pip install 'secretballot[report]'."
+    }
+
+
+def test_a_program_that_cannot_be_started_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[], PublishingProcess]
+) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(DataError, match="cannot be started"):
+        fresh()
+
+
+PROGRAM = """
+import pickle, sys
+from secretballot.publishing.release import publish
+publish(sys.argv[1], pickle.load(open(sys.argv[2], "rb")))
+"""
+
+
+def test_no_process_outlives_the_program(tmp_path: Path, job: Any) -> None:
+    (tmp_path / "job").write_bytes(job("Endless").to_bytes())
+    places = os.pathsep.join([str(HERE), *filter(None, sys.path)])
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": places}
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "release"), str(tmp_path / "job")], env=environment
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "pid").is_file() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    pids = [int(word) for word in (tmp_path / "pid").read_text().split()]
+    program.kill()
+    program.wait()
+    while any(_is_alive(pid) for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _is_alive(pid: int) -> bool:
+    """Return whether a process is there and is not a zombie, which nobody has buried yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,248 @@
+"""A release comes into its place complete or not at all, and nothing else is touched."""
+
+import errno
+import os
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from secretballot._drafts import try_lock
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.publishing.process import PublishingProcess
+from secretballot.publishing.release import check_parts, write_release
+from secretballot.publishing.work import make_release
+from secretballot.released import ReleasedLabels
+from secretballot.report.export import load_student
+from secretballot.report.extras import MissingExtraError
+from secretballot.report.verification import verify_certificate
+
+Make = Callable[..., ReleasedLabels]
+BARE = {"README.txt", "certificate.json", "labels.csv", "report.html"}
+
+
+def names(path: Path) -> set[str]:
+    return {entry.name for entry in path.iterdir()}
+
+
+@pytest.fixture
+def made_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make releases in this process, where a test can break them."""
+
+    def perform(_: PublishingProcess, job: bytes, folder: str, say: Callable[[str], None]) -> tuple[Any, bytes]:
+        made = make_release(pickle.loads(job), Path(folder), say)
+        return made.written, pickle.dumps(made.student)
+
+    monkeypatch.setattr(PublishingProcess, "perform", perform)
+
+
+def test_a_release_verifies_and_is_all_there_is(tmp_path: Path, make_released: Make) -> None:
+    written = write_release(tmp_path / "release", make_released())
+    assert names(written.path) == set(written.files) == BARE
+    assert names(tmp_path) == {"release"}
+    assert verify_certificate(written.path).ok
+    assert written.certificate["files"].keys() == BARE - {"certificate.json"}
+
+
+@pytest.mark.parametrize(
+    "student",
+    ["auto", "tree", "sklearn.naive_bayes:GaussianNB", LogisticRegression(C=3.0), DecisionTreeClassifier()],
+    ids=["auto", "tree", "GaussianNB", "logistic", "unseeded"],
+)
+def test_a_student_is_fitted_by_name_or_unfitted(
+    tmp_path: Path, make_released: Make, points: np.ndarray, student: Any
+) -> None:
+    written = write_release(tmp_path / "release", make_released(), student=student, X_public=points)
+    right = written.student.predict(points) == np.where(points[:, 0] > 0, "yes", "no")
+    assert np.mean(right) > 0.9
+    loaded = load_student(written.path / "student.skops")
+    assert np.array_equal(loaded.predict(points), written.student.predict(points))
+    if not isinstance(student, str):
+        assert not hasattr(student, "classes_")
+
+
+def test_a_fitted_student_is_written_as_it_is(tmp_path: Path, make_released: Make, points: np.ndarray) -> None:
+    released = make_released()
+    student = LogisticRegression().fit(points, points[:, 1] > 0)  # of other labels: nobody would fit it so here
+    written = write_release(tmp_path / "release", released, student=student, X_public=points)
+    loaded = load_student(written.path / "student.skops")
+    np.testing.assert_array_equal(loaded.coef_, student.coef_)
+
+
+def test_a_student_that_only_this_process_knows_is_written_here(
+    tmp_path: Path, make_released: Make, points: np.ndarray
+) -> None:
+    class Own(LogisticRegression):
+        pass
+
+    written = write_release(tmp_path / "release", make_released(), student=Own(), X_public=points)
+    assert type(written.student) is Own
+    assert verify_certificate(written.path).ok
+
+
+def test_what_is_no_student_is_refused(tmp_path: Path, make_released: Make, points: np.ndarray) -> None:
+    for student, words in ((LogisticRegression, "give a name"), (3, "give a name"), ("oracle", "must be one of")):
+        with pytest.raises(ParameterError, match=words):
+            write_release(tmp_path / "release", make_released(), student=student, X_public=points)
+    with pytest.raises(ParameterError, match="X_public is missing"):
+        write_release(tmp_path / "release", make_released(), student="tree")
+    assert not names(tmp_path)
+
+
+def test_only_released_labels_come_in(tmp_path: Path, make_released: Make) -> None:
+    for other in (make_released().to_json(), np.zeros(3), None):
+        with pytest.raises(ParameterError, match="ReleasedLabels only"):
+            write_release(tmp_path / "release", other)  # type: ignore[arg-type]
+    assert not names(tmp_path)
+
+
+def test_a_folder_that_exists_is_refused(tmp_path: Path, make_released: Make) -> None:
+    target = tmp_path / "release"
+    target.mkdir()
+    (target / "mine.txt").write_text("keep")
+    with pytest.raises(DataError, match="exists; name another folder"):
+        write_release(target, make_released())
+    with pytest.raises(DataError, match="something else than a release"):
+        write_release(target, make_released(), overwrite=True)
+    assert (target / "mine.txt").read_text() == "keep"
+    assert names(tmp_path) == {"release"}
+
+
+def test_files_and_links_are_never_overwritten(tmp_path: Path, make_released: Make) -> None:
+    (tmp_path / "file").write_text("keep")
+    (tmp_path / "goal").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "goal")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for name in ("file", "link", "dangling"):
+        with pytest.raises(DataError, match="exists"):
+            write_release(tmp_path / name, make_released())
+        with pytest.raises(DataError, match="is no folder"):
+            write_release(tmp_path / name, make_released(), overwrite=True)
+    assert names(tmp_path) == {"file", "goal", "link", "dangling"}
+
+
+def test_an_earlier_release_is_replaced_when_allowed(tmp_path: Path, make_released: Make) -> None:
+    target = tmp_path / "release"
+    write_release(target, make_released(), schema={"columns": []})
+    write_release(target, make_released("labels"), overwrite=True)
+    assert names(target) == BARE
+    assert names(tmp_path) == {"release"}
+    assert verify_certificate(target).ok
+
+
+def test_a_folder_may_lie_deep(tmp_path: Path, make_released: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = write_release("a/b/release", make_released())
+    assert written.path == tmp_path / "a" / "b" / "release"
+
+
+def test_the_earlier_release_comes_back_when_the_last_move_fails(
+    tmp_path: Path, make_released: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "release"
+    write_release(target, make_released())
+    move = Path.rename
+
+    def rename(path: Path, to: Path) -> Path:
+        if path.name == "new":
+            raise OSError(errno.EIO, "Input/output error")
+        return move(path, to)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(DataError, match="Input/output"):
+        write_release(target, make_released("labels"), overwrite=True)
+    assert verify_certificate(target).ok
+    assert (target / "labels.csv").read_text().startswith("query,label,abstained,noisy_count[yes]")
+    assert names(tmp_path) == {"release"}
+
+
+def test_a_parent_that_is_a_file_is_one_sentence(tmp_path: Path, make_released: Make) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written"):
+        write_release(tmp_path / "file" / "release", make_released())
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "certificate.json", "report.html", "README.txt"])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()], ids=["full", "interrupted"]
+)
+def test_trouble_on_the_way_leaves_nothing(
+    tmp_path: Path,
+    make_released: Make,
+    made_here: None,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    error: BaseException,
+) -> None:
+    open_as_ever = Path.open
+
+    def opened(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if path.name == name and "w" in mode:
+            with open_as_ever(path, mode, *args, **kwargs) as file:
+                file.write(b"half")
+            raise error
+        return open_as_ever(path, mode, *args, **kwargs)
+
+    def write_bytes(path: Path, content: bytes) -> None:
+        with opened(path, "wb") as file:
+            file.write(content)
+
+    monkeypatch.setattr(Path, "open", opened)
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    with pytest.raises((DataError, KeyboardInterrupt)) as caught:
+        write_release(tmp_path / "release", make_released())
+    if isinstance(error, OSError):
+        assert os.strerror(errno.ENOSPC) in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert not names(tmp_path)
+
+
+def test_drafts_of_killed_runs_are_removed_and_nothing_else(tmp_path: Path, make_released: Make) -> None:
+    (tmp_path / ".release-abcd1234" / "new").mkdir(parents=True)
+    (tmp_path / ".release-abcd1234" / "new" / "labels.csv").write_text("half")
+    kept = [".release-notes", ".other-abcd1234", "release-abcd1234", ".release-ABCD1234"]
+    for name in kept:
+        (tmp_path / name).mkdir()
+    (tmp_path / "goal").mkdir()
+    (tmp_path / "goal" / "mine.txt").write_text("keep")
+    (tmp_path / ".release-link1234").symlink_to(tmp_path / "goal")
+    write_release(tmp_path / "release", make_released())
+    assert names(tmp_path) == {*kept, "goal", ".release-link1234", "release"}
+    assert (tmp_path / "goal" / "mine.txt").read_text() == "keep"
+
+
+def test_a_draft_that_somebody_works_on_stays(tmp_path: Path, make_released: Make) -> None:
+    draft = Path(tempfile.mkdtemp(prefix=".release-", dir=tmp_path))
+    handle = os.open(draft, os.O_RDONLY)
+    try:
+        assert try_lock(handle)
+        write_release(tmp_path / "release", make_released())
+        assert draft.is_dir()
+    finally:
+        os.close(handle)
+
+
+def test_a_release_that_a_killed_run_had_set_aside_comes_back(tmp_path: Path, make_released: Make) -> None:
+    write_release(tmp_path / "release", make_released())
+    (tmp_path / ".release-abcd1234").mkdir()
+    (tmp_path / "release").rename(tmp_path / ".release-abcd1234" / "old")
+    with pytest.raises(DataError, match="exists"):
+        write_release(tmp_path / "release", make_released("labels"))
+    assert names(tmp_path) == {"release"}
+    assert verify_certificate(tmp_path / "release").ok
+
+
+def test_missing_extras_are_told_with_a_way_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = {"report": "matplotlib is not installed; install it with: pip install 'secretballot[report]'."}
+    monkeypatch.setattr(PublishingProcess, "missing_parts", lambda _: missing)
+    with pytest.raises(MissingExtraError, match=r"secretballot\[report\].*--without report,student. Nothing was spent"):
+        check_parts(("student",))
+    check_parts(("report",))
+    with pytest.raises(ParameterError, match="without"):
+        check_parts(("readme",))

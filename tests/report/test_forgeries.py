@@ -1,0 +1,312 @@
+"""Every field and every cell of genuine releases is changed, and the digests renewed: what survives is settled here.
+
+A forger can renew every digest. What must never verify is more than was paid for. What does verify after a change is
+the curator's word, which docs/certificate.md lists; a field that is new, or no longer checked, fails these tests.
+"""
+
+import copy
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secretballot import verify_release as second
+from secretballot.aggregation import GaussianAggregator, RelabelledAggregator, SparseVectorAggregator
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    PureEvent,
+    RelabelledSampleEvent,
+    SparseVectorEvent,
+    calibrate_pure,
+    epsilon_upper,
+    event_from_json,
+    price,
+)
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import build_certificate, certificate_digest, describe_released
+from secretballot.report.verification import verify_certificate
+
+Seal = Callable[[Path, dict[str, Any]], None]
+BUDGET = PrivacyBudget(1.0, 1e-5)
+STREAM = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_unstable": 2}
+N = 12
+CHOSEN = {
+    "purpose": "how often the teachers disagree",
+    "events": [PureEvent(calibrate_pure(PrivacyBudget(0.1, 0.0), 1), 1).to_json()],
+    "epsilon": 0.1,
+    "delta": 0.0,
+    "outcome": {"mechanism": {"name": "minority-sum", "epsilon": 0.1, "n_points": 90, "n_teachers": 250}, "value": 412},
+    "reservation": 3,
+}
+COMPARED = CHOSEN | {"outcome": {"labels_sha256": "0" * 64}, "reservation": 4}
+
+
+def issue(
+    aggregator: Any,
+    labels: np.ndarray,
+    counts: np.ndarray | None = None,
+    *,
+    unit: str = "record",
+    neighbours: str = "add-remove",
+    **more: Any,
+) -> ReleasedLabels:
+    """Return a release by an aggregator, as the door would certify it."""
+    events, queries, classes = aggregator.events(250), 3 * np.arange(len(labels)), list("abc")[: aggregator.n_classes]
+    budget = aggregator.budget
+    certificate = build_certificate(
+        budget=budget,
+        events=events,
+        price=price(events, epsilon=budget.epsilon),
+        mechanism=aggregator.describe(),
+        composition={
+            "kind": "basic",
+            "dataset": "registry",
+            "unit": unit,
+            "neighbours": neighbours,
+            "durable": True,
+            "budget": {"epsilon": 4.0, "delta": 4e-5},
+            "spent_after": {"epsilon": 1.5, "delta": 2e-5},
+            "reservation": 7,
+        },
+        noise={"exact": True, "description": "discrete noise"},
+        released=describe_released(queries, labels, classes, 250, counts, "1" * 64),
+        declaration={"unit": unit, "unit_column": "patient" if unit == "user" else None, "neighbours": neighbours},
+        purpose="triage",
+        **more,
+    )
+    return ReleasedLabels(queries, labels, classes, 250, aggregator.sigma_of_counts, counts, certificate)
+
+
+def voted(**more: Any) -> ReleasedLabels:
+    return issue(GaussianAggregator(20.0, N, budget=BUDGET, n_teachers=250), np.arange(N) % 2, **more)
+
+
+def counted(**more: Any) -> ReleasedLabels:
+    counts = np.arange(N) * 20
+    return issue(GaussianAggregator(20.0, N, release="counts", budget=BUDGET), (2 * counts >= 250) * 1, counts, **more)
+
+
+def tallied() -> ReleasedLabels:
+    counts = np.random.default_rng(1).integers(0, 250, (N, 3))
+    aggregator = GaussianAggregator(30.0, N, n_classes=3, release="counts", budget=BUDGET)
+    return issue(aggregator, counts.argmax(axis=1), counts)
+
+
+def withheld(refresh: bool = True, n_classes: int = 3) -> ReleasedLabels:
+    labels = np.arange(N) % n_classes
+    labels[[2, *range(8, N)]] = -1
+    aggregator = SparseVectorAggregator(**STREAM, refresh=refresh, n_queries=N, n_classes=n_classes, budget=BUDGET)
+    return issue(aggregator, labels)
+
+
+def relabelled(neighbours: str) -> ReleasedLabels:
+    event = RelabelledSampleEvent(SparseVectorEvent(**STREAM, refresh=False), 10, 1000, neighbours)
+    labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
+    return issue(RelabelledAggregator(event, n_queries=N, budget=BUDGET), labels, neighbours=neighbours)
+
+
+def in_rounds() -> ReleasedLabels:
+    plan = {"planned": N, "used": 8, "rounds": [5, 3], "strategy": {"name": "margin"}, "left": "kept"}
+    counts = np.arange(8) * 30
+    aggregator = GaussianAggregator(20.0, N, release="counts", budget=BUDGET)
+    return issue(aggregator, (2 * counts >= 250) * 1, counts, plan=plan, choices=[CHOSEN, COMPARED])
+
+
+def chosen() -> ReleasedLabels:
+    budget = PrivacyBudget(0.5, 0.0)
+    event, labels = PureEvent(calibrate_pure(budget, 1), 1), np.arange(N) % 2
+    mechanism = {"name": "exponential-choice", "epsilon": 0.5, "monotone": True, "n_candidates": 7, "outcome": 3}
+    certificate = build_certificate(
+        budget=budget,
+        events=[event],
+        price=price((event,), epsilon=0.5),
+        mechanism={**mechanism, "scale": 2.0 * (1 + 1e-9), "hypotheses": "intervals"},
+        composition={
+            "kind": "basic",
+            "dataset": "registry",
+            "unit": "record",
+            "neighbours": "add-remove",
+            "durable": True,
+            "budget": {"epsilon": 4.0, "delta": 4e-5},
+            "spent_after": {"epsilon": 1.5, "delta": 2e-5},
+            "reservation": 7,
+        },
+        noise={"exact": True, "description": "discrete noise"},
+        released=describe_released(np.arange(N), labels, ["a", "b"], 0),
+        declaration={"unit": "record", "neighbours": "add-remove"},
+    )
+    return ReleasedLabels(np.arange(N), labels, ["a", "b"], 0, certificate=certificate)
+
+
+KINDS: dict[str, Callable[[], ReleasedLabels]] = {
+    "labels": voted,
+    "labels by user": lambda: voted(unit="user"),
+    "counts": counted,
+    "counts, replaced": lambda: counted(neighbours="replace-one"),
+    "counts, of labels": lambda: counted(unit="label", neighbours="replace-one"),
+    "counts of three classes": tallied,
+    "stream": withheld,
+    "stream, threshold drawn once": lambda: withheld(refresh=False, n_classes=2),
+    "relabelled": lambda: relabelled("replace-one"),
+    "relabelled, add-remove": lambda: relabelled("add-remove"),
+    "rounds and choices": in_rounds,
+    "choice": chosen,
+}
+
+# Single fields that may say something else, and the certificate still verifies: the curator's word, or a number that
+# promises less than it could. Each is in docs/certificate.md.
+WORDS = {
+    *{"version", "issued", "purpose", "unit", "unit_column", "mechanism.calibration", "mechanism.hypotheses"},
+    *{"mechanism.n_candidates", "mechanism.outcome", "mechanism.scale", "price.delta_recomputed", "price.method"},
+    *{"price.source", "price.library", "price.library_version", "composition.dataset", "composition.durable"},
+    *{"composition.budget.epsilon", "composition.budget.delta", "composition.kind", "composition.unit"},
+    *{"composition.spent_after.epsilon", "composition.spent_after.delta", "composition.reservation"},
+    *{"noise.description", "software.*", "assumptions.*", "not_protected.*", "released.points_sha256"},
+    *{"released.labels_sha256", "released.answered", "released.n_teachers", "released.queries", "released.classes.*"},
+    *{"plan.strategy.name", "plan.left", "choices.*.purpose", "choices.*.reservation", "choices.*.delta"},
+    *{"choices.*.outcome.mechanism.n_points", "choices.*.outcome.mechanism.n_teachers", "choices.*.outcome.value"},
+    *{"choices.*.outcome.labels_sha256", "choices.*.outcome.mechanism.name"},
+    # Of a release that was compared the mechanism is not listed: its event may cost less than it states.
+    *{"choices.*.epsilon", "choices.*.events.*.epsilon"},
+}
+# A stream's price does not depend on how many queries it may ask; fewer than were answered are refused.
+STREAMS = ("stream", "stream, threshold drawn once", "relabelled", "relabelled, add-remove")
+
+
+def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(item, (*place, key))
+    else:
+        yield place
+
+
+def others(value: Any) -> list[Any]:
+    if isinstance(value, bool):
+        return [not value, None]
+    if isinstance(value, int):
+        found: list[Any] = [value + 1, value - 1]
+    elif isinstance(value, float):
+        found = [value * 2, value * 0.99, 0]
+    else:
+        found = ["replace-one", "add-remove", "record", "label", "labels", "counts", "renyi", "exact votes", None]
+    return [other for other in found if other != value]
+
+
+def changed(document: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    document = copy.deepcopy(document)
+    holder: Any = document
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    return document | {"digest": certificate_digest(document)}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "relabelled, add-remove"])
+def test_only_words_may_say_something_else(kind: str) -> None:
+    certificate = KINDS[kind]().certificate
+    assert verify_certificate(certificate).ok
+    survivors = set()
+    for place in leaves({key: value for key, value in certificate.items() if key != "digest"}):
+        value: Any = certificate
+        for key in place:
+            value = value[key]
+        named = (*place[:-1], "*") if place[0] == "software" else place
+        pattern = ".".join("*" if isinstance(key, int) else key for key in named)
+        if any(verify_certificate(changed(certificate, place, other)).ok for other in others(value)):
+            survivors.add(pattern)
+    assert survivors <= WORDS | ({"mechanism.n_queries"} if kind in STREAMS else set())
+
+
+# Several fields changed together, by a forger who knows what must agree; each claims more than was paid for.
+def least_epsilon(certificate: dict[str, Any]) -> float:
+    """Return the epsilon that the events really cost at the promised delta."""
+    if not certificate["delta"]:
+        return float(certificate["epsilon"])
+    if certificate["mechanism"]["name"] == "relabelled-sample":
+        return 0.001  # far too little, and found at once
+    return epsilon_upper([event_from_json(event) for event in certificate["events"]], certificate["delta"])
+
+
+TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
+    "a smaller epsilon": lambda d: [
+        (place, 0.99 * least_epsilon(d))
+        for place in ("epsilon", "price.epsilon", "mechanism.budget.epsilon", "mechanism.epsilon")
+    ],
+    "a smaller delta": lambda d: [
+        (place, d["price"]["delta_recomputed"] / 2)
+        for place in ("delta", "price.delta", "price.delta_recomputed", "mechanism.budget.delta")
+    ],
+    "less noise": lambda d: [
+        (place, d["mechanism"].get("sigma", 0) / 2) for place in ("mechanism.sigma", "events.0.sigma")
+    ],
+    "more queries": lambda d: [
+        *[(place, 6 * N) for place in ("mechanism.n_queries", "plan.planned", "events.0.queries")],
+        ("events.0.shifts", 6 * N * (1 if d["mechanism"].get("n_classes") == 2 else 2)),
+    ],
+    "more abstentions": lambda d: [
+        *[(place, 400) for place in ("mechanism.max_unstable", "events.0.max_unstable", "events.0.stream.max_unstable")]
+    ],
+    "more of the records": lambda d: [(place, 1000) for place in ("mechanism.sampled", "events.0.sampled")],
+    "counts for the price of labels": lambda d: [("mechanism.release", "counts"), ("released.count_columns", 1)],
+    "a smaller choice": lambda d: [
+        (place, 0.05) for place in ("choices.0.epsilon", "choices.0.outcome.mechanism.epsilon")
+    ],
+    "a free choice": lambda d: [("choices", [])],
+    "nothing spent": lambda d: [("composition.spent_after.epsilon", 0.0), ("composition.spent_after.delta", 0.0)],
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_change_of_fields_together_claims_more_than_was_paid(kind: str, name: str) -> None:
+    certificate = KINDS[kind]().certificate
+    document, touched = copy.deepcopy(certificate), 0
+    for place, value in TOGETHER[name](certificate):
+        *path, last = place.split(".")
+        holder: Any = document
+        for key in path:
+            holder = holder[int(key)] if isinstance(holder, list) else holder.get(key, {})
+        if last in holder and holder[last] != value:
+            holder[last], touched = value, touched + 1
+    if not touched or (name == "more queries" and kind in STREAMS):
+        pytest.skip("this kind of release has no such fields")
+    assert not verify_certificate(document | {"digest": certificate_digest(document)}).ok
+
+
+CELLS: dict[str, Callable[[list[str]], list[str]]] = {
+    "one more row": lambda lines: [*lines, "99,a,false" + ",130" * (lines[0].count(",") - 2)],
+    "a row twice": lambda lines: [*lines, lines[1]],
+    "a row less": lambda lines: lines[:-1],
+    "a column of votes": lambda lines: [f"{lines[0]},votes", *(f"{line},201" for line in lines[1:])],
+    "a column that is named": lambda lines: [f"{lines[0]},noisy_count[b]", *(f"{line},201" for line in lines[1:])],
+    "free text": lambda lines: [lines[0], re.sub(",[abc],", ",the patient is ill,", lines[1]), *lines[2:]],
+    "text in a number": lambda lines: [lines[0], f"0{lines[1]}", *lines[2:]],
+    "an answer that abstains": lambda lines: [lines[0], lines[1].replace("false", "true"), *lines[2:]],
+    "an answer after the end": lambda lines: [*lines[:-1], re.sub(",,true$", ",b,false", lines[-1])],
+    "a comment": lambda lines: [lines[0], "# 201 of 250", *lines[1:]],
+    "a query below 0": lambda lines: [lines[0], f"-1{lines[1][lines[1].index(',') :]}", *lines[2:]],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_cell_says_more_than_was_paid_for(kind: str, tmp_path: Path, seal: Seal, make_folder: Any) -> None:
+    """Both verifiers, and with the numbers of rows and answers set right on the certificate."""
+    released = KINDS[kind]()
+    folder = make_folder(released)
+    assert verify_certificate(folder).ok
+    assert second.exit_code(second.check_release(str(folder))) == 0
+    lines = (folder / "labels.csv").read_text().splitlines()
+    for name, forge in CELLS.items():
+        rows = forge(lines)
+        if rows == lines or (kind, name) == ("choice", "one more row"):  # a chosen model answers any number of points
+            continue
+        (folder / "labels.csv").write_text("\n".join(rows) + "\n")
+        stated = {"queries": len(rows) - 1, "answered": sum("false" in row for row in rows)}
+        for other in ({}, stated) if name != "a row less" else ({},):
+            seal(folder, {**released.certificate, "released": released.certificate["released"] | other})
+            assert not verify_certificate(folder).ok, name
+            assert second.exit_code(second.check_release(str(folder))) == 4, name

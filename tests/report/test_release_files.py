@@ -1,0 +1,167 @@
+"""A release folder holds exactly the files that its certificate lists, all of them regular files of their kind."""
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate import certificate_digest
+from secretballot.report.release_files import is_release_file
+from secretballot.report.verification import verify_certificate
+
+Make = Callable[..., ReleasedLabels]
+Seal = Callable[[Path, dict[str, Any]], None]
+
+
+@pytest.fixture
+def folder(make_folder: Callable[[ReleasedLabels], Path], make_binary: Make) -> Path:
+    return make_folder(make_binary())
+
+
+def failed(path: Path) -> set[str]:
+    return {check.name for check in verify_certificate(path).failures}
+
+
+def certificate(folder: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((folder / "certificate.json").read_text())
+    return document
+
+
+def test_a_genuine_folder_verifies_by_its_path_and_by_the_file_in_it(folder: Path) -> None:
+    for path in (folder, folder / "certificate.json"):
+        verification = verify_certificate(path)
+        assert verification.ok, verification.failures
+        assert [check.name for check in verification.checks][-2:] == ["files", "labels"]
+        assert not verification.unchecked
+
+
+def test_a_certificate_alone_says_what_was_not_checked(folder: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "certificate.json"
+    alone.write_bytes((folder / "certificate.json").read_bytes())
+    for given in (alone, certificate(folder)):
+        verification = verify_certificate(given)
+        assert verification.ok
+        assert "were not looked at" in verification.unchecked[0]
+    other = folder / "other.json"
+    (folder / "certificate.json").rename(other)
+    assert verify_certificate(other).unchecked
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: (folder / "README.txt").unlink(),
+        lambda folder: (folder / "README.txt").write_text("A private relEase."),
+        lambda folder: (folder / "README.txt").write_text("A private release.."),
+        lambda folder: (folder / "votes.csv").write_text("201,49\n"),
+        lambda folder: (folder / ".votes").write_text("201,49\n"),
+        lambda folder: (folder / "vault").mkdir(),
+        lambda folder: os.mkfifo(folder / "pipe"),
+        lambda folder: (folder / "nowhere").symlink_to("/nowhere"),
+    ],
+    ids=["gone", "changed", "longer", "more", "hidden", "folder", "pipe", "link"],
+)
+def test_what_is_not_listed_or_not_there_is_refused(folder: Path, spoil: Callable[[Path], object]) -> None:
+    spoil(folder)
+    assert failed(folder) == {"files"}
+
+
+def replaced_by(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    def spoil(folder: Path) -> None:
+        (folder / "README.txt").unlink()
+        make(folder / "README.txt")
+
+    return spoil
+
+
+def bound_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        os.chdir(path.parent)  # the name of a socket is short
+        server.bind(path.name)
+
+
+def sparse_monster(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        os.mkfifo,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to("labels.csv"),
+        lambda path: path.mkdir(),
+        bound_socket,
+        sparse_monster,
+    ],
+    ids=["pipe", "endless", "link", "folder", "socket", "sparse"],
+)
+def test_only_regular_files_of_bounded_size_are_read(
+    folder: Path, make: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    document = certificate(folder)
+    replaced_by(make)(folder)
+    document["files"]["README.txt"]["bytes"] = (folder / "README.txt").lstat().st_size
+    (folder / "certificate.json").write_text(json.dumps(document | {"digest": certificate_digest(document)}))
+    assert failed(folder) == {"files"}
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "certificate.json"])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "endless"])
+def test_pipes_and_devices_do_not_hang_the_verifier(folder: Path, name: str, make: Callable[[Path], object]) -> None:
+    (folder / name).unlink()
+    make(folder / name)
+    details = [check.detail for check in verify_certificate(folder).failures]
+    assert any("no regular file" in detail for detail in details)
+
+
+def test_files_that_were_swapped_are_refused_even_with_new_digests(folder: Path, seal: Seal, make_binary: Make) -> None:
+    (folder / "report.html").write_text("<!DOCTYPE html><html></html>")
+    (folder / "student.skops").write_bytes(b"PK\x03\x04" + bytes(40))
+    seal(folder, make_binary().certificate)
+    assert not failed(folder)
+    (folder / "report.html").rename(folder / "was.html")
+    (folder / "student.skops").rename(folder / "report.html")
+    (folder / "was.html").rename(folder / "student.skops")
+    assert failed(folder) == {"files"}
+    seal(folder, make_binary().certificate)
+    assert failed(folder) == {"files"}
+
+
+@pytest.mark.parametrize("name", ["votes.csv", "Labels.csv", "readme.txt", "student.pkl", "queries-map.svg.exe"])
+def test_other_files_are_refused_even_if_they_are_listed(
+    folder: Path, seal: Seal, make_binary: Make, name: str
+) -> None:
+    (folder / name).write_text("201,49\n")
+    seal(folder, make_binary().certificate)
+    assert failed(folder) == {"files"}
+
+
+def test_a_folder_of_the_earlier_format_is_told_what_to_do(folder: Path) -> None:
+    document = {key: value for key, value in certificate(folder).items() if key != "files"}
+    (folder / "certificate.json").write_text(json.dumps(document | {"digest": certificate_digest(document)}))
+    (failure,) = verify_certificate(folder).failures
+    assert failure.name == "files"
+    assert "write the release again" in failure.detail
+
+
+def test_a_certificate_without_labels_in_its_list_is_refused(folder: Path) -> None:
+    document = certificate(folder)
+    del document["files"]["labels.csv"]
+    (folder / "certificate.json").write_text(json.dumps(document | {"digest": certificate_digest(document)}))
+    assert failed(folder) == {"files"}
+
+
+def test_every_file_that_a_release_writes_is_known() -> None:
+    names = ["README.txt", "labels.csv", "schema.json", "queries.json", "student.skops", "student.onnx", "report.html"]
+    pictures = [f"queries-{name}.{kind}" for name in ("map", "curve", "space", "region") for kind in ("svg", "png")]
+    assert all(is_release_file(name) for name in names + pictures)
+    for name in ("", ".", "..", "certificate.json", "queries-.svg", "queries-a/b.svg", "labels.csv\n", "labels.csv "):
+        assert not is_release_file(name)

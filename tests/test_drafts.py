@@ -1,0 +1,95 @@
+"""Drafts: held while their writer lives, gone when it ends, swept when it was killed; nothing else is ever swept."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from secretballot._drafts import draft_file, draft_folder, sweep_drafts
+from secretballot.exceptions import DataError
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.vault import read_secret, write_secret
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from secretballot._drafts import draft_file, draft_folder
+
+with draft_file(Path(sys.argv[1]) / "x.json"), draft_folder(Path(sys.argv[1]), "plan") as folder:
+    (folder / "half").write_text("")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_drafts_of_a_killed_writer_are_swept_and_those_of_a_living_one_are_not(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert len(names(tmp_path)) == 2
+    with draft_file(tmp_path / "x.json") as (_, draft), draft_folder(tmp_path, "plan") as folder:
+        sweep_drafts(tmp_path, "x.json", "plan")
+        assert names(tmp_path) == sorted([draft.name, folder.name])
+    assert names(tmp_path) == []
+
+
+def test_only_drafts_of_the_named_files_are_swept_and_no_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "thesis.tex").write_text("years of work")
+    (tmp_path / ".x.json-linked_1").symlink_to(tmp_path / "kept" / "thesis.tex")
+    (tmp_path / ".x.json-linked_2").symlink_to(tmp_path / "kept")
+    for name in ("x.json", ".x.json", ".x.json-draft", ".y.json-abcdefgh", "x.json-abcdefgh", ".x.json-ABCDEFGH"):
+        (tmp_path / name).write_text("")
+    os.mkfifo(tmp_path / ".x.json-pipepipe")
+    before = names(tmp_path)
+    sweep_drafts(tmp_path, "x.json")
+    sweep_drafts(tmp_path / "nowhere", "x.json")
+    assert names(tmp_path) == before
+    assert names(tmp_path / "kept") == ["thesis.tex"]
+
+
+def test_no_writer_loses_its_draft_to_a_sweeper(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def sweep() -> None:
+        while not ended.is_set():
+            sweep_drafts(tmp_path, "x.json")
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    try:
+        for number in range(100):
+            write_secret(tmp_path / "x.json", b"%d" % number)
+    finally:
+        ended.set()
+        sweeper.join()
+    assert read_secret(tmp_path / "x.json") == b"99"
+    assert names(tmp_path) == ["x.json"]
+
+
+def test_half_made_ledgers_are_swept_when_one_is_made_in_their_place(tmp_path: Path) -> None:
+    for tail in ("", "-journal"):
+        (tmp_path / f".l.sqlite-abcd_123{tail}").write_text("")
+    Ledger(tmp_path / "l.sqlite", dataset="d", budget=PrivacyBudget(1.0, 0.0)).history()
+    assert "l.sqlite" in names(tmp_path)
+    assert [name for name in names(tmp_path) if name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_refused_and_keeps_nobody_waiting(tmp_path: Path, make: object) -> None:
+    make(tmp_path / "x.json")  # type: ignore[operator]
+    with pytest.raises(DataError, match="no ordinary file"):
+        read_secret(tmp_path / "x.json")
+
+
+def test_a_file_larger_than_it_can_be_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(b"12345")
+    assert read_secret(tmp_path / "x.json", largest=5) == b"12345"
+    with pytest.raises(DataError, match="5 bytes, and none of ours has more than 4"):
+        read_secret(tmp_path / "x.json", largest=4)
+    assert read_secret(tmp_path / "none") is None

@@ -1,0 +1,269 @@
+"""No step depends on the global states that it finds, and none leaves them changed, on either side of the door."""
+
+import locale
+import os
+import random
+import sys
+import tempfile
+import types
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+import secretballot as sb
+from secretballot._seeded import own_global_states, public_seed, with_own_seeds
+from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.exceptions import ParameterError
+from secretballot.hypotheses import FiniteClass
+from secretballot.learners import pate
+from secretballot.learners.choice import _rehearse
+from secretballot.learners.rehearsal import columns_with_missing_taken, rehearse
+from secretballot.learners.semi_private import private_scores
+from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
+from secretballot.report.export import dump_student
+from secretballot.students import fit_student
+
+X = np.random.default_rng(0).normal(size=(120, 3))
+Y = (X[:, 0] > 0).astype(int)
+RELEASED = sb.ReleasedLabels(np.arange(60), Y[:60], (0, 1), 50)
+
+
+class FakeTorch(types.ModuleType):
+    """As much of torch as keeps a global generator."""
+
+    def __init__(self) -> None:
+        super().__init__("torch")
+        self.state = 1
+        self.cuda = types.SimpleNamespace(is_initialized=lambda: False)
+
+    def manual_seed(self, seed: int) -> None:
+        self.state = seed
+
+    def get_rng_state(self) -> int:
+        return self.state
+
+    def set_rng_state(self, state: int) -> None:
+        self.state = state
+
+    def rand(self) -> float:
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return self.state / 2**64
+
+
+@pytest.fixture(autouse=True)
+def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
+    fake = FakeTorch()
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    return fake
+
+
+class Restless(ClassifierMixin, BaseEstimator):
+    """Draws from every global generator when it is fitted and when it predicts, and changes what it can reach."""
+
+    def __init__(self, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Restless":
+        self.classes_, self.n_features_in_ = np.unique(y), np.shape(X)[1]
+        self.coins_ = self._coins()
+        return self
+
+    def predict(self, X: Any) -> Any:
+        chances = np.random.rand(len(X))  # noqa: NPY002
+        return self.classes_[(chances + sum(self.coins_) > 2.0).astype(int) % len(self.classes_)]
+
+    def predict_proba(self, X: Any) -> Any:
+        first = np.random.rand(len(X))  # noqa: NPY002
+        return np.column_stack([first, *[(1 - first) / (len(self.classes_) - 1)] * (len(self.classes_) - 1)])
+
+    def _coins(self) -> list[float]:
+        warnings.simplefilter("ignore")
+        np.seterr(all="raise")
+        sklearn.set_config(assume_finite=True)
+        os.environ["RESTLESS"] = "yes"
+        os.chdir(tempfile.gettempdir())
+        return [np.random.rand(), random.random(), sys.modules["torch"].rand()]  # noqa: NPY002
+
+
+def states() -> tuple[Any, ...]:
+    """Return everything of the process that a step must leave alone."""
+    generator = [part.tolist() if isinstance(part, np.ndarray) else part for part in np.random.get_state()]  # noqa: NPY002
+    surroundings = (dict(os.environ), os.getcwd(), locale.setlocale(locale.LC_ALL))
+    settings = (list(warnings.filters), np.geterr(), sklearn.get_config())
+    return generator, random.getstate(), sys.modules["torch"].state, surroundings, settings
+
+
+def student() -> Any:
+    return fit_student(Restless(), X, RELEASED, random_state=5).coins_
+
+
+def forest() -> Any:
+    return fit_student(RandomForestClassifier(3), X, RELEASED, random_state=5).predict_proba(X).tolist()
+
+
+def abstentions() -> Any:
+    unanswered = sb.ReleasedLabels(np.arange(60), np.where(X[:60, 1] > 1, -1, Y[:60]), (0, 1), 50)
+    return fit_student(Restless(), X, unanswered, abstentions="random", random_state=5).coins_
+
+
+def rehearsal() -> Any:
+    rehearse(Restless(), X, 2)
+    return columns_with_missing_taken(Restless(), X, 2).tolist()
+
+
+def walk() -> Any:
+    strategy = MarginSampling(Restless(), spread=1)
+    return _walked(strategy)
+
+
+def committee() -> Any:
+    return _walked(CommitteeSampling(DecisionTreeClassifier(max_features=1)))
+
+
+def _walked(strategy: Any) -> Any:
+    selector = CheckedSelector(strategy, PublicPool(X, (0, 1), 30, 3))
+    asked: list[int] = []
+    for _ in range(3):
+        asked += selector.propose(10).tolist()
+        selector.receive(sb.ReleasedLabels(np.array(asked), Y[asked], (0, 1), 50))
+    return asked
+
+
+def candidate() -> Any:
+    with own_global_states(0):
+        model = Restless().fit(X, Y)
+    with pytest.raises(ParameterError, match="otherwise alone"):
+        _rehearse("restless", model, X, [0, 1])
+    return None
+
+
+def teachers() -> Any:
+    shards = np.arange(120) % 4
+    ensemble = TeacherEnsemble.fit(Restless(), X, Y, shards, n_teachers=4, n_classes=2)
+    return ensemble.vote_counts(X[:20], classes=[0, 1]).open_at_the_door().tolist()
+
+
+def scores() -> Any:
+    with own_global_states(0):
+        hypotheses = FiniteClass([Restless().fit(X, Y), Restless().fit(X, Y)])
+        dichotomies = hypotheses.dichotomies(X)
+    private_scores(dichotomies, X, Y, "record", "add-remove")
+    return None
+
+
+def file() -> Any:
+    with own_global_states(0):
+        model = RandomForestClassifier(2).fit(X, Y)
+    with tempfile.TemporaryDirectory() as folder:
+        dump_student(model, Path(folder) / "student.skops")
+        return (Path(folder) / "student.skops").read_bytes()
+
+
+STEPS = [student, forest, abstentions, rehearsal, walk, committee, candidate, teachers, scores, file]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+def test_a_step_neither_depends_on_global_states_nor_changes_them(step: Callable[[], Any], torch: FakeTorch) -> None:
+    found = []
+    with own_global_states(0):
+        for poison in (1, 2):
+            np.random.seed(poison)  # noqa: NPY002
+            random.seed(poison)
+            torch.manual_seed(poison)
+            before = states()
+            found.append(step())
+            assert states() == before
+    assert found[0] == found[1]
+
+
+def test_a_step_that_imports_torch_leaves_it_as_if_just_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch")
+    with own_global_states(3):
+        sys.modules["torch"] = imported = FakeTorch()
+        imported.rand()
+    after = imported.state
+    with own_global_states(4):
+        imported.rand()
+    assert imported.state == after == 67280421310721
+
+
+def test_no_seed_means_entropy_of_the_system_and_never_the_global_generator() -> None:
+    for given in (None, np.random, np.random.mtrand._rand):
+        np.random.seed(1)  # noqa: NPY002
+        before = states()
+        assert public_seed(given, "student") != public_seed(given, "student")
+        assert states() == before
+
+
+def test_seeds_follow_from_the_random_state_and_the_step() -> None:
+    assert public_seed(7, "student") == public_seed(np.int64(7), "student")
+    assert len({public_seed(7, "student"), public_seed(8, "student"), public_seed(7, "walk")}) == 3
+    for given in (-1, True, "7", 7.0):
+        with pytest.raises(ParameterError, match="random_state is"):
+            public_seed(given, "student")
+
+
+def test_only_open_random_states_are_set() -> None:
+    pipeline = make_pipeline(DecisionTreeClassifier(), DecisionTreeClassifier(random_state=3))
+    first, second = (step.random_state for _, step in with_own_seeds(clone(pipeline), 9).steps)
+    assert isinstance(first, int)
+    assert second == 3
+
+
+def test_a_learner_that_would_start_workers_draws_where_it_was_seeded() -> None:
+    shards = np.arange(120) % 4
+    votes = []
+    for _ in range(2):
+        ensemble = TeacherEnsemble.fit(Parallel(), X, Y, shards, n_teachers=4, n_classes=2)
+        votes.append(ensemble.vote_counts(X[:20], classes=[0, 1]).open_at_the_door().tolist())
+    assert votes[0] == votes[1]
+
+
+def _toss() -> float:
+    return float(np.random.rand())  # noqa: NPY002
+
+
+class Parallel(Restless):
+    """Draws its coins in workers of its own, and says nothing but what they show."""
+
+    def predict(self, X: Any) -> Any:
+        return (int(self.coins_[0] * 2**30) >> np.arange(len(X))) % 2
+
+    def _coins(self) -> list[float]:
+        return list(joblib.Parallel(n_jobs=2)(joblib.delayed(_toss)() for _ in range(3)))
+
+
+def test_a_missing_value_in_one_private_record_leaves_the_student_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is released is given, so that the two fits may differ by nothing but what was done with the record."""
+    files = []
+    for private in (X, np.where(np.arange(120)[:, None] == 7, np.nan, X)):
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        monkeypatch.setattr(pate, "release", lambda *_, **__: RELEASED)
+        teacher = make_pipeline(SimpleImputer(), Restless())
+        model = sb.PATEClassifier(
+            teacher,
+            RandomForestClassifier(3),
+            n_teachers=5,
+            budget=sb.PrivacyBudget(20.0, 1e-6),
+            n_queries=2,
+            release="labels",
+            random_state=4,
+        )
+        model.fit(private, Y, X_public=X, classes=[0, 1])
+        dump_student(model.student_, tmp_path / "student.skops")
+        files.append((tmp_path / "student.skops").read_bytes() + str(states()[:2]).encode())
+    assert files[0] == files[1]

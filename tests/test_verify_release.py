@@ -1,0 +1,314 @@
+"""The second verifier: alone, quick, never above the first one's price by more than its error, and never fooled."""
+
+import ast
+import hashlib
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from secretballot import verify_release as second
+from secretballot.privacy.accounting import (
+    Event,
+    GaussianEvent,
+    LabelGaussianEvent,
+    PrivacyBudget,
+    PureEvent,
+    RelabelledSampleEvent,
+    SparseVectorEvent,
+    StabilityEvent,
+    calibrate_gaussian,
+    calibrate_label_gaussian,
+    delta_upper,
+)
+from secretballot.privacy.ledger import Ledger
+from secretballot.publishing.release import write_release
+from secretballot.report.certificate import certificate_digest
+
+FILE = Path(second.__file__)
+STREAM = SparseVectorEvent(8.0, 11.5, 176, 5, refresh=False)
+
+
+def test_it_imports_the_standard_library_alone() -> None:
+    for node in ast.walk(ast.parse(FILE.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+        assert all(name.partition(".")[0] in sys.stdlib_module_names for name in names), names
+
+
+@pytest.mark.parametrize(
+    ("event", "epsilon"),
+    [
+        (GaussianEvent(32.0, 60), 1.0),
+        (GaussianEvent(3.9, 7), 2.0),
+        (GaussianEvent(0.5, 3), 8.0),
+        (GaussianEvent(1e4, 10**6), 0.5),
+        (GaussianEvent(1e6, 10**10), 0.2),
+        (GaussianEvent(60.0, 80), 0.1),
+        (GaussianEvent(3.0, 20_000), 50.0),
+        (STREAM, 1.0),
+        (SparseVectorEvent(8.0, 11.5, 176, 5, refresh=True), 1.0),
+        (SparseVectorEvent(3.0, 3.0, 46, 1, refresh=True), 0.8),
+        (SparseVectorEvent(26.0, 73.0, 1304, 50, refresh=False), 1.0),
+        (RelabelledSampleEvent(STREAM, 10, 100, "replace-one"), 0.3),
+        (RelabelledSampleEvent(STREAM, 10, 100, "add-remove"), 0.3),
+        (RelabelledSampleEvent(STREAM, 100, 100, "replace-one"), 2.0),
+        (PureEvent(0.1, 3), 0.2),
+        (PureEvent(0.05, 100), 2.0),
+        (StabilityEvent(10.0, 100, 5), 0.7),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_it_agrees_with_the_first_verifier_and_is_never_above_it(event: Event, epsilon: float) -> None:
+    theirs, own = delta_upper([event], epsilon), second.price_events([event.to_json()], epsilon)
+    assert 0.97 * theirs <= own.upper <= theirs * (1 + second.ERROR)
+    assert own.lower <= own.upper
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "queries", "n_teachers"),
+    [(1.0, 1e-6, 40, 250), (1.0, 1e-5, 12, None), (0.5, 1e-8, 20, 50), (4.0, 1e-6, 5, 9), (8.0, 1e-6, 10, 51)],
+)
+def test_it_confirms_labels_that_were_calibrated_to_the_promise(
+    epsilon: float, delta: float, queries: int, n_teachers: int | None
+) -> None:
+    sigma = calibrate_label_gaussian(PrivacyBudget(epsilon, delta), queries, n_teachers)
+    event = LabelGaussianEvent(sigma, queries, n_teachers).to_json()
+    own = second.price_events([event], epsilon, delta)
+    assert 0.95 * delta <= own.upper <= delta * (1 + second.ERROR)
+    assert own.lower >= 0.3 * delta
+    assert own.method.startswith("a game")
+    assert second.price_events([event | {"sigma": 0.9 * sigma}], epsilon, delta).lower > delta
+
+
+def best_of_all_strategies(sigma: float, n_teachers: int, queries: int, x: float) -> float:
+    """Return the value of the game by trying every vote and direction after every answer."""
+    if not queries:
+        return max(0.0, 1 - x)
+    weights = {z: math.exp(-z * z / (2 * sigma * sigma)) for z in range(-60, 61)}
+    whole = math.fsum(weights.values())
+
+    def one(votes: int) -> float:
+        return math.fsum(weights[z] for z in weights if 2 * (votes + z) >= n_teachers) / whole
+
+    values = []
+    for votes, forward in product(range(n_teachers), (True, False)):
+        pair = one(votes), one(votes + 1)
+        p, q = pair if forward else pair[::-1]
+        rest = [best_of_all_strategies(sigma, n_teachers, queries - 1, x * b / a) for a, b in ((p, q), (1 - p, 1 - q))]
+        values.append(p * rest[0] + (1 - p) * rest[1])
+    return max(values)
+
+
+@pytest.mark.parametrize(("sigma", "n_teachers", "queries", "epsilon"), [(1.3, 3, 2, 0.5), (2.0, 4, 3, 0.3)])
+def test_the_truth_of_a_small_game_lies_between_its_bounds(
+    sigma: float, n_teachers: int, queries: int, epsilon: float
+) -> None:
+    truth = best_of_all_strategies(sigma, n_teachers, queries, math.exp(epsilon))
+    own = second.price_events([LabelGaussianEvent(sigma, queries, n_teachers).to_json()], epsilon)
+    assert own.lower <= truth * (1 + 1e-9)
+    assert truth * (1 - 1e-9) <= own.upper <= 1.02 * truth
+
+
+def test_counts_are_exact_on_both_sides_of_the_promise() -> None:
+    sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-6), 50)
+    found = [second.price_events([GaussianEvent(factor * sigma, 50).to_json()], 1.0, 1e-6) for factor in (1, 0.999)]
+    assert found[0].upper <= 1e-6 * (1 + second.ERROR)
+    assert found[1].lower > 1e-6
+
+
+def test_the_probability_of_a_crossing_is_a_sum_over_both_noises() -> None:
+    def pmf(scale: float, x: int) -> float:
+        return math.tanh(1 / (2 * scale)) * math.exp(-abs(x) / scale)
+
+    for first, other, threshold in ((2.0, 3.5, 4), (3.0, 3.0, 6), (5.0, 1.0, 0)):
+        event = SparseVectorEvent(first, other, threshold, 1, refresh=True).to_json()
+        pairs = product(range(-150, 151), repeat=2)
+        truth = math.fsum(pmf(other, x) * pmf(first, y) for x, y in pairs if x - y > threshold)
+        assert second.crossing_probability(event) == pytest.approx(truth, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "magic", "version": 1},
+        {"event": ["gaussian"], "version": 1},
+        GaussianEvent(3.0, 1).to_json() | {"version": 2},
+        GaussianEvent(3.0, 1).to_json() | {"version": True},
+        GaussianEvent(3.0, 1).to_json() | {"sigma": "3"},
+        GaussianEvent(3.0, 1).to_json() | {"shifts": 1.5},
+        GaussianEvent(3.0, 1).to_json() | {"more": 1},
+        {"event": "gaussian", "version": 1, "sigma": 3.0},
+        RelabelledSampleEvent(STREAM, 10, 100, "add-remove").to_json() | {"stream": 3},
+        RelabelledSampleEvent(STREAM, 10, 100, "add-remove").to_json() | {"sampled": 101},
+    ],
+)
+def test_events_out_of_range_are_refused(event: dict[str, Any]) -> None:
+    with pytest.raises(second.WrongError):
+        second.price_events([event], 1.0)
+
+
+def test_what_it_does_not_price_it_does_not_confirm() -> None:
+    mixed = [GaussianEvent(30.0, 1).to_json(), PureEvent(0.1, 1).to_json()]
+    with pytest.raises(second.UndecidedError):
+        second.price_events(mixed, 1.0)
+    huge = second.price_events([LabelGaussianEvent(1e6, 10**6).to_json()], 1e-6, 1e-12)
+    assert huge.lower == 0.0
+
+
+def test_verdicts_have_exit_codes_of_their_own() -> None:
+    found = {verdict: second.Finding("price", verdict, "") for verdict in ("ok", "unsure", "FAILED")}
+    assert second.exit_code([found["ok"]]) == 0
+    assert second.exit_code([found["ok"], found["unsure"]]) == 5
+    assert second.exit_code([found["FAILED"], found["unsure"], found["ok"]]) == 4
+
+
+def test_a_promise_within_the_error_is_neither_confirmed_nor_refused() -> None:
+    event = LabelGaussianEvent(13.0, 3, 250)
+    bounds = second.price_events([event.to_json()], 0.5)
+    middle = (bounds.lower + bounds.upper) / 2
+    part = {"events": [event.to_json()], "epsilon": 0.5, "delta": middle}
+    assert second.priced("price", part).verdict == second.UNDECIDED
+    assert second.priced("price", part | {"delta": bounds.upper}).verdict == second.CONFIRMED
+    assert second.priced("price", part | {"delta": bounds.lower / 2}).verdict == second.REFUSED
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    budget, rng = PrivacyBudget(2.0, 1e-6), np.random.default_rng(0)
+    ones = rng.integers(0, 101, 20)
+    counts = sb.VoteCounts.from_counts(np.column_stack([100 - ones, ones]), classes=["no", "yes"])
+    aggregator = sb.GaussianAggregator.calibrate(budget, 20, release="counts")
+    released = sb.release(counts, aggregator, Ledger.in_memory(dataset="registry", budget=budget))
+    return write_release(tmp_path_factory.mktemp("original") / "release", released).path
+
+
+@pytest.fixture
+def release(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "release"))
+
+
+def test_it_refuses_every_folder_that_the_first_one_refuses(release: Path) -> None:
+    assert second.exit_code(second.check_release(str(release))) == 0
+    labels = release / "labels.csv"
+    genuine = labels.read_bytes()
+    for forged in (
+        genuine + b"7,no,false,3\n",
+        genuine.replace(b"no,", b"sick,", 1),
+        genuine.replace(b",false", b",0", 1),
+    ):
+        labels.write_bytes(forged)
+        reseal(release)
+        assert {found.name for found in second.check_release(str(release)) if found.verdict == "FAILED"} == {"labels"}
+    labels.unlink()
+    os.mkfifo(labels)
+    assert second.exit_code(second.check_release(str(release))) == 4
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "name"),
+    [
+        ("epsilon", 1.0, "mechanism"),
+        ("mechanism.sigma", 2.0, "mechanism"),
+        ("events.0.shifts", 10, "mechanism"),
+        ("mechanism.release", "labels", "mechanism"),
+        ("mechanism.calibration", [201, 49], "mechanism"),
+        ("price.delta_recomputed", 1e-9, "price"),
+        ("released.queries", 19, "queries"),
+        ("released.count_columns", 0, "queries"),
+        ("composition.spent_after.epsilon", 0.1, "account"),
+        ("composition.neighbours", "replace-one", "account"),
+        ("unit", "user", "account"),
+        ("software.opendp", "0.14.1", "software"),
+        ("composition.reservation", 0, "certificate"),
+        ("released.classes", ["no", "no"], "certificate"),
+        ("noise.exact", False, "certificate"),
+        ("note", "no", "certificate"),
+        ("files", {}, "certificate"),
+        ("version", 1, "certificate"),
+    ],
+)
+def test_a_forger_who_renews_the_digest_is_seen(release: Path, place: str, value: object, name: str) -> None:
+    def change(document: dict[str, Any]) -> None:
+        holder: Any = document
+        *path, last = [int(key) if key.isdigit() else key for key in place.split(".")]
+        for key in path:
+            holder = holder[key]
+        holder[last] = value
+
+    reseal(release, change)
+    found = [found for found in second.check_release(str(release)) if found.verdict == "FAILED"]
+    assert name in {one.name for one in found}
+    assert all(len(one.detail) < 300 and one.detail.isprintable() for one in found)
+
+
+def test_too_small_a_price_is_refused(release: Path) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["mechanism"]["sigma"] = document["events"][0]["sigma"] = 0.99 * document["mechanism"]["sigma"]
+
+    reseal(release, change)
+    assert [found.name for found in second.check_release(str(release)) if found.verdict == "FAILED"] == ["price"]
+
+
+def test_more_slow_choices_than_a_release_compares_with_are_refused_unpriced(release: Path) -> None:
+    event = LabelGaussianEvent(200.0, 3000, 250).to_json()  # a game of some seconds
+
+    def change(document: dict[str, Any]) -> None:
+        choice = {"purpose": "compared", "events": [event], "epsilon": 1.0, "delta": 9e-7}
+        outcome = {"outcome": {"labels_sha256": "0" * 64}}
+        document["choices"] = [choice | outcome | {"reservation": 100 + place} for place in range(11)]
+        document["composition"] |= {"kind": "renyi"}
+
+    reseal(release, change)
+    found = second.check_release(str(release))
+    assert [one.name for one in found if one.verdict == "FAILED"] == ["choices"]
+    assert not any(one.name.startswith("choice ") for one in found)
+
+
+def reseal(folder: Path, change: Callable[[dict[str, Any]], object] = lambda _: None) -> None:
+    """Change the certificate of a folder and renew every digest."""
+    document = json.loads((folder / "certificate.json").read_text())
+    labels = (folder / "labels.csv").read_bytes()
+    document["files"]["labels.csv"] = {"sha256": hashlib.sha256(labels).hexdigest(), "bytes": len(labels)}
+    document["released"]["labels_sha256"] = document["files"]["labels.csv"]["sha256"]
+    change(document)
+    document["digest"] = certificate_digest(document)
+    (folder / "certificate.json").write_text(json.dumps(document))
+
+
+def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-I", "-S", str(FILE), *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_the_file_runs_alone_without_any_package(release: Path) -> None:
+    done = alone(str(release))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "The release is confirmed."
+    (release / "votes.csv").write_text("201,49\n")
+    refused = alone(str(release))
+    assert refused.returncode == 4
+    assert "'votes.csv' is not listed" in refused.stdout
+    for arguments in ((), (str(release / "none"),), (str(release), "more")):
+        assert alone(*arguments).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("n_teachers", "sigma", "epsilon"), [(20, 3.3177, 1.0), (7, 0.8, 0.1), (11, 30.0, 0.01), (250, 40.0, 0.05)]
+)
+def test_a_single_label_is_priced_exactly(n_teachers: int, sigma: float, epsilon: float) -> None:
+    event = LabelGaussianEvent(sigma, 1, n_teachers)
+    price = second.price_events([event.to_json()], epsilon)
+    assert price.upper == pytest.approx(delta_upper([event], epsilon), rel=1e-5)
+    assert price.lower == pytest.approx(price.upper, rel=2e-6)
