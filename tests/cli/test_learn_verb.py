@@ -512,7 +512,8 @@ def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files
     assert result.exit_code == 0, result.stderr
     assert "curator only: The private file has fewer rows, by over a tenth, than the 700" in result.stderr
     assert json.loads(result.stdout)["notes"] == []
-    assert str(N_PRIVATE) not in (files / "out" / "release" / "certificate.json").read_text()
+    # a number of its own: the digits may well stand inside a digest
+    assert not re.search(rf"\b{N_PRIVATE}\b", (files / "out" / "release" / "certificate.json").read_text())
     result = by_plan(files, "--neighbours", "replace-one", "--out", str(files / "second"), n_records=700)
     assert result.exit_code == 2
     assert "another number of rows than was stated with --records or a plan" in result.stderr
