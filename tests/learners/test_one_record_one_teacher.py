@@ -315,7 +315,7 @@ def test_a_drawn_record_changes_no_other_teacher_of_a_release(name, data):
     others_unmoved(ALL[name], NUMBERS, made(ALL[name], NUMBERS[:8]), [new], path=released)
 
 
-@pytest.mark.parametrize("container", [list, tuple, np.array, pd.Series, objects], ids=str)
+@pytest.mark.parametrize("container", [list, tuple, np.array, pd.Series, objects], ids=lambda container: container.__name__)
 @pytest.mark.parametrize("kind", ["label", "unit"])
 def test_a_label_or_an_id_of_any_kind_moves_no_other_record(kind, container):
     def column(values):
