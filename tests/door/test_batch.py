@@ -1,5 +1,8 @@
 """A release as a whole: what it refuses, the order in which it works, and what stays spent when something breaks."""
 
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -270,3 +273,73 @@ def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_a
     assert ledger.spent().epsilon == 0
     fitting = sb.Ledger.in_memory(dataset="d", budget=budget, neighbours="replace-one")
     assert sb.release(votes, aggregator, fitting).certificate["neighbours"] == "replace-one"
+
+
+class _InterruptedNoise(_SpyNoise):
+    """Exact noise during which this process is asked to end."""
+
+    number = signal.SIGINT
+
+    def _look(self) -> None:
+        self.states.append(self.ledger.history()[-1].state)
+        os.kill(os.getpid(), self.number)
+
+
+def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(purchase, "noise_source", lambda: _InterruptedNoise(ledger))
+    with pytest.raises(KeyboardInterrupt):
+        sb.release(counts, aggregator, ledger, request="one")
+    assert [entry.state for entry in ledger.history()] == ["committed"]
+    assert signal.getsignal(signal.SIGINT) is before
+    monkeypatch.undo()
+    assert len(sb.release(counts, aggregator, ledger, request="one").labels) == 26  # the stored one, for nothing
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_process_that_is_asked_to_end_during_the_draw_stores_the_answer_first(
+    name: str,
+    counts: sb.VoteCounts,
+    ledger: sb.Ledger,
+    aggregator: sb.GaussianAggregator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    number = getattr(signal, name)
+    noise = _InterruptedNoise(ledger)
+    noise.number = number
+    monkeypatch.setattr(purchase, "noise_source", lambda: noise)
+    child = os.fork()
+    if not child:
+        try:
+            signal.signal(number, signal.SIG_DFL)
+            sb.release(counts, aggregator, ledger, request="one")
+        finally:
+            os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == number
+    assert [entry.state for entry in ledger.history()] == ["committed"]
+
+
+def test_a_release_in_another_thread_leaves_signals_alone(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+) -> None:
+    worker = threading.Thread(target=sb.release, args=(counts, aggregator, ledger))
+    worker.start()
+    worker.join()
+    assert [entry.state for entry in ledger.history()] == ["committed"]
+
+
+def test_a_signal_that_is_ignored_stays_ignored(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = _InterruptedNoise(ledger)
+    noise.number = signal.SIGTERM
+    monkeypatch.setattr(purchase, "noise_source", lambda: noise)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        sb.release(counts, aggregator, ledger)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [entry.state for entry in ledger.history()] == ["committed"]

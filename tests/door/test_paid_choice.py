@@ -1,5 +1,7 @@
 """What is bought to set something by: priced before it is drawn, stored, named on the certificate."""
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -259,3 +261,21 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(counts: sb.
         ReleaseStream(aggregator, ledger, choices=[foreign], **stream)
     assert [entry.epsilon for entry in ledger.history()] == [0.1]
     assert sb.verify_certificate(sb.release(counts, aggregator, ledger, choices=[own], queries=[0]).certificate).ok
+
+
+@BUYERS
+def test_ctrl_c_during_the_draw_comes_after_the_outcome_is_stored(
+    buy: Buy, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(ExactNoise):
+        def __getattribute__(self, name: str) -> Any:
+            if name.startswith(("discrete", "exponential")):
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().__getattribute__(name)
+
+    monkeypatch.setattr(purchase, "choice_noise", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        buy(ledger, request="one")
+    assert [entry.state for entry in ledger.history()] == ["committed"]
+    monkeypatch.undo()
+    assert isinstance(buy(ledger, request="one").outcome, int)

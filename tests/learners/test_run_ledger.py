@@ -88,3 +88,13 @@ def test_a_plan_that_was_begun_goes_on_under_its_key(tmp_path: Path) -> None:
         assert folder.request != key
         with pytest.raises(BudgetError):
             refuse_beyond(ledger, BUDGET, folder.request, goes_on=True)
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_run_whose_estimate_was_paid_and_not_answered_gets_a_new_key(tmp_path: Path, *, goes_on: bool) -> None:
+    ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
+    with RunFolder(tmp_path / "run", {"verb": "learn"}) as folder:
+        key = folder.request
+        ledger.reserve(EVENTS, BUDGET, request=f"{key}/estimate", purpose="")
+        settle_request(folder, ledger, Watch(), goes_on=goes_on)
+        assert folder.request != key

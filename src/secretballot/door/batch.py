@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._signals import signals_held_back
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.door import purchase
 from secretballot.door.choice import PaidChoice, check_choices
@@ -128,16 +129,18 @@ def release(
     )
     widest = describe(_widest(aggregator, counts, len(rows)), purchase.composition_of(ledger, 0))
     room = purchase.room_for(widest.to_json())
-    reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose, room=room)
-    try:
-        answers = aggregator.answer(counts.take(rows).open_at_the_door(), counts.n_teachers, noise)
-        released = describe(answers, purchase.composition_of(ledger, reservation))
-        ledger.commit(reservation, purchase.encoded(released.to_json(), room))
-    except BaseException:
-        # the noise may have been drawn: the reservation stays spent, whatever went wrong
-        with contextlib.suppress(LedgerError):
-            ledger.forfeit(reservation, "The release ended before it was committed.")
-        raise
+    asked = counts.take(rows)  # before the purchase: what takes memory must not fail after it
+    with signals_held_back():  # an end between purchase and answer costs the budget for nothing
+        reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose, room=room)
+        try:
+            answers = aggregator.answer(asked.open_at_the_door(), counts.n_teachers, noise)
+            released = describe(answers, purchase.composition_of(ledger, reservation))
+            ledger.commit(reservation, purchase.encoded(released.to_json(), room))
+        except BaseException:
+            # the noise may have been drawn: the reservation stays spent, whatever went wrong
+            with contextlib.suppress(LedgerError):
+                ledger.forfeit(reservation, "The release ended before it was committed.")
+            raise
     return released
 
 

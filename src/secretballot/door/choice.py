@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from secretballot._signals import signals_held_back
 from secretballot._validation import shown
 from secretballot.door import purchase
 from secretballot.ensemble.range_scores import PrivateRangeScores
@@ -333,15 +334,16 @@ def _bought(
     noise = purchase.choice_noise()  # before the purchase: an installation that cannot draw must cost nothing
     describe = functools.partial(_choice, purpose, mechanism, event, unit, neighbours)
     room = purchase.room_for(_stored(describe(_WIDEST, purchase.composition_of(ledger, 0))))
-    reservation = ledger.reserve((event,), budget, request=key, purpose=purpose, room=room)
-    try:
-        choice = describe(draw(noise), purchase.composition_of(ledger, reservation))
-        ledger.commit(reservation, purchase.encoded(_stored(choice), room))
-    except BaseException:
-        # the noise may have been drawn: the reservation stays spent, whatever went wrong
-        with contextlib.suppress(LedgerError):
-            ledger.forfeit(reservation, "The draw ended before it was committed.")
-        raise
+    with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
+        reservation = ledger.reserve((event,), budget, request=key, purpose=purpose, room=room)
+        try:
+            choice = describe(draw(noise), purchase.composition_of(ledger, reservation))
+            ledger.commit(reservation, purchase.encoded(_stored(choice), room))
+        except BaseException:
+            # the noise may have been drawn: the reservation stays spent, whatever went wrong
+            with contextlib.suppress(LedgerError):
+                ledger.forfeit(reservation, "The draw ended before it was committed.")
+            raise
     return choice
 
 

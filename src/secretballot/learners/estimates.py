@@ -159,8 +159,8 @@ class EstimatedPlan:
         """
         if ledger.composition != "basic" or (request is not None and ledger.entry(request) is not None):
             return
-        key = self.request_of(request)
-        need = self.budget if key is None or ledger.entry(key) is None else self.rest
+        bought = request is not None and ledger.entry(self.request_of(request)) is not None
+        need = self.rest if bought else self.budget
         left = ledger.remaining()
         if not (need.epsilon <= left.epsilon * _ROUNDING and need.delta <= left.delta * _ROUNDING):
             raise BudgetError(
@@ -169,9 +169,9 @@ class EstimatedPlan:
             )
 
     @staticmethod
-    def request_of(request: str | None) -> str | None:
+    def request_of(request: str) -> str:
         """Return the key of the estimate in the ledger: a fit that is taken up again does not pay for it twice."""
-        return None if request is None else f"{request}/estimate"
+        return f"{request}/estimate"
 
     def buy(
         self, counts: VoteCounts, ledger: Ledger, request: str | None, declaration: Mapping[str, object]
@@ -188,7 +188,7 @@ class EstimatedPlan:
             ledger,
             fraction=self.fraction,
             epsilon=self.epsilon,
-            request=self.request_of(request),
+            request=None if request is None else self.request_of(request),
             purpose="how stable the votes on the public pool are, to set the plan by",
             declaration=declaration,
         )

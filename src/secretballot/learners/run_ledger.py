@@ -5,6 +5,7 @@ from pathlib import Path
 
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.exceptions import BudgetError, LedgerError
+from secretballot.learners.estimates import EstimatedPlan
 from secretballot.learners.run_folder import RunFolder
 from secretballot.learners.watch import Watch
 from secretballot.privacy.accounting import PrivacyBudget
@@ -48,14 +49,19 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
     """
     keep_in_step(folder.vault, ledger)
     folder.pays_from(ledger)
-    entry = ledger.entry(folder.request)
-    broken = entry is not None and {"reserved": not goes_on, "forfeited": True, "committed": False}[entry.state]
-    if broken:
+    estimate = EstimatedPlan.request_of(folder.request)  # which comes first, and without which nothing can go on
+    if _is_broken(ledger, folder.request, goes_on=goes_on) or _is_broken(ledger, estimate, goes_on=False):
         watch.note(
             "The interrupted run had paid for a release and not finished it; that stays spent, and this is a new one.",
             private=False,
         )
         folder.renew_request()
+
+
+def _is_broken(ledger: Ledger, request: str, *, goes_on: bool) -> bool:
+    """Return whether a request was paid for and gets no answer any more."""
+    entry = ledger.entry(request)
+    return entry is not None and {"reserved": not goes_on, "forfeited": True, "committed": False}[entry.state]
 
 
 def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_on: bool) -> None:
