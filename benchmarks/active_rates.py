@@ -27,20 +27,20 @@ from typing import Any
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from secretballot import GaussianAggregator, Ledger, PrivacyBudget, VoteCounts, label_actively, train_teachers  # noqa: E402
-from secretballot.datasets import synthetic_massart  # noqa: E402
-from secretballot.hypotheses import Halfspaces, HypothesisClass, Intervals, Thresholds  # noqa: E402
-from secretballot.queries import (  # noqa: E402
+from secretballot import GaussianAggregator, Ledger, PrivacyBudget, VoteCounts, label_actively, train_teachers
+from secretballot.datasets import synthetic_massart
+from secretballot.hypotheses import Halfspaces, HypothesisClass, Intervals, Thresholds
+from secretballot.queries import (
     CheckedSelector,
     DisagreementSampling,
     PassiveSampling,
     PublicPool,
     QueryStrategy,
 )
-from secretballot.released import ReleasedLabels  # noqa: E402
-from secretballot.students import HypothesisStudent, fit_student  # noqa: E402
+from secretballot.released import ReleasedLabels
+from secretballot.students import HypothesisStudent, fit_student
 
 N_TEST = 1 << 15
 

@@ -19,12 +19,12 @@ from collections.abc import Iterator
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import numpy as np  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
+import numpy as np
+from sklearn.linear_model import LogisticRegression
 
-from adult_students import DELTA, STATED_RECORDS, encoded  # noqa: E402
-from mnist_students import N_POOL, orientation_histograms  # noqa: E402
-from secretballot import (  # noqa: E402
+from adult_students import DELTA, STATED_RECORDS, encoded
+from mnist_students import N_POOL, orientation_histograms
+from secretballot import (
     GaussianAggregator,
     Ledger,
     NoisyCountsClassifier,
@@ -33,11 +33,11 @@ from secretballot import (  # noqa: E402
     label_actively,
     train_teachers,
 )
-from secretballot.datasets import mnist, mnist_votes  # noqa: E402
-from secretballot.learners.plan import choose_label_queries, choose_teachers  # noqa: E402
-from secretballot.queries import strategy_by_name  # noqa: E402
-from secretballot.released import ReleasedLabels  # noqa: E402
-from secretballot.students import GraphCountsClassifier, fit_student  # noqa: E402
+from secretballot.datasets import mnist, mnist_votes
+from secretballot.learners.pate.defaults import choose_label_queries, choose_teachers
+from secretballot.queries import strategy_by_name
+from secretballot.released import ReleasedLabels
+from secretballot.students import GraphCountsClassifier, fit_student
 
 ADULT_EPSILONS = (0.1, 0.5, 1.0, 2.0)
 ADULT_STRATEGIES = ("passive", "margin", "committee", "disagreement", "cluster", "k-center")

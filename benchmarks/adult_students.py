@@ -18,17 +18,17 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import sys  # noqa: E402
+import sys
 
-import numpy as np  # noqa: E402
-import pandas as pd  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
 
-from secretballot import PATEClassifier, PrivacyBudget  # noqa: E402
-from secretballot.datasets.schema import Schema  # noqa: E402
-from secretballot.datasets.uci_adult import ADULT_SCHEMA, ADULT_TARGET, adult  # noqa: E402
-from secretballot.learners.plan import choose_teachers  # noqa: E402
-from secretballot.privacy.accounting.gaussian import gaussian_mu  # noqa: E402
+from secretballot import PATEClassifier, PrivacyBudget
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.uci_adult import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.privacy.accounting.gaussian import gaussian_mu
 
 DELTA = 1e-5
 SPLIT_SEED = 2026

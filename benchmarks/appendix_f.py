@@ -7,7 +7,7 @@ of 146 or 147 private rows each vote on 2,000 of the public ones; h* is one logi
 Every seed draws the split, the queries and the partition anew. Another first seed gives a set of other seeds.
 
 No privacy here: Adult is public, no noise is bought, no ledger is opened, and margins are shown as they are. On private
-records every number and picture of this page would be a secret (`secretballot.ensemble.diagnostics`).
+records every number and picture of this page would be a secret (`secretballot.ensemble.diagnostics.margins`).
 
 - Delta_n(x) = |E[h(x)] - 1/2|, the expected margin of a teacher h. The paper estimates it by the 250 votes at x, the
   realised margin; here it is estimated by four more partitions of the same private rows too.
@@ -31,12 +31,12 @@ from typing import NamedTuple
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import numpy as np  # noqa: E402
-import pandas as pd  # noqa: E402
+import numpy as np
+import pandas as pd
 
-from appendix_f_pictures import PICTURES  # noqa: E402
-from appendix_f_study import Findings, Sizes, study  # noqa: E402
-from secretballot.datasets import adult  # noqa: E402
+from appendix_f_pictures import PICTURES
+from appendix_f_study import Findings, Sizes, study
+from secretballot.datasets import adult
 
 
 class Row(NamedTuple):

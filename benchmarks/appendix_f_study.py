@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET
 from secretballot.datasets.schema import Schema
 from secretballot.ensemble import PositionPartition, TeacherEnsemble
-from secretballot.ensemble.diagnostics import agreement, expected_margins, label_margins, vote_margins
+from secretballot.ensemble.diagnostics.margins import agreement, expected_margins, label_margins, vote_margins
 
 BINS = np.linspace(0, 0.5, 11)
 CUMULATED = 200  # queries, as in Figure 3

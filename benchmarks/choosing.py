@@ -17,21 +17,21 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from typing import Any  # noqa: E402
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
-from sklearn.tree import DecisionTreeClassifier  # noqa: E402
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
-from adult_students import DELTA, STATED_RECORDS, encoded  # noqa: E402
-from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget  # noqa: E402
-from secretballot.learners.choice import choose_candidate  # noqa: E402
-from secretballot.learners.hold_out import hold_out  # noqa: E402
-from secretballot.learners.plan import choose_teachers  # noqa: E402
-from secretballot.students import fit_student  # noqa: E402
+from adult_students import DELTA, STATED_RECORDS, encoded
+from secretballot import Ledger, NoisyCountsClassifier, PATEClassifier, PrivacyBudget
+from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.learners.selection.candidates import choose_candidate
+from secretballot.learners.selection.hold_out import hold_out
+from secretballot.students import fit_student
 
 EPSILON, PART, PRICE, SHARE = 1.0, 0.3, 0.1, 0.1
 BUDGET = PrivacyBudget(EPSILON, DELTA)

@@ -13,15 +13,15 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import resource  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable  # noqa: E402
+import resource
+import sys
+import time
+from collections.abc import Callable
 
-import numpy as np  # noqa: E402
-from sklearn.tree import DecisionTreeClassifier  # noqa: E402
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
 
-from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds  # noqa: E402
+from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 
 N_FEATURES = 10
 ROUNDS = 3

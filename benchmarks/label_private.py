@@ -20,23 +20,23 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import sys  # noqa: E402
-import warnings  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from functools import cache  # noqa: E402
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache
 
-import numpy as np  # noqa: E402
-import pandas as pd  # noqa: E402
-from scipy.optimize import minimize  # noqa: E402
-from scipy.special import logsumexp, softmax  # noqa: E402
-from sklearn.decomposition import PCA  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
 
-from secretballot import LabelPrivateClassifier, PrivacyBudget  # noqa: E402
-from secretballot.datasets import mnist  # noqa: E402
-from secretballot.datasets.schema import Schema  # noqa: E402
-from secretballot.datasets.uci_adult import ADULT_SCHEMA, ADULT_TARGET, adult  # noqa: E402
-from secretballot.learners.plan import choose_teachers  # noqa: E402
+from secretballot import LabelPrivateClassifier, PrivacyBudget
+from secretballot.datasets import mnist
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.uci_adult import ADULT_SCHEMA, ADULT_TARGET, adult
+from secretballot.learners.pate.defaults import choose_teachers
 
 DELTA = 1e-5
 EPSILONS = (0.5, 1.0, 2.0)

@@ -20,15 +20,15 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import sys  # noqa: E402
-from typing import Any  # noqa: E402
+import sys
+from typing import Any
 
-import numpy as np  # noqa: E402
-from scipy.ndimage import gaussian_filter  # noqa: E402
+import numpy as np
+from scipy.ndimage import gaussian_filter
 
-from secretballot import GaussianAggregator, Ledger, NoisyCountsClassifier, PrivacyBudget, VoteCounts, release  # noqa: E402
-from secretballot.datasets.reference import mnist, mnist_votes  # noqa: E402
-from secretballot.students import GraphCountsClassifier, fit_student  # noqa: E402
+from secretballot import GaussianAggregator, Ledger, NoisyCountsClassifier, PrivacyBudget, VoteCounts, release
+from secretballot.datasets.reference import mnist, mnist_votes
+from secretballot.students import GraphCountsClassifier, fit_student
 
 DELTA = 1e-5
 N_POOL = 9000

@@ -34,9 +34,9 @@ from typing import Any
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from secretballot import (  # noqa: E402
+from secretballot import (
     GaussianAggregator,
     Ledger,
     PrivacyBudget,
@@ -45,11 +45,11 @@ from secretballot import (  # noqa: E402
     label_actively,
     release,
 )
-from secretballot.aggregation import WeakSignalWarning  # noqa: E402
-from secretballot.datasets import TsybakovThresholds  # noqa: E402
-from secretballot.hypotheses import Thresholds  # noqa: E402
-from secretballot.queries import DisagreementSampling  # noqa: E402
-from secretballot.theory import active_labels, printed_sigma  # noqa: E402
+from secretballot.aggregation import WeakSignalWarning
+from secretballot.datasets import TsybakovThresholds
+from secretballot.hypotheses import Thresholds
+from secretballot.queries import DisagreementSampling
+from secretballot.theory import active_labels, printed_sigma
 
 DELTA = 1e-8  # below 1 / n for all n here, as the theorems have it
 TAUS = (0.25, 0.5, 1.0)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from noise_rates import LEARNERS, LEFT_MARGIN, TAUS, Cell, grid, read_cells
-from secretballot.report.drawing import BLUE, GREY, INK, ORANGE, PALE
+from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, PALE
 from secretballot.theory import rate
 
 N_BOOTSTRAPS = 2000

@@ -27,19 +27,19 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
-from functools import cache  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-import secretballot as sb  # noqa: E402
-from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds  # noqa: E402
-from secretballot.students import HypothesisStudent  # noqa: E402
+import secretballot as sb
+from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
+from secretballot.students import HypothesisStudent
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 PROMISE = {"neighbours": "replace-one"}

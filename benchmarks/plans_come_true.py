@@ -27,25 +27,25 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import argparse  # noqa: E402
-import warnings  # noqa: E402
-from collections.abc import Callable, Iterator  # noqa: E402
-from dataclasses import dataclass, replace  # noqa: E402
-from typing import Any  # noqa: E402
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np  # noqa: E402
-from sklearn.datasets import make_blobs, make_moons  # noqa: E402
+import numpy as np
+from sklearn.datasets import make_blobs, make_moons
 
-import secretballot as sb  # noqa: E402
-from adult_students import on_log_scale  # noqa: E402
-from secretballot.aggregation import SparseVectorAggregator  # noqa: E402
-from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET, adult, mnist, mnist_votes, synthetic_two_class  # noqa: E402
-from secretballot.datasets.schema import Schema  # noqa: E402
-from secretballot.named_learners import teacher_by_name  # noqa: E402
-from secretballot.planning import Plan, Setting  # noqa: E402
-from secretballot.planning.forecast import forecast  # noqa: E402
-from secretballot.planning.stand_in import StandInModel  # noqa: E402
-from secretballot.students import default_student, fit_student  # noqa: E402
+import secretballot as sb
+from adult_students import on_log_scale
+from secretballot.aggregation import SparseVectorAggregator
+from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET, adult, mnist, mnist_votes, synthetic_two_class
+from secretballot.datasets.schema import Schema
+from secretballot.named_learners import teacher_by_name
+from secretballot.planning import Plan, Setting
+from secretballot.planning.simulation.forecast import forecast
+from secretballot.planning.simulation.stand_in import StandInModel
+from secretballot.students import default_student, fit_student
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
@@ -233,14 +233,22 @@ def report(job: Job, epsilon: float, n_runs: int) -> None:
     setting, expected = recommended.setting, recommended.expected
     runs = [carried_out(job, setting, budget, run) for run in range(n_runs)]
     naive = [
-        np.mean([carried_out(job, Setting(NAIVE_TEACHERS, "gaussian", kind, len(job.X_public)), budget, run).student
-                 for run in range(n_runs)])
+        np.mean(
+            [
+                carried_out(job, Setting(NAIVE_TEACHERS, "gaussian", kind, len(job.X_public)), budget, run).student
+                for run in range(n_runs)
+            ]
+        )
         for kind in ("labels", "counts")
-    ]  # fmt: skip
-    answered, label, student = (float(np.mean([getattr(run, name) for run in runs])) for name in
-                                ("answered", "label", "student"))  # fmt: skip
-    recipe = f"{setting.release} of {setting.n_queries}" if setting.max_unstable is None else (
-        f"sparse vector, {setting.max_unstable} of {setting.n_queries}")  # fmt: skip
+    ]
+    answered, label, student = (
+        float(np.mean([getattr(run, name) for run in runs])) for name in ("answered", "label", "student")
+    )
+    recipe = (
+        f"{setting.release} of {setting.n_queries}"
+        if setting.max_unstable is None
+        else (f"sparse vector, {setting.max_unstable} of {setting.n_queries}")
+    )
     span = f"{100 * expected.student_accuracy.low:.1f} to {100 * expected.student_accuracy.high:.1f}"
     print(
         f"| {job.name} | {epsilon:g} | K {setting.n_teachers}, {recipe}, {setting.strategy} "
@@ -298,8 +306,10 @@ def main() -> None:
             for max_unstable in (2, 10) if job.name in STREAM_TASKS else ():
                 report_stream(job, max_unstable, chosen.n_runs)
         return
-    print("| task | epsilon | plan | answers: planned | measured | labels: planned | measured | off "
-          "| student: planned | measured | off | range | naive labels | naive counts |")  # fmt: skip
+    print(
+        "| task | epsilon | plan | answers: planned | measured | labels: planned | measured | off "
+        "| student: planned | measured | off | range | naive labels | naive counts |"
+    )
     print("|" + "---|" * 14)
     for job in jobs(chosen.rehearse):
         if chosen.only in ("", job.name):

@@ -12,16 +12,16 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import resource  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable  # noqa: E402
+import resource
+import sys
+import time
+from collections.abc import Callable
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator  # noqa: E402
-from secretballot.privacy.accounting import PrivacyBudget  # noqa: E402
-from secretballot.privacy.noise import ExactNoise  # noqa: E402
+from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.noise import ExactNoise
 
 N_TEACHERS = 250
 BUDGET = PrivacyBudget(1.0, 1e-6)  # the noise below is given, not calibrated: only the drawing is timed

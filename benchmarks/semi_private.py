@@ -20,23 +20,23 @@ import os
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import resource  # noqa: E402
-import subprocess  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-import warnings  # noqa: E402
-from typing import Any  # noqa: E402
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from typing import Any
 
-import numpy as np  # noqa: E402
-from sklearn.linear_model import LogisticRegression  # noqa: E402
+import numpy as np
+from sklearn.linear_model import LogisticRegression
 
-from adult_students import encoded  # noqa: E402
-from secretballot import Ledger, PATEClassifier, PrivacyBudget, SemiPrivateClassifier  # noqa: E402
-from secretballot.door.choice import choose_by_scores  # noqa: E402
-from secretballot.ensemble.scores import PrivateScores  # noqa: E402
-from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds  # noqa: E402
-from secretballot.learners.semi_private import private_scores  # noqa: E402
-from secretballot.privacy.noise import ExactNoise  # noqa: E402
+from adult_students import encoded
+from secretballot import Ledger, PATEClassifier, PrivacyBudget, SemiPrivateClassifier
+from secretballot.door.choice import choose_by_scores
+from secretballot.ensemble.scores import PrivateScores
+from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
+from secretballot.learners.selection.semi_private import private_scores
+from secretballot.privacy.noise import ExactNoise
 
 EPSILONS = (0.05, 0.1, 0.5)
 N_CANDIDATES = 200

@@ -12,7 +12,7 @@ import numpy as np
 
 from secretballot import GaussianAggregator, Ledger, PrivacyBudget, VoteCounts, release
 from secretballot.datasets import adult, adult_votes, mnist, mnist_votes
-from secretballot.learners.plan import choose_aggregator
+from secretballot.learners.pate.defaults import choose_aggregator
 
 DELTA = 1e-5
 RUNS = 5

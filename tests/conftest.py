@@ -8,8 +8,8 @@ import pytest
 
 from secretballot import verify_release as second
 from secretballot.publishing import release as publishing
-from secretballot.report import certificate as certificates
-from secretballot.report.verification import verify_certificate
+from secretballot.report.certificate import build as certificates
+from secretballot.report.certificate.verify import verify_certificate
 
 MOST_LABELS = 60  # whose game the second verifier plays here: longer ones take it seconds
 LEAST_DELTA = 1e-100  # below which the two may take different bounds, all of them beyond any promise

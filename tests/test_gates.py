@@ -15,11 +15,11 @@ import secretballot as sb
 from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.door import ReleaseStream
-from secretballot.ensemble.diagnostics_retraining import retrained_votes
-from secretballot.ensemble.diagnostics_seal import Diagnosis
+from secretballot.ensemble.diagnostics.retraining import retrained_votes
+from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.ensemble.scores import PrivateScores
-from secretballot.learners.diagnose_run import run_diagnose
 from secretballot.privacy import mechanisms
+from secretballot.runs.diagnosis.run import run_diagnose
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
@@ -84,7 +84,7 @@ def test_importing_the_package_is_cheap() -> None:
 
 
 def test_the_function_wins_over_any_module_of_its_name() -> None:
-    code = "import secretballot.learners.pate, secretballot as sb; assert callable(sb.release)"
+    code = "import secretballot.learners.pate.classifier, secretballot as sb; assert callable(sb.release)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -26,12 +26,12 @@ from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
-from secretballot.learners import pate
-from secretballot.learners.choice import _rehearse
-from secretballot.learners.rehearsal import columns_with_missing_taken, rehearse
-from secretballot.learners.semi_private import private_scores
+from secretballot.learners.pate import classifier as pate
+from secretballot.learners.selection.candidates import _rehearse
+from secretballot.learners.selection.semi_private import private_scores
+from secretballot.learners.training.trial_fit import columns_with_missing_taken, rehearse
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
-from secretballot.report.export import dump_student
+from secretballot.report.student.export import dump_student
 from secretballot.students import fit_student
 
 X = np.random.default_rng(0).normal(size=(120, 3))
@@ -98,7 +98,8 @@ class Restless(ClassifierMixin, BaseEstimator):
 
 def states() -> tuple[Any, ...]:
     """Return everything of the process that a step must leave alone."""
-    generator = [part.tolist() if isinstance(part, np.ndarray) else part for part in np.random.get_state()]  # noqa: NPY002
+    parts = np.random.get_state()  # noqa: NPY002
+    generator = [part.tolist() if isinstance(part, np.ndarray) else part for part in parts]
     surroundings = (dict(os.environ), os.getcwd(), locale.setlocale(locale.LC_ALL))
     settings = (list(warnings.filters), np.geterr(), sklearn.get_config())
     return generator, random.getstate(), sys.modules["torch"].state, surroundings, settings

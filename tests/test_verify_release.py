@@ -33,7 +33,7 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.release import write_release
-from secretballot.report.certificate import certificate_digest
+from secretballot.report.certificate.build import certificate_digest
 
 FILE = Path(second.__file__)
 STREAM = SparseVectorEvent(8.0, 11.5, 176, 5, refresh=False)

@@ -82,8 +82,8 @@ def _tables(folder: Path) -> list[list[str]]:
 
 
 def _read_tables(folder: Path, **files: str) -> str:
-    from secretballot.learners.run_inputs import RunTables, read_inputs
-    from secretballot.learners.watch import Watch
+    from secretballot.runs.progress import Watch
+    from secretballot.runs.tables import RunTables, read_inputs
 
     names = {"private": "private.csv", "public": "public.csv", "schema": "schema.json"} | files
     paths = {role: folder / name for role, name in names.items()}
@@ -248,7 +248,7 @@ def _write_npy(folder: Path, genuine: np.ndarray, found: Any) -> None:
 
 def _release(folder: Path) -> Any:
     """Make a genuine release of votes and return its certificate."""
-    from secretballot.learners.label_run import LabelRun, run_label
+    from secretballot.runs.label import LabelRun, run_label
 
     np.save(folder / "votes.npy", _counts(folder))
     run = LabelRun(folder / "votes.npy", 2.0, 1e-5, folder / "run", kind="counts", classes=("no", "yes"), queries=10)
@@ -262,7 +262,7 @@ _certificate_edits = st.tuples(_json_edits, st.booleans())
 
 def _write_certificate(folder: Path, document: Any, found: Any) -> None:
     """Write an edited certificate, with a fresh digest where a forger would have made one."""
-    from secretballot.report.certificate import certificate_digest
+    from secretballot.report.certificate.build import certificate_digest
 
     (in_fields, deep, in_bytes), forged = found
     changed = edits.edited_document(document, in_fields)
@@ -323,7 +323,7 @@ def _read_plan(folder: Path) -> None:
 
 
 def _run_json(folder: Path) -> Any:
-    from secretballot.learners.run_folder import RunFolder
+    from secretballot.runs.folder import RunFolder
 
     with RunFolder(folder / "run", {"verb": "learn", "epsilon": 1.0, "classes": ["no", "yes"]}):
         pass
@@ -331,7 +331,7 @@ def _run_json(folder: Path) -> Any:
 
 
 def _read_run(folder: Path) -> None:
-    from secretballot.learners.run_folder import RunFolder
+    from secretballot.runs.folder import RunFolder
 
     with RunFolder(folder / "run", {"verb": "learn", "epsilon": 1.0, "classes": ["no", "yes"]}):
         pass
@@ -432,7 +432,7 @@ def _students(folder: Path) -> list[bytes]:
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    from secretballot.report.export import dump_student
+    from secretballot.report.student.export import dump_student
 
     rng = np.random.default_rng(7)
     X = rng.normal(size=(40, 3))
@@ -480,7 +480,7 @@ def _write_student(folder: Path, saved: list[bytes], found: Any) -> None:
 
 
 def _read_student(folder: Path) -> None:
-    from secretballot.report.export import load_student
+    from secretballot.report.student.export import load_student
 
     student = load_student(folder / "student.skops")
     points = np.random.default_rng(8).normal(size=(5, 3))

@@ -24,69 +24,69 @@ if TYPE_CHECKING:
         SamplerError,
         SecretBallotError,
     )
-    from secretballot.learners.active import ActivePATEClassifier, label_actively
-    from secretballot.learners.agnostic import AgnosticLabeler
-    from secretballot.learners.choice import choose_candidate
-    from secretballot.learners.hold_out import hold_out
-    from secretballot.learners.label_private import LabelPrivateClassifier
-    from secretballot.learners.pate import PATEClassifier
-    from secretballot.learners.plan_run import classifier_by_plan, read_plan
-    from secretballot.learners.relabel import relabel
-    from secretballot.learners.semi_private import SemiPrivateClassifier
-    from secretballot.learners.session import LabelingSession
-    from secretballot.learners.stability import StabilityLabeler
-    from secretballot.learners.teaching import TrainedTeachers, train_teachers
-    from secretballot.learners.universal import UniversalLabeler
-    from secretballot.planning.plan import Plan
+    from secretballot.learners.labelers.agnostic import AgnosticLabeler
+    from secretballot.learners.labelers.relabel import relabel
+    from secretballot.learners.labelers.session import LabelingSession
+    from secretballot.learners.labelers.stability import StabilityLabeler
+    from secretballot.learners.pate.active import ActivePATEClassifier, label_actively
+    from secretballot.learners.pate.classifier import PATEClassifier
+    from secretballot.learners.pate.label_private import LabelPrivateClassifier
+    from secretballot.learners.selection.candidates import choose_candidate
+    from secretballot.learners.selection.hold_out import hold_out
+    from secretballot.learners.selection.semi_private import SemiPrivateClassifier
+    from secretballot.learners.training.trained import TrainedTeachers, train_teachers
+    from secretballot.learners.universal.labeler import UniversalLabeler
+    from secretballot.planning.plan.model import Plan
     from secretballot.planning.planner import plan
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
     from secretballot.released import ReleasedLabels
-    from secretballot.report.verification import verify_certificate
+    from secretballot.report.certificate.verify import verify_certificate
+    from secretballot.runs.plan import classifier_by_plan, read_plan
     from secretballot.students import GraphCountsClassifier, HypothesisStudent, NoisyCountsClassifier, VotingStudent
 
 _HOMES = {
-    "ActivePATEClassifier": "learners.active",
-    "AgnosticLabeler": "learners.agnostic",
+    "ActivePATEClassifier": "learners.pate.active",
+    "AgnosticLabeler": "learners.labelers.agnostic",
     "BudgetError": "exceptions",
     "CertificateError": "exceptions",
     "DataError": "exceptions",
     "GaussianAggregator": "aggregation",
     "GraphCountsClassifier": "students",
     "HypothesisStudent": "students",
-    "LabelPrivateClassifier": "learners.label_private",
-    "LabelingSession": "learners.session",
+    "LabelPrivateClassifier": "learners.pate.label_private",
+    "LabelingSession": "learners.labelers.session",
     "Ledger": "privacy.ledger",
     "LedgerError": "exceptions",
     "NoisyCountsClassifier": "students",
-    "PATEClassifier": "learners.pate",
+    "PATEClassifier": "learners.pate.classifier",
     "PaidChoice": "door",
-    "Plan": "planning.plan",
+    "Plan": "planning.plan.model",
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
     "ReleasedLabels": "released",
     "ResourceError": "exceptions",
     "SamplerError": "exceptions",
     "SecretBallotError": "exceptions",
-    "SemiPrivateClassifier": "learners.semi_private",
+    "SemiPrivateClassifier": "learners.selection.semi_private",
     "SparseVectorAggregator": "aggregation",
-    "StabilityLabeler": "learners.stability",
-    "TrainedTeachers": "learners.teaching",
-    "UniversalLabeler": "learners.universal",
+    "StabilityLabeler": "learners.labelers.stability",
+    "TrainedTeachers": "learners.training.trained",
+    "UniversalLabeler": "learners.universal.labeler",
     "VoteCounts": "ensemble.votes",
     "VotingStudent": "students",
-    "choose_candidate": "learners.choice",
-    "classifier_by_plan": "learners.plan_run",
+    "choose_candidate": "learners.selection.candidates",
+    "classifier_by_plan": "runs.plan",
     "estimate_minority": "door",
     "estimate_stability": "door",
-    "hold_out": "learners.hold_out",
-    "label_actively": "learners.active",
+    "hold_out": "learners.selection.hold_out",
+    "label_actively": "learners.pate.active",
     "plan": "planning.planner",
-    "read_plan": "learners.plan_run",
-    "relabel": "learners.relabel",
+    "read_plan": "runs.plan",
+    "relabel": "learners.labelers.relabel",
     "release": "door",
-    "train_teachers": "learners.teaching",
-    "verify_certificate": "report.verification",
+    "train_teachers": "learners.training.trained",
+    "verify_certificate": "report.certificate.verify",
 }
 
 # Rooms that are used by their own names, as in secretballot.queries.MarginSampling.

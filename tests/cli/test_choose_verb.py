@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.privacy.ledger import Ledger
-from secretballot.report.export import dump_student, load_student
+from secretballot.report.student.export import dump_student, load_student
 
 
 @pytest.fixture

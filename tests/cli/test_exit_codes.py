@@ -38,7 +38,7 @@ def done(folder: Path, _: pytest.MonkeyPatch) -> Result:
 
 
 def defect(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr("secretballot.learners.label_run.settle_request", lambda *_, **__: {}["private cell"])
+    monkeypatch.setattr("secretballot.runs.label.settle_request", lambda *_, **__: {}["private cell"])
     result = label(folder)
     assert "private cell" not in result.output
     return result
@@ -86,7 +86,7 @@ def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as pressed:
-        pressed.setattr("secretballot.learners.label_run.settle_request", interrupt)
+        pressed.setattr("secretballot.runs.label.settle_request", interrupt)
         result = label(folder)
     assert label(folder).exit_code == 0  # the same command goes on
     return result

@@ -108,7 +108,7 @@ def test_an_interrupted_run_goes_on_without_paying(counts: Path, monkeypatch: py
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("secretballot.learners.label_run.publish", interrupted)
+        patched.setattr("secretballot.runs.label.publish", interrupted)
         assert label(counts).exit_code == 130
     result = label(counts, "--json")
     assert result.exit_code == 0, result.stderr

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.planning.plan import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
+from secretballot.planning.plan.model import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
 from secretballot.privacy.ledger import Ledger
 
 SECRET = "s3cr3t-cell"
@@ -341,7 +341,7 @@ def failing(error: BaseException) -> Callable[..., Any]:
 
 def test_a_run_broken_off_after_paying_goes_on_without_paying(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("secretballot.learners.learn_run.publish", failing(KeyboardInterrupt()))
+        patched.setattr("secretballot.runs.learn.publish", failing(KeyboardInterrupt()))
         result = learn(files)
     assert result.exit_code == 130
     assert "repeat the same command" in result.stderr
@@ -363,7 +363,7 @@ def test_a_run_broken_off_after_paying_goes_on_without_paying(files: Path, monke
 def test_a_full_disk_is_said_and_the_run_goes_on_later(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = OSError(28, "No space left on device", str(files / "out" / "release"))
     with monkeypatch.context() as patched:
-        patched.setattr("secretballot.learners.learn_run.publish", failing(full))
+        patched.setattr("secretballot.runs.learn.publish", failing(full))
         result = learn(files, "--json")
     assert result.exit_code == 2
     assert json.loads(result.stdout)["kind"] == "system"
@@ -545,7 +545,7 @@ def test_without_a_plan_the_price_is_needed(files: Path) -> None:
 
 def test_a_changed_plan_is_another_run(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("secretballot.learners.learn_run.publish", failing(KeyboardInterrupt()))
+        patched.setattr("secretballot.runs.learn.publish", failing(KeyboardInterrupt()))
         assert by_plan(files).exit_code == 130
     result = by_plan(files, setting=Setting(20, "gaussian", "counts", 90))
     assert result.exit_code == 2

@@ -12,8 +12,10 @@ from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
 from secretballot.exceptions import DataError
-from secretballot.learners import choose_run, label_run, learn_run
 from secretballot.privacy.ledger import Ledger
+from secretballot.runs import choose as choose_run
+from secretballot.runs import label as label_run
+from secretballot.runs import learn as learn_run
 
 VERBS = {"label": label_run, "learn": learn_run, "choose": choose_run}
 TROUBLES: dict[str, Callable[[], BaseException]] = {

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 from secretballot.cli import app
 from secretballot.cli.plan import curve_of, number_or_names
 from secretballot.exceptions import ParameterError
-from secretballot.learners import plan_run
-from secretballot.planning.plan import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
+from secretballot.planning.plan.model import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
+from secretballot.runs import plan as plan_run
 
 SIZES = ("--records", "600", "--public", "120", "--epsilon", "4", "--delta", "1e-5")
 SHARE = Estimate(0.8, 0.75, 0.85)
@@ -63,8 +63,13 @@ def test_the_verb_has_help_with_an_example() -> None:
 def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> None:
     result = plan("--classes", "2", "--out", str(tmp_path / "p"))
     assert result.exit_code == 0, result.stderr
-    for part in ("recommended  secretballot learn PRIVATE PUBLIC", "student      0.800 (0.750 to 0.850) right", "Why\n",
-                 "Assumed\n- All is alike.", "No private data were looked at"):  # fmt: skip
+    for part in (
+        "recommended  secretballot learn PRIVATE PUBLIC",
+        "student      0.800 (0.750 to 0.850) right",
+        "Why\n",
+        "Assumed\n- All is alike.",
+        "No private data were looked at",
+    ):
         assert part in result.stdout
     assert result.stdout.endswith(f"--plan {tmp_path / 'p' / 'plan.json'}\n")
     assert result.stderr == ""  # no progress bar where there is no terminal
@@ -180,9 +185,27 @@ def test_what_the_planner_refuses_is_said_in_options(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     "text",
-    ["", ":", "50", "50:", ":0.5", "50=0.7", "50:0.7,", "5.5:0.7", "50:nan", "50:inf", "50:0", "50:1", "50:72",
-     "0:0.5", "-5:0.5", "200:0.8,50:0.7", "50:0.7,50:0.8", "50:0.7;200:0.8"],
-)  # fmt: skip
+    [
+        "",
+        ":",
+        "50",
+        "50:",
+        ":0.5",
+        "50=0.7",
+        "50:0.7,",
+        "5.5:0.7",
+        "50:nan",
+        "50:inf",
+        "50:0",
+        "50:1",
+        "50:72",
+        "0:0.5",
+        "-5:0.5",
+        "200:0.8,50:0.7",
+        "50:0.7,50:0.8",
+        "50:0.7;200:0.8",
+    ],
+)
 def test_a_curve_that_is_none_is_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(ParameterError, match=r"^curve has .*\.$"):
         curve_of(text)

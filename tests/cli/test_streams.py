@@ -16,9 +16,9 @@ from secretballot._validation import plain_line, shown, without_controls
 from secretballot.cli import app
 from secretballot.cli.outcome import failure_of
 from secretballot.exceptions import DataError
-from secretballot.learners.watch import Watch
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.runs.progress import Watch
 
 NASTY = "\x1b[31mred\x1b[0m\nsecretballot: done\x9b1A\u202e"
 

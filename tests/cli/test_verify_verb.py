@@ -12,7 +12,7 @@ from secretballot.cli import app
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, price
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import build_certificate, certificate_digest, describe_released
+from secretballot.report.certificate.build import build_certificate, certificate_digest, describe_released
 from secretballot.verify_release import Finding
 
 QUERIES, LABELS, COUNTS = np.array([0, 3]), np.array([1, 0]), np.array([70, 20])

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import BaseEstimator
 
-from secretballot.ensemble.diagnostics import (
+from secretballot.ensemble.diagnostics.margins import (
     agreement,
     expected_margins,
     high_margin_shares,
@@ -21,10 +21,10 @@ from secretballot.ensemble.diagnostics import (
     unstable_shares,
     vote_margins,
 )
-from secretballot.ensemble.diagnostics_noise import estimated_regression, tsybakov_constant, tsybakov_fit
-from secretballot.ensemble.diagnostics_retraining import RESAMPLINGS, _resample, retrained_votes
-from secretballot.ensemble.diagnostics_seal import Diagnosis
-from secretballot.ensemble.diagnostics_votes import (
+from secretballot.ensemble.diagnostics.retraining import RESAMPLINGS, _resample, retrained_votes
+from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
+from secretballot.ensemble.diagnostics.tsybakov import estimated_regression, tsybakov_constant, tsybakov_fit
+from secretballot.ensemble.diagnostics.votes import (
     diagnose_agreement,
     diagnose_expected_margins,
     diagnose_margins,
@@ -183,7 +183,8 @@ def sealed() -> Diagnosis:
 
 def test_a_diagnosis_shows_kind_and_sizes_alone() -> None:
     found = sealed()
-    for text in (repr(found), str(found), f"{found}", found._repr_html_(), "%s" % found, str([found])):  # noqa: UP031
+    old_style = "%s" % found  # noqa: UP031
+    for text in (repr(found), str(found), f"{found}", found._repr_html_(), old_style, str([found])):
         assert "NOT RELEASABLE" in text
         assert "776" not in text
         assert "777" not in text.replace("teachers=7773", "")

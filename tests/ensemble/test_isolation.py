@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.ensemble import TeacherEnsemble, training
 from secretballot.ensemble.isolation import resource_failure, result_of, results_of
 from secretballot.exceptions import ResourceError
-from secretballot.learners.choice import choose_candidate
-from secretballot.learners.pate import PATEClassifier
+from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from secretballot.ensemble.diagnostics_seal import Diagnosis
+from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.ensemble.sealed import Sealed
@@ -18,9 +18,19 @@ HELD = [
     Diagnosis("margins", {"points": 1}, {"margins": np.array([SECRET])}),
 ]
 WAYS: list[Callable[[Any], Any]] = [
-    np.asarray, list, len, float, iter, copy.copy, copy.deepcopy, pickle.dumps, lambda held: held[0],
-    lambda held: SECRET in held, lambda held: held.__getstate__(), lambda held: held.__dataframe__(),
-]  # fmt: skip
+    np.asarray,
+    list,
+    len,
+    float,
+    iter,
+    copy.copy,
+    copy.deepcopy,
+    pickle.dumps,
+    lambda held: held[0],
+    lambda held: SECRET in held,
+    lambda held: held.__getstate__(),
+    lambda held: held.__dataframe__(),
+]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -20,7 +20,7 @@ import numpy as np
 import secretballot as sb
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
 from secretballot.door.stored_answers import StoredAnswer
-from secretballot.learners.questions import question_digests
+from secretballot.learners.training.point_digests import question_digests
 from secretballot.privacy.noise import ExactNoise
 
 K = 40

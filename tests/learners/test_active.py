@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 import secretballot as sb
-from secretballot.learners.rounds import AskableRows
+from secretballot.learners.pate.rounds import AskableRows
 from secretballot.queries import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 

@@ -18,9 +18,9 @@ from sklearn.linear_model import LogisticRegression
 import secretballot as sb
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import FiniteClass, Halfspaces, Intervals, Thresholds
-from secretballot.learners import agnostic
-from secretballot.learners.agnostic_plan import PrintedConstants, agnostic_plan
-from secretballot.learners.stable_plan import (
+from secretballot.learners.labelers import agnostic
+from secretballot.learners.labelers.agnostic_sizes import PrintedConstants, agnostic_plan
+from secretballot.learners.labelers.stream_sizes import (
     abstentions_for,
     printed_abstentions,
     printed_teachers,
@@ -28,8 +28,8 @@ from secretballot.learners.stable_plan import (
     tight_stream,
 )
 from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, delta_upper
-from secretballot.report.certificate import certificate_digest
-from secretballot.report.page import render_page
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.release.page import render_page
 from secretballot.students import HypothesisStudent
 
 BUDGET = PrivacyBudget(4.0, 1e-5)  # so that a few thousand records are enough

@@ -18,18 +18,18 @@ from secretballot._json_files import json_fields
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.cli.outcome import failure_of
 from secretballot.door.secret_state import StateStore
-from secretballot.ensemble.diagnostics_kept import kept_teachers
+from secretballot.ensemble.diagnostics.kept_teachers import kept_teachers
 from secretballot.exceptions import SecretBallotError
-from secretballot.learners.asked_points import AskedPoints
-from secretballot.learners.diagnose_study import Study
-from secretballot.learners.private_records import PrivateRecords
-from secretballot.learners.run_folder import RunFolder
-from secretballot.learners.session import LabelingSession
-from secretballot.learners.teaching import TrainedTeachers, train_teachers
-from secretballot.learners.universal import _about_of
-from secretballot.learners.universal_plan import BudgetSplit
+from secretballot.learners.labelers.session import LabelingSession
+from secretballot.learners.training.trained import TrainedTeachers, train_teachers
+from secretballot.learners.universal.asked_points import AskedPoints
+from secretballot.learners.universal.budget_split import BudgetSplit
+from secretballot.learners.universal.kept_records import PrivateRecords
+from secretballot.learners.universal.labeler import _about_of
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
+from secretballot.runs.diagnosis.study import Study
+from secretballot.runs.folder import RunFolder
 
 MARK = "PRIVATE-7261"
 DEEP: list[Any] = []

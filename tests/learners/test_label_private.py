@@ -21,7 +21,7 @@ import secretballot as sb
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.audit.games import hockey_stick
 from secretballot.audit.laws import Law, discrete_gaussian_law
-from secretballot.learners import pate
+from secretballot.learners.pate import classifier as pate
 from secretballot.privacy.noise import ExactNoise
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)

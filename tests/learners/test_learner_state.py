@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 
 import secretballot as sb
-from secretballot.report.export import dump_student, load_student
+from secretballot.report.student.export import dump_student, load_student
 from secretballot.students import VotingStudent
 
 X, Y = pickled_learners.X, pickled_learners.Y

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from secretballot.exceptions import DataError, SecretBallotError
-from secretballot.learners import shards
-from secretballot.learners.choice import choose_candidate
-from secretballot.learners.label_private import LabelPrivateClassifier
-from secretballot.learners.pate import PATEClassifier
-from secretballot.learners.teaching import train_teachers
+from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.learners.pate.label_private import LabelPrivateClassifier
+from secretballot.learners.selection.candidates import choose_candidate
+from secretballot.learners.training import shards
+from secretballot.learners.training.trained import train_teachers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 
@@ -315,7 +315,7 @@ def test_a_drawn_record_changes_no_other_teacher_of_a_release(name, data):
     others_unmoved(ALL[name], NUMBERS, made(ALL[name], NUMBERS[:8]), [new], path=released)
 
 
-@pytest.mark.parametrize("container", [list, tuple, np.array, pd.Series, objects], ids=lambda container: container.__name__)
+@pytest.mark.parametrize("container", [list, tuple, np.array, pd.Series, objects], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("kind", ["label", "unit"])
 def test_a_label_or_an_id_of_any_kind_moves_no_other_record(kind, container):
     def column(values):

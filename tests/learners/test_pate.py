@@ -19,8 +19,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from secretballot.aggregation import WeakSignalWarning
-from secretballot.learners import pate, teaching
-from secretballot.learners.inputs import with_public_types
+from secretballot.learners.pate import classifier as pate
+from secretballot.learners.training import trained
+from secretballot.learners.training.inputs import with_public_types
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 
@@ -150,7 +151,7 @@ def test_an_interrupted_fit_resumes_its_teachers(
         raise AssertionError("a finished teacher was trained again")
 
     monkeypatch.setattr(LogisticRegression, "fit", refuse)
-    monkeypatch.setattr(teaching, "rehearse", lambda *_: None)
+    monkeypatch.setattr(trained, "rehearse", lambda *_: None)
     assert len(_fit(data, vault=tmp_path / "vault").released_labels_.queries) == 600
 
 

@@ -17,10 +17,10 @@ from secretballot.hypotheses import (
     Rectangles,
     Thresholds,
 )
-from secretballot.learners import relabel as room
-from secretballot.learners import secret_sample
-from secretballot.learners.relabel import check_sample_size
-from secretballot.learners.secret_sample import sample_in_random_order, sample_independently
+from secretballot.learners.labelers import relabel as room
+from secretballot.learners.labelers import subsample as secret_sample
+from secretballot.learners.labelers.relabel import check_sample_size
+from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
 
 ALPHA = 1e-6
 DRAWS = 1500

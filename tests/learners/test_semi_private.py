@@ -18,11 +18,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import secretballot as sb
 from secretballot.door import purchase
 from secretballot.hypotheses import DecisionStumps, FiniteClass, Halfspaces, Intervals, Rectangles, Thresholds
-from secretballot.learners import semi_private
-from secretballot.learners.semi_private import one_record_each, private_scores
-from secretballot.learners.semi_private_sizes import private_records_needed, public_points_needed
+from secretballot.learners.selection import semi_private
+from secretballot.learners.selection.sample_sizes import private_records_needed, public_points_needed
+from secretballot.learners.selection.semi_private import one_record_each, private_scores
 from secretballot.publishing.release import write_release
-from secretballot.report.plan_checks import total_price
+from secretballot.report.certificate.plan_checks import total_price
 
 PUBLIC = np.array([[1.0], [2.0], [3.0]])
 RECORDS = [(x, label) for x in (0.5, 1.5, 9.0) for label in (0, 1)]

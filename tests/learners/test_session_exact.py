@@ -22,7 +22,7 @@ from secretballot.audit import Law, discrete_gaussian_law, discrete_laplace_law
 from secretballot.door import ReleaseStream, purchase
 from secretballot.door.secret_state import StateStore
 from secretballot.door.stored_answers import StoredAnswer
-from secretballot.learners import session as session_room
+from secretballot.learners.labelers import session as session_room
 from secretballot.privacy.accounting import delta_upper
 from secretballot.privacy.mechanisms import SparseVector
 

@@ -16,10 +16,10 @@ import pytest
 
 import secretballot as sb
 from secretballot.hypotheses import Halfspaces, Intervals, Thresholds
-from secretballot.learners import universal
-from secretballot.learners.first_part import FirstPart
-from secretballot.learners.universal_plan import BudgetSplit, best_share, error_constants
-from secretballot.learners.universal_run import UniversalRun
+from secretballot.learners.universal import labeler as universal
+from secretballot.learners.universal.budget_split import BudgetSplit, best_share, error_constants
+from secretballot.learners.universal.service import UniversalRun
+from secretballot.learners.universal.voting_phase import FirstPart
 from secretballot.privacy.accounting import PrivacyBudget, pricing
 from secretballot.privacy.ledger import Ledger
 
@@ -314,8 +314,8 @@ MOMENTS: dict[str, tuple[str, bool]] = {
     "before the draw": ("secretballot.door.reserved_choice.ReservedChoice._outcome", True),
     "before the commit": ("secretballot.privacy.ledger.Ledger.commit", True),
     "after the commit": ("secretballot.privacy.ledger.Ledger.commit", False),
-    "before the records go": ("secretballot.learners.private_records.PrivateRecords.forget", True),
-    "before the switch": ("secretballot.learners.universal_run.UniversalRun.switch", True),
+    "before the records go": ("secretballot.learners.universal.kept_records.PrivateRecords.forget", True),
+    "before the switch": ("secretballot.learners.universal.service.UniversalRun.switch", True),
 }
 
 

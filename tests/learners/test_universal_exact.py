@@ -19,8 +19,8 @@ from secretballot.aggregation import RelabelledAggregator
 from secretballot.audit import discrete_laplace_law
 from secretballot.door import purchase
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
-from secretballot.learners import agnostic
-from secretballot.learners.universal_plan import BudgetSplit
+from secretballot.learners.labelers import agnostic
+from secretballot.learners.universal.budget_split import BudgetSplit
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     PureEvent,
@@ -101,7 +101,9 @@ class World:
         self.first_epsilon = BUDGET.epsilon - share
         self.rows, self.relabelling, self.choice = np.arange(0), Script(), Script()
         monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: self.rows)
-        monkeypatch.setattr(import_module("secretballot.learners.relabel"), "choice_noise", lambda: self.relabelling)
+        monkeypatch.setattr(
+            import_module("secretballot.learners.labelers.relabel"), "choice_noise", lambda: self.relabelling
+        )
         monkeypatch.setattr(purchase, "choice_noise", lambda: self.choice)
         monkeypatch.setattr(purchase, "noise_source", lambda: self.choice)
         monkeypatch.setattr(agnostic, "agnostic_plan", self.plan)

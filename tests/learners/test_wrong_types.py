@@ -7,7 +7,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
 from secretballot.door.reserved_choice import ReservedChoice
-from secretballot.learners.inputs import class_indices
+from secretballot.learners.training.inputs import class_indices
 from secretballot.queries import MarginSampling
 from secretballot.vault import make_vault
 

@@ -1,6 +1,6 @@
 """A plan made by hand, whose figures are easy to add up."""
 
-from secretballot.planning.plan import (
+from secretballot.planning.plan.model import (
     Candidate,
     Estimate,
     Expected,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from secretballot.exceptions import ParameterError
-from secretballot.planning.curve import CurveModel, LearningCurve, _arg_max_chances
-from secretballot.planning.forecast import vote_accuracy
-from secretballot.planning.plan import Setting
-from secretballot.planning.settings import Noise
+from secretballot.planning.plan.model import Setting
+from secretballot.planning.search.settings import Noise
+from secretballot.planning.simulation.curve import CurveModel, LearningCurve, _arg_max_chances
+from secretballot.planning.simulation.forecast import vote_accuracy
 from secretballot.privacy.accounting import PrivacyBudget
 
 MIDDLE = 0  # the fold without deviation

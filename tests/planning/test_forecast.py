@@ -5,15 +5,15 @@ import pytest
 
 from secretballot.aggregation import GaussianAggregator, RelabelledAggregator, SparseVectorAggregator
 from secretballot.exceptions import ParameterError
-from secretballot.planning.coins import RehearsalNoise
-from secretballot.planning.forecast import (
+from secretballot.planning.simulation.forecast import (
     RoughForecast,
     forecast,
     forecast_gaussian,
     right_chances,
     vote_accuracy,
 )
-from secretballot.planning.votes import VoteSample
+from secretballot.planning.simulation.seeded_noise import RehearsalNoise
+from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 

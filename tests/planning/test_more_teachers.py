@@ -3,8 +3,8 @@ import pytest
 from scipy.special import ndtr
 
 from secretballot.exceptions import ParameterError
-from secretballot.planning.more_teachers import _fitted, _moment_fit, drawn_votes
-from secretballot.planning.shard_votes import ShardVotes
+from secretballot.planning.simulation.more_teachers import _fitted, _moment_fit, drawn_votes
+from secretballot.planning.simulation.shard_votes import ShardVotes
 
 POINTS = 20_000
 

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import pytest
 from made_plan import BEST, WEIGHED, candidate, made_plan
 
-from secretballot.planning.pictures import draw_candidates, draw_frontier, draw_plan_pictures, draw_teachers
-from secretballot.planning.plan import FrontierPoint, Plan, Setting
-from secretballot.report.drawing import Picture
+from secretballot.planning.plan.model import FrontierPoint, Plan, Setting
+from secretballot.planning.plan.pictures import draw_candidates, draw_frontier, draw_plan_pictures, draw_teachers
+from secretballot.report.pictures.style import Picture
 
 
 def marks(text: str, gid: str) -> int:
@@ -36,8 +36,13 @@ def test_every_picture_has_both_kinds_of_file() -> None:
 def test_the_frontier_names_its_axes_and_marks_what_is_useless() -> None:
     picture = draw_frontier(made_plan())
     text = letters(picture)
-    for part in ("epsilon of the release (nats)", "accuracy on new points (%)", "most frequent class alone",
-                 "nothing useful", "this plan"):  # fmt: skip
+    for part in (
+        "epsilon of the release (nats)",
+        "accuracy on new points (%)",
+        "most frequent class alone",
+        "nothing useful",
+        "this plan",
+    ):
         assert part in text
     assert marks(picture.inline(), "useless") == 1
     assert marks(picture.inline(), "recommended") == 1

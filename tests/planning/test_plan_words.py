@@ -8,8 +8,8 @@ import pytest
 from made_plan import BEST, WEIGHED, candidate, made_plan, share
 
 from secretballot.aggregation import GaussianAggregator
-from secretballot.planning.plan import Estimate, FrontierPoint, Improvement, Plan, Setting
-from secretballot.planning.words import (
+from secretballot.planning.plan.model import Estimate, FrontierPoint, Improvement, Plan, Setting
+from secretballot.planning.plan.text import (
     WIDTH,
     describe,
     learn_options,

@@ -8,9 +8,9 @@ import pytest
 
 from secretballot.datasets import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.planning.curve import LearningCurve
-from secretballot.planning.plan import Plan
+from secretballot.planning.plan.model import Plan
 from secretballot.planning.planner import plan
+from secretballot.planning.simulation.curve import LearningCurve
 from secretballot.privacy.accounting import PrivacyBudget
 
 BUDGET = PrivacyBudget(1.0, 1e-5)

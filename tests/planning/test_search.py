@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from secretballot.exceptions import ParameterError
-from secretballot.planning.coins import RehearsalNoise
-from secretballot.planning.curve import CurveModel
-from secretballot.planning.plan import Plan, Setting, Task
-from secretballot.planning.search import make_plan
-from secretballot.planning.settings import Noise
-from secretballot.planning.weighing import Spread, Tried, best_of
+from secretballot.planning.plan.model import Plan, Setting, Task
+from secretballot.planning.search.evaluation import Spread, Tried, best_of
+from secretballot.planning.search.search import make_plan
+from secretballot.planning.search.settings import Noise
+from secretballot.planning.simulation.curve import CurveModel
+from secretballot.planning.simulation.seeded_noise import RehearsalNoise
 
 TASK = Task(20_000, 600, 2, 1.0, 1e-5)
 CURVE = {50: 0.75, 400: 0.85}
@@ -73,8 +73,11 @@ def test_improvements_are_told_with_the_most_helpful_first(made: Plan) -> None:
     assert values == sorted(values, reverse=True)
     by_change = {one.change: one.student_accuracy.value for one in made.improvements}
     assert set(by_change) == {
-        "twice the private records", "four times the private records", "twice the public points", "twice the epsilon",
-    }  # fmt: skip
+        "twice the private records",
+        "four times the private records",
+        "twice the public points",
+        "twice the epsilon",
+    }
     assert by_change["four times the private records"] >= by_change["twice the private records"] - 0.005
     assert all(value >= made.recommended.expected.student_accuracy.value - 0.006 for value in values)
 

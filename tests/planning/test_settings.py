@@ -6,8 +6,8 @@ import pytest
 
 from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
 from secretballot.exceptions import ParameterError
-from secretballot.planning.plan import Setting, Task
-from secretballot.planning.settings import (
+from secretballot.planning.plan.model import Setting, Task
+from secretballot.planning.search.settings import (
     LONGEST_STREAM,
     STOPS,
     Noise,

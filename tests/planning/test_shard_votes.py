@@ -6,7 +6,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.datasets import synthetic_two_class
 from secretballot.ensemble.training import Recipe, train_shard
-from secretballot.planning.shard_votes import Stock, _made_up_shards, out_of_shard_votes
+from secretballot.planning.simulation.shard_votes import Stock, _made_up_shards, out_of_shard_votes
 
 
 class Broken(LogisticRegression):

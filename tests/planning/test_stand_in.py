@@ -11,8 +11,8 @@ from secretballot.datasets import synthetic_two_class
 from secretballot.ensemble import TeacherEnsemble, teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import Setting
-from secretballot.planning.coins import RehearsalNoise
-from secretballot.planning.stand_in import StandInModel
+from secretballot.planning.simulation.seeded_noise import RehearsalNoise
+from secretballot.planning.simulation.stand_in import StandInModel
 from secretballot.privacy.accounting import PrivacyBudget
 
 BUDGET = PrivacyBudget(epsilon=1.0, delta=1e-5)

@@ -17,7 +17,7 @@ import secretballot as sb
 from secretballot.cli import app
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import read_table
-from secretballot.learners.rounds import AskableRows
+from secretballot.learners.pate.rounds import AskableRows
 from secretballot.publishing.again import differing_files
 from secretballot.publishing.job import AskedInRounds, NamedStudent
 
@@ -103,7 +103,7 @@ def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("secretballot.learners.learn_run.publish", interrupt)
+        broken.setattr("secretballot.runs.learn.publish", interrupt)
         assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 130
     shutil.copytree(tmp_path / "here", tmp_path / "elsewhere" / "run")
     assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "here")]).exit_code == 0

@@ -19,9 +19,9 @@ from secretballot.publishing.process import PublishingProcess
 from secretballot.publishing.release import check_parts, write_release
 from secretballot.publishing.work import make_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.export import load_student
+from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.verification import verify_certificate
+from secretballot.report.student.export import load_student
 
 Make = Callable[..., ReleasedLabels]
 BARE = {"README.txt", "certificate.json", "labels.csv", "report.html"}

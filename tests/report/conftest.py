@@ -18,8 +18,8 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import build_certificate, certificate_digest, describe_released, with_files
-from secretballot.report.labels_file import labels_blocks
+from secretballot.report.certificate.build import build_certificate, certificate_digest, describe_released, with_files
+from secretballot.report.certificate.labels_file import labels_blocks
 
 EXACT = {"exact": True, "description": "discrete Gaussian, operating system entropy"}
 DECLARED = {"unit": "user", "unit_column": "patient_id", "neighbours": "add-remove"}

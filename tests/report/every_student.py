@@ -44,7 +44,7 @@ from secretballot.hypotheses import (
 from secretballot.hypotheses.planar_lines import Halfspace
 from secretballot.named_learners import TEACHER_NAMES
 from secretballot.released import ReleasedLabels
-from secretballot.report.export import dump_onnx, dump_student
+from secretballot.report.student.export import dump_onnx, dump_student
 from secretballot.students import (
     GraphCountsClassifier,
     HypothesisStudent,

@@ -9,7 +9,7 @@ import pytest
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import (
+from secretballot.report.certificate.build import (
     ASSUMPTIONS,
     NOT_PROTECTED,
     UNSEEN_TEACHERS,

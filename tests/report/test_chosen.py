@@ -10,11 +10,11 @@ import pytest
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent, calibrate_pure, price
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import build_certificate, certificate_digest, describe_released
-from secretballot.report.chosen import is_chosen
-from secretballot.report.chosen_words import chosen_words
-from secretballot.report.page import render_page
-from secretballot.report.verification import verify_certificate
+from secretballot.report.certificate.build import build_certificate, certificate_digest, describe_released
+from secretballot.report.certificate.chosen import is_chosen
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.release.chosen_words import chosen_words
+from secretballot.report.release.page import render_page
 
 BUDGET = PrivacyBudget(0.5, 0.0)
 EVENT = PureEvent(calibrate_pure(BUDGET, 1), 1)

@@ -22,8 +22,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.exceptions import DataError
 from secretballot.released import ReleasedLabels
-from secretballot.report.export import dump_onnx, dump_student, load_student
 from secretballot.report.extras import MissingExtraError, require_extra
+from secretballot.report.student.export import dump_onnx, dump_student, load_student
 from secretballot.students import NoisyCountsClassifier, fit_student
 
 STUDENTS = [

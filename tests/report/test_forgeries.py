@@ -26,8 +26,8 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import build_certificate, certificate_digest, describe_released
-from secretballot.report.verification import verify_certificate
+from secretballot.report.certificate.build import build_certificate, certificate_digest, describe_released
+from secretballot.report.certificate.verify import verify_certificate
 
 Seal = Callable[[Path, dict[str, Any]], None]
 BUDGET = PrivacyBudget(1.0, 1e-5)

@@ -22,8 +22,8 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.exceptions import DataError
-from secretballot.report.export import dump_student, load_student
-from secretballot.report.student_bytes import SCHEMA, zipped
+from secretballot.report.student.canonical import SCHEMA, zipped
+from secretballot.report.student.export import dump_student, load_student
 
 X = every_student.POINTS
 Y = (X[:, 0] + X[:, 1] ** 2 > 1).astype(int)
@@ -218,8 +218,11 @@ def repeated(parts: Members) -> Members:
     schema = json.loads(parts[SCHEMA])
     node = next(node for node in nodes(schema) if node["__loader__"] == "NdArrayNode") | {"file": "99.npy"}
     schema["content"]["content"]["many_"] = {
-        "__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": [node] * 50
-    }  # fmt: skip
+        "__class__": "list",
+        "__module__": "builtins",
+        "__loader__": "ListNode",
+        "content": [node] * 50,
+    }
     schema["content"]["key_types"]["content"].append(schema["content"]["key_types"]["content"][0])
     return parts | {SCHEMA: json.dumps(schema).encode(), "99.npy": npy(np.zeros(1 << 20))}
 

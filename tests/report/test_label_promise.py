@@ -9,9 +9,14 @@ from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, price
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import build_certificate, certificate_digest, check_declaration, describe_released
-from secretballot.report.page import render_page
-from secretballot.report.verification import verify_certificate
+from secretballot.report.certificate.build import (
+    build_certificate,
+    certificate_digest,
+    check_declaration,
+    describe_released,
+)
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.release.page import render_page
 
 LABELS = ("label", "replace-one")
 

@@ -17,10 +17,10 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
-from secretballot.report.page import render_page
-from secretballot.report.readme import release_readme
-from secretballot.report.verification import verify_certificate
+from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.release.page import render_page
+from secretballot.report.release.readme import release_readme
 
 Make = Callable[..., ReleasedLabels]
 PLAN = {

@@ -18,13 +18,13 @@ from secretballot.hypotheses.thresholds import Thresholds
 from secretballot.privacy.accounting import GaussianEvent
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report import folder as folder_room
-from secretballot.report.drawing import Picture
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.page import render_page
-from secretballot.report.query_captions import query_captions
-from secretballot.report.query_pictures import Segment, draw_query_pictures, line_view, region_sizes, space_segments
-from secretballot.report.query_story import QueryStory, make_story
+from secretballot.report.pictures.style import Picture
+from secretballot.report.release import folder as folder_room
+from secretballot.report.release.page import render_page
+from secretballot.report.rounds.captions import query_captions
+from secretballot.report.rounds.pictures import Segment, draw_query_pictures, line_view, region_sizes, space_segments
+from secretballot.report.rounds.story import QueryStory, make_story
 
 Make = Callable[..., ReleasedLabels]
 STRATEGY = {"name": "disagreement"}
@@ -239,9 +239,17 @@ def test_a_region_that_was_looked_at_whole_has_no_uncertainty(make_binary: Make,
 
 @pytest.mark.parametrize(
     "updates",
-    ["x", ["x"], [{}], [{"j": -1, "region": 0.5}], [{"j": 1, "region": 999}], [{"j": "1", "region": 0.5}],
-     [{"j": 1, "examined": 0, "in_region": 0}], [{"j": 1, "examined": 2, "in_region": 3}]],
-)  # fmt: skip
+    [
+        "x",
+        ["x"],
+        [{}],
+        [{"j": -1, "region": 0.5}],
+        [{"j": 1, "region": 999}],
+        [{"j": "1", "region": 0.5}],
+        [{"j": 1, "examined": 0, "in_region": 0}],
+        [{"j": 1, "examined": 2, "in_region": 3}],
+    ],
+)
 def test_updates_that_tell_no_size_are_not_drawn(make_binary: Make, plane: np.ndarray, updates: Any) -> None:
     released = make_binary()
     story = tell(released, plane, [60], explanation={"updates": updates})
@@ -322,7 +330,7 @@ def test_without_matplotlib_the_story_is_still_written(
     def missing(*_: Any, **__: Any) -> None:
         raise MissingExtraError("matplotlib is not installed; install it with: pip install 'secretballot[report]'.")
 
-    monkeypatch.setattr("secretballot.report.drawing.require_extra", missing)
+    monkeypatch.setattr("secretballot.report.pictures.style.require_extra", missing)
     monkeypatch.setattr(folder_room, "render_page", missing)
     released = make_withheld()
     written = folder_room.write_files(tmp_path, released, story=tell(released, plane, [50]))

@@ -12,8 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.released import ReleasedLabels
-from secretballot.report.query_positions import project_pool
-from secretballot.report.query_story import QueryStory, check_story, make_story
+from secretballot.report.rounds.positions import project_pool
+from secretballot.report.rounds.story import QueryStory, check_story, make_story
 
 Make = Callable[..., ReleasedLabels]
 STRATEGY = {"name": "margin", "batch": 20}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import certificate_digest
-from secretballot.report.release_files import is_release_file
-from secretballot.report.verification import verify_certificate
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.release_files import is_release_file
+from secretballot.report.certificate.verify import verify_certificate
 
 Make = Callable[..., ReleasedLabels]
 Seal = Callable[[Path, dict[str, Any]], None]

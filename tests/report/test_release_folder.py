@@ -14,12 +14,12 @@ from sklearn.linear_model import LogisticRegression
 
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.released import ReleasedLabels
-from secretballot.report import folder as folder_room
-from secretballot.report.certificate import certificate_digest
-from secretballot.report.export import load_student
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.folder import write_files
-from secretballot.report.verification import verify_certificate
+from secretballot.report.release import folder as folder_room
+from secretballot.report.release.folder import write_files
+from secretballot.report.student.export import load_student
 
 Make = Callable[..., ReleasedLabels]
 
@@ -47,9 +47,19 @@ def test_a_folder_holds_what_may_be_published(
     released = make_binary()
     written = write_files(tmp_path, released, student=student, X_public=X_public, schema=schema)
     assert written.left_out == {}
-    assert names(tmp_path) == set(written.files) == {
-        "README.txt", "certificate.json", "labels.csv", "report.html", "schema.json", "student.onnx", "student.skops"
-    }  # fmt: skip
+    assert (
+        names(tmp_path)
+        == set(written.files)
+        == {
+            "README.txt",
+            "certificate.json",
+            "labels.csv",
+            "report.html",
+            "schema.json",
+            "student.onnx",
+            "student.skops",
+        }
+    )
     assert json.loads((tmp_path / "schema.json").read_text()) == schema
     assert verify_certificate(tmp_path).ok
     loaded = load_student(tmp_path / "student.skops")

@@ -9,8 +9,8 @@ import pytest
 
 from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.released import ReleasedLabels
-from secretballot.report.labels_file import labels_blocks
-from secretballot.report.verification import Verification, verify_certificate
+from secretballot.report.certificate.labels_file import labels_blocks
+from secretballot.report.certificate.verify import Verification, verify_certificate
 
 Make = Callable[..., ReleasedLabels]
 MakeFolder = Callable[[ReleasedLabels], Path]

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PureEvent, SparseVectorEvent
 from secretballot.released import ReleasedLabels
-from secretballot.report.flow import draw_data_flow
-from secretballot.report.page import render_page, student_confidence
+from secretballot.report.release.flow import draw_data_flow
+from secretballot.report.release.page import render_page, student_confidence
 from secretballot.report.wording import number_text, one_in, power_bound, shown
 
 Make = Callable[..., ReleasedLabels]
@@ -92,27 +92,48 @@ def test_the_page_says_what_matters(make_binary: Make) -> None:
     page = Page(render_page(make_binary()))
     said = " ".join(page.said.split())
     for words in (
-        "ε = 1 and δ = 1e-5", "one in 100,000", "73.1 % sure", "2.72", "registry-2026", "patient_id",
-        "adding or removing one person", "60 of 60", "sigma 32, shifts 60", "secretballot verify", "not a signature",
-        "What was not protected", "The vault", "What was assumed", "one standard deviation of the noise, 32 votes",
-        "earlier releases 0.5", "this release 1", "left 2.5", "No student was trained",
-    ):  # fmt: skip
+        "ε = 1 and δ = 1e-5",
+        "one in 100,000",
+        "73.1 % sure",
+        "2.72",
+        "registry-2026",
+        "patient_id",
+        "adding or removing one person",
+        "60 of 60",
+        "sigma 32, shifts 60",
+        "secretballot verify",
+        "not a signature",
+        "What was not protected",
+        "The vault",
+        "What was assumed",
+        "one standard deviation of the noise, 32 votes",
+        "earlier releases 0.5",
+        "this release 1",
+        "left 2.5",
+        "No student was trained",
+    ):
         assert words in said, words
 
 
 def test_hostile_names_stay_text(make_binary: Make, make_multi: Make, make_withheld: Make) -> None:
     hostile = HOSTILE[0]
     composition = {
-        "kind": "basic", "dataset": hostile, "unit": "user", "neighbours": "add-remove",
+        "kind": "basic",
+        "dataset": hostile,
+        "unit": "user",
+        "neighbours": "add-remove",
         "budget": {"epsilon": 4.0, "delta": 4e-5},
-        "spent_after": {"epsilon": 1.0, "delta": 1e-5}, "durable": False, "reservation": 0,
-    }  # fmt: skip
+        "spent_after": {"epsilon": 1.0, "delta": 1e-5},
+        "durable": False,
+        "reservation": 0,
+    }
     declaration = {"unit": "user", "unit_column": HOSTILE[1], "assumptions": [HOSTILE[0]]}
     changes = {"composition": composition, "declaration": declaration, "purpose": HOSTILE[1]}
     for released in (
-        make_binary(classes=HOSTILE[:2], **changes), make_multi(classes=HOSTILE, **changes),
+        make_binary(classes=HOSTILE[:2], **changes),
+        make_multi(classes=HOSTILE, **changes),
         make_withheld(classes=HOSTILE, **changes),
-    ):  # fmt: skip
+    ):
         text = render_page(released)
         page = Page(text)
         assert not {"script", "img"} & {tag for tag, _ in page.tags}
@@ -188,8 +209,13 @@ def test_randomised_response_meets_the_limit() -> None:
 
 def test_numbers_read_well() -> None:
     assert [number_text(x) for x in (0, 1.0, 12345, 1e-5, 0.30000000000000004, 1e20)] == [
-        "0", "1", "12,345", "1e-5", "0.3", "1e+20"
-    ]  # fmt: skip
+        "0",
+        "1",
+        "12,345",
+        "1e-5",
+        "0.3",
+        "1e+20",
+    ]
     assert (one_in(1e-6), one_in(0.0)) == ("one in 1,000,000", "never")
     assert shown("a\nb\u202e") == "a\\nb\\u202e"
 

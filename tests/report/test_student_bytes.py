@@ -16,8 +16,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 
 from secretballot.exceptions import DataError
-from secretballot.report.export import TRUSTED_TYPES, dump_student, load_student
-from secretballot.report.student_bytes import SCHEMA
+from secretballot.report.student.canonical import SCHEMA
+from secretballot.report.student.export import TRUSTED_TYPES, dump_student, load_student
 
 PAIR = np.dtype({"names": ["number", "flag"], "formats": ["<i8", "u1"], "offsets": [0, 8], "itemsize": 16})
 

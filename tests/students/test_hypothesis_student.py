@@ -18,7 +18,7 @@ from secretballot.hypotheses.halfspaces import Halfspaces
 from secretballot.hypotheses.planar_lines import Halfspace
 from secretballot.queries import DisagreementSampling
 from secretballot.released import ReleasedLabels
-from secretballot.report.export import dump_student, load_student
+from secretballot.report.student.export import dump_student, load_student
 from secretballot.students import HypothesisStudent, fit_student, learns_from_counts
 
 PLANE = np.random.default_rng(0).uniform(-1, 1, (60, 2))

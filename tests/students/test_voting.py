@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from secretballot.released import ReleasedLabels
-from secretballot.report.export import dump_onnx, dump_student, load_student
+from secretballot.report.student.export import dump_onnx, dump_student, load_student
 from secretballot.students import VotingStudent, fit_student
 from secretballot.students.names import student_by_name
 

@@ -26,8 +26,9 @@ class RelabelledAggregator(Aggregator):
     """Answer as the sparse vector does; pay what it costs on a relabelled secret sample of the records.
 
     The price is true only of teachers that learned from a sample drawn for this one plan, as
-    `secretballot.learners.agnostic` draws it: asked of other teachers, or twice of the same, it promises too much. So
-    the door takes it only with teachers that are declared to be of this sample, and for the plan they were drawn for.
+    `secretballot.learners.labelers.agnostic` draws it: asked of other teachers, or twice of the same, it promises
+    too much. So the door takes it only with teachers that are declared to be of this sample, and for the plan they
+    were drawn for.
 
     Parameters
     ----------

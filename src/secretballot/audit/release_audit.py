@@ -18,7 +18,7 @@ from secretballot.audit.neighbours import CHANGES, write_worlds
 from secretballot.audit.runs import CHANNELS, Experiment, Progress, Trial, WorkFolder, run_trials, unique_name
 from secretballot.audit.telltale import Verdict, find_rule, held_out
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.report.plan_checks import total_price
+from secretballot.report.certificate.plan_checks import total_price
 
 __all__ = ["ChannelFinding", "Promise", "ReleaseAudit", "audit_release", "audit_trials"]
 

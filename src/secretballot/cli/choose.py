@@ -24,7 +24,7 @@ from secretballot.cli.options import (
 from secretballot.cli.outcome import print_json, print_written, say, written_file
 
 if TYPE_CHECKING:
-    from secretballot.learners.choose_run import ChooseOutcome
+    from secretballot.runs.choose import ChooseOutcome
 
 __all__ = ["choose"]
 
@@ -91,8 +91,8 @@ def choose(
     from secretballot.publishing.process import start_publishing
 
     start_publishing()  # before this program's own imports, which take as long
-    from secretballot.learners.choose_run import ChooseRun, run_choose
-    from secretballot.learners.run_inputs import RunTables
+    from secretballot.runs.choose import ChooseRun, run_choose
+    from secretballot.runs.tables import RunTables
 
     run = ChooseRun(
         RunTables(private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate),

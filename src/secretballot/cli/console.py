@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from secretballot.learners.watch import Note, Watch
+    from secretballot.runs.progress import Note, Watch
 
 __all__ = ["watching"]
 
@@ -16,7 +16,7 @@ __all__ = ["watching"]
 @contextmanager
 def watching() -> Iterator["Watch"]:
     """Give a watch that shows notes, and progress where standard error is a terminal."""
-    from secretballot.learners.watch import Watch
+    from secretballot.runs.progress import Watch
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 

@@ -23,7 +23,7 @@ def demo(
     \b
     Example: secretballot demo --out demo-out
     """
-    from secretballot.learners.demonstration import demonstration_runs
+    from secretballot.runs.demo import demonstration_runs
 
     documents = {}
     for name, run in demonstration_runs(out).items():

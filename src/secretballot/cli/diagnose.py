@@ -14,8 +14,8 @@ from secretballot.cli.outcome import print_json
 from secretballot.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from secretballot.ensemble.diagnostics_seal import Diagnosis
-    from secretballot.learners.diagnose_run import DiagnoseOutcome
+    from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
+    from secretballot.runs.diagnosis.run import DiagnoseOutcome
 
 __all__ = ["diagnose"]
 
@@ -77,7 +77,7 @@ def diagnose(
     Example: secretballot diagnose study/vault --public public.csv --private patients.csv
     """
     from secretballot.cli.console import watching
-    from secretballot.learners.diagnose_run import DiagnoseRun, run_diagnose
+    from secretballot.runs.diagnosis.run import DiagnoseRun, run_diagnose
 
     run = DiagnoseRun(
         vault,
@@ -112,7 +112,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _print_lines(outcome: "DiagnoseOutcome") -> None:
     """Print the outcome for the curator, under a warning."""
-    from secretballot.ensemble.diagnostics_seal import NOT_RELEASABLE
+    from secretballot.ensemble.diagnostics.sealed_result import NOT_RELEASABLE
 
     found = outcome.diagnoses
     sizes = found["margins"].sizes

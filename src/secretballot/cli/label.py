@@ -67,7 +67,7 @@ def label(
     from secretballot.publishing.process import start_publishing
 
     start_publishing()  # before this program's own imports, which take as long
-    from secretballot.learners.label_run import LabelRun, run_label
+    from secretballot.runs.label import LabelRun, run_label
 
     run = LabelRun(
         votes,

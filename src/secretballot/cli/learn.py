@@ -29,8 +29,8 @@ from secretballot.cli.options import (
 from secretballot.cli.outcome import print_json, print_written, say, written_file
 
 if TYPE_CHECKING:
-    from secretballot.learners.learn_run import LearnOutcome, LearnRun
-    from secretballot.planning.plan import Plan
+    from secretballot.planning.plan.model import Plan
+    from secretballot.runs.learn import LearnOutcome, LearnRun
 
 __all__ = ["learn", "print_lines", "run_and_watch", "summary"]
 
@@ -130,9 +130,9 @@ def learn(
     from secretballot.publishing.process import start_publishing
 
     start_publishing()  # before this program's own imports, which take as long
-    from secretballot.learners.learn_run import LearnRun
-    from secretballot.learners.plan_run import read_plan, run_by_plan
-    from secretballot.learners.run_inputs import RunTables
+    from secretballot.runs.learn import LearnRun
+    from secretballot.runs.plan import read_plan, run_by_plan
+    from secretballot.runs.tables import RunTables
 
     tables = RunTables(private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate)
     settings: dict[str, Any] = {
@@ -193,7 +193,7 @@ def perform(run: "LearnRun", *, as_json: bool) -> None:
 def run_and_watch(run: "LearnRun") -> tuple["LearnOutcome", list[str]]:
     """Run under the eyes of the curator and return the outcome with the notes that may be published."""
     from secretballot.cli.console import watching
-    from secretballot.learners.learn_run import run_learn
+    from secretballot.runs.learn import run_learn
 
     with watching() as watch:
         outcome = run_learn(run, watch)
@@ -202,7 +202,7 @@ def run_and_watch(run: "LearnRun") -> tuple["LearnOutcome", list[str]]:
 
 def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
     """Return the outcome for machines; notes that depend on private data are left out."""
-    from secretballot.report.plan_checks import total_price
+    from secretballot.report.certificate.plan_checks import total_price
 
     certificate = outcome.certificate
     epsilon, delta = total_price(certificate)
@@ -233,7 +233,7 @@ def forecast_of(outcome: "LearnOutcome") -> dict[str, Any] | None:
 
 def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
     """Print what a plan had forecast beside what came: both are public, but for accuracy on the test file."""
-    from secretballot.planning.words import number_range, share_range
+    from secretballot.planning.plan.text import number_range, share_range
 
     expected = plan.recommended.expected
     say(f"forecast     {number_range(expected.answered)} answers; {outcome.answered:,} came")
@@ -243,7 +243,7 @@ def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
 
 def print_lines(outcome: "LearnOutcome") -> None:
     """Print the outcome for a person."""
-    from secretballot.report.plan_checks import total_price
+    from secretballot.report.certificate.plan_checks import total_price
 
     certificate = outcome.certificate
     if outcome.accuracy is not None:

@@ -71,8 +71,8 @@ def plan(
     Example: secretballot plan --records 20000 --public 2000 --classes 2 --epsilon 1 --delta 1e-6 --json > plan.json
     """
     from secretballot.cli.console import watching
-    from secretballot.learners.plan_run import PlanRun, run_plan
-    from secretballot.planning.words import describe
+    from secretballot.planning.plan.text import describe
+    from secretballot.runs.plan import PlanRun, run_plan
 
     run = PlanRun(
         records,
@@ -100,7 +100,7 @@ def plan(
 
 def _stand_in(like: Path | None, target: str | None, schema: Path | None, drop: str | None) -> Any:
     """Return the stand-in table, None where none is named; its options make no sense without it."""
-    from secretballot.learners.stand_in_table import StandInTable
+    from secretballot.runs.stand_in_table import StandInTable
 
     if like is not None:
         if target is None:

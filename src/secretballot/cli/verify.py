@@ -11,7 +11,7 @@ from secretballot.exceptions import DataError
 from secretballot.verify_release import Finding, check_release, exit_code
 
 if TYPE_CHECKING:
-    from secretballot.report.verification import Verification
+    from secretballot.report.certificate.verify import Verification
 
 __all__ = ["verify"]
 
@@ -38,7 +38,7 @@ def verify(
     \b
     Example: secretballot verify secretballot-out/release
     """
-    from secretballot.report.verification import verify_certificate
+    from secretballot.report.certificate.verify import verify_certificate
 
     if not certificate.exists():
         raise DataError(f"There is no {str(certificate)!r}; give a certificate.json or a release folder.")

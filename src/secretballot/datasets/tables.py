@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from secretballot._arrow import as_arrow, frame_of_arrow
 from secretballot._csv_lines import lines_of
+from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot._validation import shown
-from secretballot.datasets.arrow import as_arrow, frame_of_arrow
 from secretballot.datasets.cells import coded, is_missing, texts_of, whole
-from secretballot.datasets.naming import NAMED_AT_MOST, name_columns, name_rows
 from secretballot.exceptions import DataError
 
 __all__ = [

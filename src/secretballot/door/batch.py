@@ -20,7 +20,7 @@ from secretballot.privacy.accounting import Event, Price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import build_certificate, check_declaration, describe_released
+from secretballot.report.certificate.build import build_certificate, check_declaration, describe_released
 
 __all__ = ["release"]
 

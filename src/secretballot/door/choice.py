@@ -19,7 +19,7 @@ from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialChoice, MinoritySum, StabilityQuantile
 from secretballot.privacy.noise import ExactNoise
-from secretballot.report.certificate import check_declaration
+from secretballot.report.certificate.build import check_declaration
 
 __all__ = [
     "PaidChoice",

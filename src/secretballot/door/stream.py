@@ -25,7 +25,7 @@ from secretballot.privacy.ledger import Ledger, LedgerEntry
 from secretballot.privacy.ledger.answering import AnswerPage
 from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import build_certificate, check_declaration, describe_released
+from secretballot.report.certificate.build import build_certificate, check_declaration, describe_released
 
 __all__ = ["ReleaseStream", "StreamAnswers"]
 

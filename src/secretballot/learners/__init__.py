@@ -1,1 +1,1 @@
-"""The scikit-learn face, and whole runs from files to folders: they compose the rooms below and draw no noise."""
+"""Estimators with the face of scikit-learn, by family. They compose the rooms below and draw no noise."""

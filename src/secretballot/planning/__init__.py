@@ -4,8 +4,7 @@ Nothing here sees private data. What is measured is measured on data that may be
 made-up data, or a guess.
 """
 
-from secretballot.planning.curve import CurveModel, LearningCurve
-from secretballot.planning.plan import (
+from secretballot.planning.plan.model import (
     Candidate,
     Estimate,
     Expected,
@@ -15,7 +14,8 @@ from secretballot.planning.plan import (
     Setting,
     Task,
 )
-from secretballot.planning.search import make_plan
+from secretballot.planning.search.search import make_plan
+from secretballot.planning.simulation.curve import CurveModel, LearningCurve
 
 __all__ = [
     "Candidate",

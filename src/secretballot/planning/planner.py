@@ -10,11 +10,11 @@ from secretballot._validation import check_count, check_instance, shown
 from secretballot.ensemble.rows import n_rows
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.named_learners import teacher_by_name
-from secretballot.planning.curve import CurveModel, LearningCurve
-from secretballot.planning.plan import Plan, Task
-from secretballot.planning.search import make_plan
-from secretballot.planning.stand_in import StandInModel
-from secretballot.planning.votes import VoteModel
+from secretballot.planning.plan.model import Plan, Task
+from secretballot.planning.search.search import make_plan
+from secretballot.planning.simulation.curve import CurveModel, LearningCurve
+from secretballot.planning.simulation.stand_in import StandInModel
+from secretballot.planning.simulation.votes import VoteModel
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.students.names import student_by_name
 

@@ -9,11 +9,11 @@ from secretballot.exceptions import CertificateError
 from secretballot.publishing.job import AskedInRounds, ReleaseJob, StudentSource
 from secretballot.publishing.release import publish
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate import certificate_digest
-from secretballot.report.certificate_fields import CERTIFICATE_FILE, read_certificate
-from secretballot.report.labels_file import read_labels
-from secretballot.report.regular_files import read_regular
-from secretballot.report.verification import verify_certificate
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.fields import CERTIFICATE_FILE, read_certificate
+from secretballot.report.certificate.labels_file import read_labels
+from secretballot.report.certificate.regular_files import read_regular
+from secretballot.report.certificate.verify import verify_certificate
 
 __all__ = ["differing_files", "read_release"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from secretballot.publishing.process import NotPortableError
 from secretballot.released import ReleasedLabels
-from secretballot.report.query_story import QueryStory
+from secretballot.report.rounds.story import QueryStory
 
 __all__ = [
     "AskedInRounds",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from secretballot._drafts import draft_folder, sweep_drafts, try_lock
 from secretballot.exceptions import DataError
-from secretballot.report.certificate_fields import CERTIFICATE_FILE
+from secretballot.report.certificate.fields import CERTIFICATE_FILE
 
 __all__ = ["check_place", "drafted", "move_into_place", "settle_place"]
 

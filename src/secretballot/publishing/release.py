@@ -19,8 +19,8 @@ from secretballot.publishing.process import NotPortableError, publishing_process
 from secretballot.publishing.work import MadeRelease, make_release
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import PARTS, MissingExtraError
-from secretballot.report.folder import WrittenFiles
-from secretballot.report.query_story import QueryStory, check_story
+from secretballot.report.release.folder import WrittenFiles
+from secretballot.report.rounds.story import QueryStory, check_story
 from secretballot.students.names import student_by_name
 
 __all__ = ["ReleaseFolder", "check_parts", "publish", "write_release"]

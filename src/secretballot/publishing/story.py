@@ -12,7 +12,7 @@ from secretballot.queries.labelled import take_rows
 from secretballot.queries.names import strategy_by_name
 from secretballot.queries.proposals import default_round_size
 from secretballot.released import ReleasedLabels
-from secretballot.report.query_story import QueryStory, make_story
+from secretballot.report.rounds.story import QueryStory, make_story
 from secretballot.students import fit_student
 
 __all__ = ["learning_curve", "tell_story"]

@@ -19,8 +19,8 @@ from secretballot.publishing.job import (
 )
 from secretballot.publishing.story import tell_story
 from secretballot.queries.labelled import take_rows
-from secretballot.report.export import load_student
-from secretballot.report.folder import WrittenFiles, write_files
+from secretballot.report.release.folder import WrittenFiles, write_files
+from secretballot.report.student.export import load_student
 from secretballot.students import HypothesisStudent, default_student, fit_student
 from secretballot.students.names import student_by_name
 

@@ -1,0 +1,140 @@
+"""From an Arrow table to a pandas frame without any cell changing another.
+
+The usual conversion turns a column of integers with one null into floats, which merges whole numbers beyond
+2**53 in every row. Here the type of a pandas column follows from the type of the Arrow column alone, and one
+cell that Python cannot hold (a date in the year 20000) becomes a text by itself.
+"""
+
+import contextlib
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from secretballot._naming import name_columns
+from secretballot.exceptions import DataError
+
+__all__ = ["as_arrow", "dictionary_of", "frame_of_arrow"]
+
+
+def as_arrow(table: Any) -> Any:
+    """Return the Arrow table that an object is (pyarrow) or can be made (polars), else None."""
+    if hasattr(table, "to_arrow"):
+        table = table.to_arrow()
+    arrow = sys.modules.get("pyarrow")
+    return table if arrow is not None and isinstance(table, arrow.Table) else None
+
+
+def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
+    """Return the cells of an Arrow table as a pandas frame, index 0, 1, ...
+
+    Integers and truth values become columns that can hold nulls, floats become float64, texts become text,
+    points and lengths of time become those of pandas; dates, times of day, decimals and bytes become Python
+    objects. Dictionaries are replaced by what they stand for.
+
+    Parameters
+    ----------
+    table : pyarrow.Table, shape (n_rows, n_columns)
+    where : str
+        What the messages call it.
+
+    Raises
+    ------
+    DataError
+        If cells are nested, damaged (text that is not UTF-8) or of a kind that cannot be converted; the message
+        names columns and holds no cell.
+    """
+    from pyarrow import types
+
+    columns = [_storage(column) for column in table.columns]
+    names = [str(name) for name in table.column_names]
+    nested = [name for name, column in zip(names, columns, strict=True) if types.is_nested(column.type)]
+    if nested:
+        raise DataError(f"{where} has nested cells in {name_columns(nested)}; flatten them or take them out.")
+    converted = [_converted(column) for column in columns]
+    failed = [name for name, column in zip(names, converted, strict=True) if column is None]
+    if failed:
+        raise DataError(
+            f"{where} has cells in {name_columns(failed)} that are damaged or of a kind that cannot be read; "
+            "write them as text or numbers, or take them out."
+        )
+    # Built by place, not by name: a name may come twice, which the caller refuses in its own words.
+    frame = pd.DataFrame({place: column for place, column in enumerate(converted) if column is not None})
+    frame.columns = pd.Index(names, dtype=object)
+    return frame
+
+
+def dictionary_of(column: Any) -> list[Any] | None:
+    """Return the categories of a column of an Arrow table that has some, None of any other."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return None
+    chunks = column.unify_dictionaries().chunks
+    return list(dict.fromkeys(chunks[0].dictionary.to_pylist())) if chunks else []
+
+
+def _storage(column: Any) -> Any:
+    """Return a column without the layers around its values: extension types and dictionaries."""
+    import pyarrow as pa
+
+    if isinstance(column.type, pa.BaseExtensionType):
+        storage = [chunk.storage for chunk in column.chunks]
+        return _storage(pa.chunked_array(storage, type=column.type.storage_type))
+    if pa.types.is_dictionary(column.type):
+        decoded = [chunk.dictionary_decode() for chunk in column.chunks]
+        return _storage(pa.chunked_array(decoded, type=column.type.value_type))
+    return column
+
+
+def _converted(column: Any) -> "pd.Series[Any] | None":
+    """Return a column as pandas holds it, None where that fails."""
+    import pyarrow as pa
+
+    # The cells must not ride on an exception's context, hence no raise inside an except.
+    with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError):
+        column.validate(full=True)
+        return _series(column)
+    return None
+
+
+def _series(column: Any) -> "pd.Series[Any]":
+    import pyarrow as pa
+
+    kind = column.type
+    series: pd.Series[Any]
+    if pa.types.is_integer(kind):
+        signed = pa.types.is_signed_integer(kind)
+        target, held = (pa.int64(), pd.Int64Dtype()) if signed else (pa.uint64(), pd.UInt64Dtype())
+        series = column.cast(target).to_pandas(types_mapper={target: held}.get)
+    elif pa.types.is_boolean(kind):
+        series = column.to_pandas(types_mapper={kind: pd.BooleanDtype()}.get)
+    elif pa.types.is_floating(kind):
+        series = column.cast(pa.float64()).to_pandas()
+    elif pa.types.is_duration(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
+        series = column.to_pandas()  # with a time zone, pandas knows the years of Python alone
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        series = column.cast(pa.large_string()).to_pandas()
+    else:
+        series = _objects(column)
+    return series
+
+
+def _objects(column: Any) -> "pd.Series[Any]":
+    """Return the cells as Python objects, each distinct one made once."""
+    parts = [np.empty(0, dtype=object)]
+    for chunk in column.chunks:
+        encoded = chunk.dictionary_encode()
+        objects = np.empty(len(encoded.dictionary) + 1, dtype=object)
+        objects[:-1] = [_object(cell) for cell in encoded.dictionary]
+        parts.append(objects[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()])
+    return pd.Series(np.concatenate(parts), dtype=object)
+
+
+def _object(cell: Any) -> object:
+    try:
+        value: object = cell.as_py()
+    except (ValueError, OverflowError):  # beyond the years that Python knows
+        value = f"{cell.type} {cell.value}"
+    return value

@@ -1,0 +1,1 @@
+"""Exact statistics of private votes and teachers, sealed: they are not releasable."""

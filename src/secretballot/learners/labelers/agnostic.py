@@ -1,0 +1,313 @@
+"""The agnostic labeler: noisy labels, answered as if they had none (Nandi and Bassily 2020, Algorithm 3)."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import joblib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secretballot._validation import check_choice
+from secretballot.aggregation import RelabelledAggregator
+from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.exceptions import BudgetError, DataError, ParameterError
+from secretballot.hypotheses import HypothesisClass
+from secretballot.hypotheses.finite import check_answers, check_row_by_row
+from secretballot.hypotheses.points import check_points
+from secretballot.learners.labelers.agnostic_sizes import agnostic_plan
+from secretballot.learners.labelers.base import Labeler
+from secretballot.learners.labelers.relabel import check_sample_size, relabel
+from secretballot.learners.labelers.session import LabelingSession
+from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
+from secretballot.learners.training.column_template import template_of
+from secretballot.learners.training.inputs import class_indices, declared_classes
+from secretballot.learners.training.shards import assign_shards
+from secretballot.learners.training.trained import NEIGHBOURS, TrainedTeachers, check_teacher, keep_teachers
+from secretballot.privacy.accounting import Grant, PrivacyBudget, filter_for
+from secretballot.privacy.ledger import Ledger
+from secretballot.students import HypothesisStudent
+
+__all__ = ["AgnosticLabeler"]
+
+_MADE_UP_ROWS = 60
+
+
+class AgnosticLabeler(Labeler):
+    """Answer questions about two classes, nearly as well as the best hypothesis of a class would.
+
+    A secret random part of the records is relabelled by a hypothesis that fits it well, dealt out to teachers, and the
+    teachers, which now agree on nearly every point, answer by the sparse vector: the vote where it is stable, no
+    answer elsewhere, until the T-th time.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+        Public; labels 0 and 1 stand for ``classes[0]`` and ``classes[1]``.
+    teacher : classifier, optional
+        Cloned for every shard; by default the search of the class for the hypothesis with the fewest mistakes, which
+        finds one without any on a relabelled shard.
+    budget : PrivacyBudget
+        For the whole plan, with delta above 0.
+    n_queries : int
+        Number m of questions.
+    alpha : float, default 0.1
+        Error wanted beyond that of the best hypothesis; it sets the number of abstentions, and no other number.
+    beta : float, default 0.05
+        Probability of failure that the number of abstentions allows for.
+    max_unstable : int, optional
+        Number T of abstentions at which the stream stops; by default from `alpha`.
+    n_teachers : int, optional
+        Number K of shards; by default so many that a lead of K / 3 is answered.
+    calibration : {"tight", "paper"}, default "tight"
+        "tight": the largest sample that the budget allows, and the least noise. "paper": the printed constants, for
+        comparison; certified up to epsilon 56, where they sample everybody, and refused where their price is not.
+    neighbours : {"replace-one", "add-remove"}, default "replace-one"
+        "replace-one" is the paper's, and makes the number of records public. Under "add-remove", a weaker promise, a
+        sample more than three times as large costs the same.
+    relabel_epsilon : float, default 1.0
+        Parameter of the relabelling, in nats; its price is part of the plan's.
+    ledger : Ledger, optional
+        Account of the private records; without one the plan keeps an account of its own, in memory.
+    vault : path, optional
+        Secret folder. With one, and a ledger that is a file, the plan outlives the process: the same `fit`, or
+        `reopen`, goes on with it.
+    name : str, default "agnostic"
+        Names the plan in ledger and vault; another name is another sample and another charge.
+    purpose : str
+        Why, in a few words; public.
+    n_jobs, random_state, progress
+        As for `PATEClassifier`; `random_state` is for the teachers, never for sample, labels or noise.
+
+    Attributes
+    ----------
+    n_teachers_, max_unstable_ : int
+        Numbers that were settled.
+    sampling_rate_ : float
+        Share of the records that the sample takes, in expectation.
+    session_ : LabelingSession
+
+    Privacy
+    -------
+    Unit : one record.
+    Relation : `neighbours`.
+    Sensitivity : one record of the sample reaches one teacher, hence one vote; the relabelling changes with all records
+        and is paid for by what follows it.
+    Price : that of the whole plan, bought by `fit`: the sparse vector's, relabelled, amplified by sampling. It needs
+        the sample to stay secret and to serve this one plan.
+    Source : Nandi and Bassily 2020, Algorithms 1 to 3 and Lemma 3.4; without the resampling of line 4, which would only
+        put a record before several teachers. Proofs in docs/prices.md.
+    Rounding : upward.
+
+    Examples
+    --------
+    ``labeler = AgnosticLabeler(Thresholds(), budget=PrivacyBudget(1.0, 1e-6)).fit(X, y, classes=["no", "yes"])``, then
+    ``labeler.ask([0.3]).label``.
+    """
+
+    def __init__(
+        self,
+        hypotheses: HypothesisClass | None = None,
+        teacher: Any = None,
+        *,
+        budget: PrivacyBudget | None = None,
+        n_queries: int = 1000,
+        alpha: float = 0.1,
+        beta: float = 0.05,
+        max_unstable: int | None = None,
+        n_teachers: int | None = None,
+        calibration: str = "tight",
+        neighbours: str = "replace-one",
+        relabel_epsilon: float = 1.0,
+        ledger: Ledger | None = None,
+        vault: str | Path | None = None,
+        name: str = "agnostic",
+        purpose: str = "",
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.hypotheses = hypotheses
+        self.teacher = teacher
+        self.budget = budget
+        self.n_queries = n_queries
+        self.alpha = alpha
+        self.beta = beta
+        self.max_unstable = max_unstable
+        self.n_teachers = n_teachers
+        self.calibration = calibration
+        self.neighbours = neighbours
+        self.relabel_epsilon = relabel_epsilon
+        self.ledger = ledger
+        self.vault = vault
+        self.name = name
+        self.purpose = purpose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: ArrayLike, *, classes: Sequence[Any]) -> Self:
+        """Sample, relabel, train the teachers, and buy the plan.
+
+        Parameters
+        ----------
+        X : array of shape (n_records, n_features)
+            Private; numbers.
+        y : array of shape (n_records,)
+            Private labels, each one of `classes`.
+        classes : sequence of two values
+            Public; never inferred from the private labels.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit; nothing was spent.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        budget, names = self._budget(), declared_classes(classes)
+        if len(names) > 2:
+            raise ParameterError(f"classes has {len(names)} values; hypotheses tell two classes apart, so name two.")
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        points = check_points(X, None)
+        index = class_indices(y, names, len(points))
+        aggregator, n_teachers = agnostic_plan(
+            budget,
+            self.n_queries,
+            alpha=self.alpha,
+            beta=self.beta,
+            n_records=len(points) if self.neighbours == "replace-one" else None,
+            neighbours=self.neighbours,
+            relabel_epsilon=self.relabel_epsilon,
+            max_unstable=self.max_unstable,
+            n_teachers=self.n_teachers,
+            calibration=self.calibration,
+        )
+        teacher = self._checked_teacher(points, aggregator)
+        ledger = self._account("record", self.neighbours)
+        self._refuse_divergence(ledger, aggregator)
+        teachers = self._teachers(teacher, points, index, names, aggregator, n_teachers, ledger)
+        self.session_ = LabelingSession(teachers, aggregator, ledger, name=self.name, purpose=self.purpose)
+        self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.most_abstentions
+        self.sampling_rate_ = aggregator.event.rate
+        return self
+
+    def _checked_teacher(self, points: NDArray[np.float64], aggregator: RelabelledAggregator) -> Any:
+        """Return the learner to clone, after class and learner were tried on made-up points."""
+        sampled = aggregator.event.sampled if self.neighbours == "replace-one" else None
+        check_sample_size(self.hypotheses, sampled)
+        assert self.hypotheses is not None
+        made_up = np.random.default_rng(0).standard_normal((_MADE_UP_ROWS, points.shape[1]))
+        self.hypotheses.erm(made_up, np.arange(_MADE_UP_ROWS) % 2)
+        check_row_by_row(self.hypotheses, made_up)
+        check_answers(self.hypotheses, points)
+        learner = HypothesisStudent(self.hypotheses) if self.teacher is None else self.teacher
+        return check_teacher(learner, points, made_up, 2)
+
+    def _refuse_divergence(self, ledger: Ledger, aggregator: RelabelledAggregator) -> None:
+        """Refuse an account by divergences in which even an empty one has no room for the plan, and say why."""
+        if ledger.composition != "renyi" or ledger.entry(self.name) is not None:
+            return
+        whole = filter_for("renyi", ledger.budget)
+        if not whole.admits([], Grant((aggregator.event,), aggregator.budget.epsilon, aggregator.budget.delta)):
+            raise BudgetError(
+                "The ledger adds up Renyi divergences, by which a sample costs as much as all records would, more than "
+                f"epsilon {ledger.budget.epsilon:g} here; use a ledger with the basic composition. Nothing was spent."
+            )
+
+    def _teachers(
+        self,
+        teacher: Any,
+        points: NDArray[np.float64],
+        index: NDArray[np.int64],
+        names: list[Any],
+        aggregator: RelabelledAggregator,
+        n_teachers: int,
+        ledger: Ledger,
+    ) -> TrainedTeachers:
+        """Return teachers of a relabelled sample, drawn now, or those that this very plan began with."""
+        # without a ledger that lasts a later plan could not know of this one, and must not meet the same sample
+        place = self._own_vault() if ledger.durable else None
+        plan = json.dumps([aggregator.describe(), n_teachers, self.random_state, self.name])
+        identity = (*_digests(teacher, self.hypotheses, points, index, names), plan) if place is not None else ()
+        return keep_teachers(
+            place,
+            lambda: self._trained(teacher, points, index, aggregator, n_teachers),
+            identity,
+            tuple(names),
+            self._declaration(aggregator),
+            template_of(points),
+            self.random_state,
+        )
+
+    def _trained(
+        self,
+        teacher: Any,
+        points: NDArray[np.float64],
+        index: NDArray[np.int64],
+        aggregator: RelabelledAggregator,
+        n_teachers: int,
+    ) -> TeacherEnsemble:
+        """Sample, relabel, deal out, train. What was sampled is forgotten on return; nothing of it is kept."""
+        event = aggregator.event
+        if self.neighbours == "replace-one":
+            rows = sample_in_random_order(event.out_of, event.sampled)
+            shards = assign_shards(len(rows), n_teachers, self.neighbours, None, None)
+        else:
+            rows = sample_independently(len(points), event.sampled, event.out_of)
+            shards = assign_shards(len(points), n_teachers, self.neighbours, None, None)[rows]
+        sample, labels = points[rows], index[rows]
+        if len(rows):  # under add-remove a sample may be empty, and an error would tell
+            assert self.hypotheses is not None
+            labels = relabel(sample, labels, self.hypotheses, et=self.relabel_epsilon)
+        return TeacherEnsemble.fit(
+            teacher,
+            sample,
+            labels,
+            shards,
+            n_teachers=n_teachers,
+            n_classes=2,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+
+    def _declaration(self, aggregator: RelabelledAggregator) -> dict[str, object]:
+        event = aggregator.event
+        if self.neighbours == "replace-one":
+            drawn = f"{event.sampled} of the {event.out_of} records, drawn without replacement in random order"
+            told = ["The number of records, and how many of them were sampled; not which."]
+        else:
+            drawn = f"each record by itself with probability {event.sampled} / {event.out_of}"
+            told = ["The rate of sampling; neither how many records there are nor how many were sampled."]
+        return {
+            "unit": "record",
+            "unit_column": None,
+            "neighbours": self.neighbours,
+            "sample": {**aggregator.sample, "plan": self.name},
+            "assumptions": [
+                f"The teachers learned from a random sample, {drawn}, for this plan alone; the sample is secret and "
+                "was not kept.",
+                "The sample was relabelled by one labelling of a public class of hypotheses, drawn by the exponential "
+                f"mechanism with the parameter {event.relabel_epsilon:g}, before it was dealt out to the teachers.",
+            ],
+            "not_protected": told,
+        }
+
+
+def _digests(*parts: Any) -> list[str]:
+    """Return a digest of each part; apart, since joblib's of several depends on which of them share objects.
+
+    Raises
+    ------
+    DataError
+        If one cannot be pickled, so that a vault would not know it again.
+    """
+    try:
+        return [str(joblib.hash(part)) for part in parts]
+    except Exception:  # pickling runs code of the learner, which may raise anything
+        raise DataError(
+            "The teacher or the hypotheses cannot be pickled, so they cannot be kept in a vault; leave the vault out, "
+            "or use others. Nothing was spent."
+        ) from None

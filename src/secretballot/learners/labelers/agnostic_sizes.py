@@ -1,0 +1,140 @@
+"""The public numbers of an agnostic labeler: how much is sampled, how it is asked, how many teachers there are."""
+
+import math
+from dataclasses import dataclass
+
+from secretballot._validation import check_choice, check_count, check_probability
+from secretballot.aggregation import RelabelledAggregator
+from secretballot.aggregation.sparse_vector import bassily_noise
+from secretballot.exceptions import ParameterError
+from secretballot.learners.labelers.stream_sizes import printed_teachers, stream_for, teachers_for, tight_stream
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    RelabelledSampleEvent,
+    delta_upper,
+)
+from secretballot.privacy.accounting.sample_calibration import largest_sample, sample_grid, stream_budget
+
+__all__ = ["PrintedConstants", "agnostic_plan"]
+
+_PRINTED_DIVISOR = 56  # Algorithm 3, line 1: n' = epsilon n / 56
+_TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
+
+
+@dataclass(frozen=True)
+class PrintedConstants:
+    """The constants of Algorithm 3, line 1, of Nandi and Bassily 2020, as printed; whole numbers rounded up.
+
+    Attributes
+    ----------
+    n_sampled : int
+        n' = epsilon n / 56, rounded down.
+    max_unstable : int
+        T = max(1, m alpha / 8 + sqrt(3 m alpha log(m / beta)) / 4).
+    inner : PrivacyBudget
+        With e = min(1, alpha max(1, sqrt(m alpha))): epsilon e / log(2 / delta), delta / (2 exp(e) log(2 / delta)).
+    """
+
+    n_sampled: int
+    max_unstable: int
+    inner: PrivacyBudget
+
+    @classmethod
+    def of(cls, budget: PrivacyBudget, n_records: int, n_queries: int, alpha: float, beta: float) -> "PrintedConstants":
+        """Return the constants for n records and m questions."""
+        expected = n_queries * alpha
+        unstable = expected / 8 + math.sqrt(3 * expected * math.log(n_queries / beta)) / 4
+        inside = min(1.0, alpha * max(1.0, math.sqrt(expected)))
+        log = math.log(2 / budget.delta)
+        return cls(
+            math.floor(budget.epsilon * n_records / _PRINTED_DIVISOR),
+            max(1, math.ceil(unstable)),
+            PrivacyBudget(inside / log, budget.delta / (2 * math.exp(inside) * log)),
+        )
+
+
+def agnostic_plan(
+    budget: PrivacyBudget,
+    n_queries: int,
+    *,
+    alpha: float,
+    beta: float,
+    n_records: int | None,
+    neighbours: str,
+    relabel_epsilon: float,
+    max_unstable: int | None,
+    n_teachers: int | None,
+    calibration: str,
+) -> tuple[RelabelledAggregator, int]:
+    """Return the plan and the number of teachers.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+    n_queries, alpha, beta, neighbours, relabel_epsilon, max_unstable, n_teachers, calibration
+        As for `AgnosticLabeler`.
+    n_records : int or None
+        None where it is private.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, the calibration is not certified for the budget, the sample has fewer records
+        than teachers, or so few teachers never answer.
+    """
+    m = check_count("n_queries", n_queries)
+    alpha, beta = check_probability("alpha", alpha), check_probability("beta", beta)
+    unstable = None if max_unstable is None else check_count("max_unstable", max_unstable)
+    teachers = None if n_teachers is None else check_count("n_teachers", n_teachers)
+    out_of = sample_grid(neighbours, n_records)
+    if check_choice("calibration", calibration, ("tight", "paper")) == "tight":
+        inner = stream_budget(budget, neighbours, relabel_epsilon)
+        if unstable is None:
+            stream = tight_stream(inner, m, alpha / _TEACHER_SHARE, beta, teachers)
+        else:
+            stream = stream_for(inner, unstable)
+        event = largest_sample(budget, stream, out_of, neighbours, relabel_epsilon)
+        needed = teachers_for(stream, m, beta)
+    else:
+        if n_records is None or relabel_epsilon != 1:
+            raise ParameterError("calibration 'paper' is printed for replace-one and a relabel_epsilon of 1 alone.")
+        printed = PrintedConstants.of(budget, n_records, m, alpha, beta)
+        unstable = printed.max_unstable if unstable is None else unstable
+        event = _printed_event(budget, printed, n_records, m, unstable)
+        needed = printed_teachers(printed.inner, m, unstable, beta)
+    aggregator = RelabelledAggregator(event, n_queries=m, budget=budget, calibration=calibration)
+    teachers = needed if teachers is None else teachers
+    if n_records is not None and teachers > event.sampled:
+        raise ParameterError(
+            f"n_records is {n_records}, of which {event.sampled} may be sampled, fewer than {teachers} teachers need; "
+            "give more records, a larger epsilon, or a smaller n_queries, max_unstable or n_teachers."
+        )
+    aggregator.check_useful(teachers)
+    return aggregator, teachers
+
+
+def _printed_event(
+    budget: PrivacyBudget, printed: PrintedConstants, n_records: int, n_queries: int, unstable: int
+) -> RelabelledSampleEvent:
+    """Return what the printed constants come to, if they are certified for the budget.
+
+    Ours is the un-resampled split, the halved margin and the earlier stop; the noise is that of the printed one.
+    """
+    if not budget.epsilon <= _PRINTED_DIVISOR:
+        raise ParameterError(
+            f"epsilon is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the records, so it must be at "
+            "most 56. Use 'tight'."
+        )
+    if not printed.n_sampled:
+        raise ParameterError(
+            f"n_records is {n_records}, too few to sample epsilon / 56 = {budget.epsilon / _PRINTED_DIVISOR:.3g} of "
+            "them; give more records or use 'tight'."
+        )
+    stream = bassily_noise(printed.inner, n_queries, unstable)
+    event = RelabelledSampleEvent(stream, printed.n_sampled, n_records, "replace-one")
+    if not delta_upper([event], budget.epsilon) <= budget.delta:
+        raise ParameterError(
+            f"calibration 'paper' is not certified for epsilon {budget.epsilon:g}, delta {budget.delta:g} with "
+            f"max_unstable {unstable}; use 'tight'."
+        )
+    return event

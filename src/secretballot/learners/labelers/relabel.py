@@ -1,0 +1,118 @@
+"""Relabel private records by a labelling that a class of hypotheses gives. By itself this is NOT private.
+
+What comes out holds the private points and labels computed from the private ones: it belongs in the vault, or into the
+shards of teachers whose votes pass the door (`secretballot.learners.labelers.agnostic`).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secretballot._validation import check_positive
+from secretballot.door.purchase import choice_noise
+from secretballot.exceptions import ParameterError
+from secretballot.hypotheses import Halfspaces, HypothesisClass, Rectangles
+from secretballot.hypotheses.intervals import IntervalDichotomies
+from secretballot.privacy.mechanisms import ExponentialChoice
+
+__all__ = ["check_sample_size", "relabel"]
+
+# Points whose labellings can be listed wherever they lie, in half a gigabyte; other classes have few, or list none.
+_MOST_POINTS: dict[type[HypothesisClass], int] = {Halfspaces: 5_000, Rectangles: 94}
+
+
+def relabel(X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: float = 1.0) -> NDArray[np.int64]:
+    """Return new labels for private points, all of them given by one hypothesis. They are PRIVATE, as `y` is.
+
+    Among the labellings that the class gives to the points, one is drawn with probability proportional to
+    exp(-et * mistakes / 2), exactly. A learner that meets its records relabelled meets them without noise; that is what
+    makes teachers agree.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        Private points; equal ones get equal labels.
+    y : array of 0 and 1, shape (n,)
+        Private labels.
+    hypotheses : HypothesisClass
+    et : float
+        The epsilon of the choice, in nats: the smaller, the more mistakes, about (2 / et) times the logarithm of the
+        number of labellings.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        0 and 1.
+
+    Raises
+    ------
+    DataError
+        If points or labels do not fit the class.
+    ParameterError
+        If `hypotheses` is no class of hypotheses, `et` is out of its range, or the class has too many labellings of
+        so many points to list them.
+
+    Privacy
+    -------
+    None by itself: the candidates depend on private points, so that the labels of all points may tell of one. Paid for
+    together with a private algorithm that runs on the relabelled records (`RelabelledSampleEvent`).
+
+    Notes
+    -----
+    Cost: O(d n log n) for thresholds, stumps and intervals; else that of the errors of all labellings.
+    Source: Nandi and Bassily 2020, Algorithm 2; Beimel, Nissim, Stemmer 2015.
+
+    Examples
+    --------
+    >>> from secretballot.hypotheses import Thresholds
+    >>> relabel([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], Thresholds(), et=100.0).tolist() in (
+    ...     [0, 0, 0, 1], [0, 1, 1, 1])
+    True
+    """
+    _check_class(hypotheses)
+    choice = ExponentialChoice(check_positive("et", et), monotone=False)
+    labellings = hypotheses.dichotomies(X)
+    if isinstance(labellings, IntervalDichotomies):
+        _, gained = labellings.prefix_mistakes(y)
+        ends = choice.release_range(gained[:-1], gained[1:], choice_noise())
+        chosen = 0 if ends is None else labellings.index(*ends)
+    else:
+        chosen = choice.release(-labellings.errors(y), choice_noise())
+    return labellings.hypothesis(chosen).predict(X)
+
+
+def check_sample_size(hypotheses: Any, sampled: int | None) -> None:
+    """Refuse, before private data is met, a sample whose labellings might be too many to list.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+    sampled : int or None
+        Size of the sample; None where it is private, so that no error may depend on it.
+
+    Raises
+    ------
+    ParameterError
+        If it is no class of hypotheses, or the sample may be too large for it.
+    """
+    _check_class(hypotheses)
+    most = next((limit for kind, limit in _MOST_POINTS.items() if isinstance(hypotheses, kind)), None)
+    if most is None or (sampled is not None and sampled <= most):
+        return
+    found = "a secret number of points" if sampled is None else f"{sampled} points"
+    raise ParameterError(
+        f"The sample has {found}, and {hypotheses.name} can be relabelled for at most {most}; use thresholds, stumps, "
+        "intervals or a finite class, or replace-one and fewer records."
+    )
+
+
+def _check_class(hypotheses: Any) -> None:
+    """Refuse what is no class of hypotheses, and one that was named without being made."""
+    if isinstance(hypotheses, HypothesisClass):
+        return
+    if isinstance(hypotheses, type):
+        raise ParameterError(
+            f"hypotheses is the type {hypotheses.__name__}; give an instance of it, such as Thresholds()."
+        )
+    raise ParameterError(f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, such as Thresholds().")

@@ -1,0 +1,321 @@
+"""The online service: one private label at a time, under one plan, for as long as the plan lasts."""
+
+import contextlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._validation import check_instance, check_name, check_path
+from secretballot.aggregation import Aggregator, aggregator_from_description
+from secretballot.door import ReleaseStream, StreamAnswers
+from secretballot.door.purchase import check_types
+from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
+from secretballot.learners.training.inputs import take_rows
+from secretballot.learners.training.point_digests import question_digests
+from secretballot.learners.training.trained import TrainedTeachers
+from secretballot.privacy.ledger import Ledger
+from secretballot.released import ReleasedLabels
+from secretballot.vault import read_secret, write_secret
+
+__all__ = ["LabelingSession", "SessionAnswer", "SessionAnswers"]
+
+
+@dataclass(frozen=True)
+class SessionAnswer:
+    """The answer to one question; public.
+
+    Attributes
+    ----------
+    label : class value or None
+        None where the session abstained.
+    noisy_count : int, tuple of int or None
+        Where counts are released: of the second class for two classes, or of every class; in votes.
+    left : int
+        Questions that the plan still pays for.
+    """
+
+    label: Any
+    noisy_count: int | tuple[int, ...] | None
+    left: int
+
+    @property
+    def abstained(self) -> bool:
+        """Whether there is no label."""
+        return self.label is None
+
+
+@dataclass(frozen=True, eq=False)
+class SessionAnswers:
+    """The answers to many questions; public.
+
+    Attributes
+    ----------
+    labels : ndarray of object, shape (n,)
+        Class values; None where the session abstained or the plan was spent.
+    answered : ndarray of bool, shape (n,)
+        Where there is a label.
+    given : ndarray of bool, shape (n,)
+        False where the plan was spent before the question came.
+    noisy_counts : ndarray of int64, shape (n,) or (n, n_classes), or None
+        Where counts are released.
+    left : int
+        Questions that the plan still pays for.
+    """
+
+    labels: NDArray[np.object_]
+    answered: NDArray[np.bool_]
+    given: NDArray[np.bool_]
+    noisy_counts: NDArray[np.int64] | None
+    left: int
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+class LabelingSession:
+    """Answer questions that nobody knew beforehand, each with a private label, under one plan.
+
+    The plan is the aggregator's: its number of queries, its noise, its price, all bought when the session begins. A
+    question that was asked before gets its stored answer and costs nothing. Every answer is on the disk before it is
+    returned, so that a session that dies at any moment goes on where it was: nothing is answered unpaid, and nothing is
+    paid twice. Threads may share a session, and processes may each open it under its name.
+
+    Parameters
+    ----------
+    teachers : TrainedTeachers
+        From `train_teachers`; with a vault if the session is to outlive the process.
+    aggregator : Aggregator
+        The plan, calibrated without looking at the votes.
+    ledger : Ledger
+        Account of the private dataset.
+    name : str
+        Names the session in the ledger: opening it again under its name goes on with the same plan.
+    purpose : str
+        Why, in a few words; public.
+
+    Attributes
+    ----------
+    planned, used, left : int
+        Questions paid for, answered so far (abstentions included), and still to be had.
+
+    Raises
+    ------
+    ParameterError
+        If the aggregator does not fit the teachers, or the session was begun with another one.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used, or the vault holds nothing of a session that the ledger knows.
+
+    Privacy
+    -------
+    Unit, relation : those of the teachers' shards.
+    Sensitivity : one unit touches one teacher, hence one vote for every question.
+    Price : that of the whole plan, however questions are chosen in the light of earlier answers.
+    Source : Nandi and Bassily 2020, Algorithm 1 and Definition 2.2 (private classification-query release); Liu et al.
+        2021, Algorithms 1, 2 and 4.
+    Rounding : upward.
+
+    Examples
+    --------
+    ``session = LabelingSession(teachers, aggregator, ledger)``, then ``session.ask(x).label``.
+    """
+
+    def __init__(
+        self,
+        teachers: TrainedTeachers,
+        aggregator: Aggregator,
+        ledger: Ledger,
+        *,
+        name: str = "session",
+        purpose: str = "",
+    ) -> None:
+        check_instance("teachers", teachers, TrainedTeachers, hint="give what train_teachers returned")
+        check_types(aggregator, ledger)
+        check_name("name", name)
+        self.name, self._teachers = name, teachers
+        durable = teachers.vault if ledger.durable else None
+        if teachers.vault is not None and durable is None and "sample" in teachers.declaration:
+            raise ParameterError(
+                "These teachers were kept for the one plan of a secret sample, and the ledger is in memory; give the "
+                "ledger of that plan. Nothing was spent."
+            )
+        self._stream = ReleaseStream(
+            aggregator,
+            ledger,
+            classes=teachers.classes,
+            n_teachers=teachers.n_teachers,
+            request=name,
+            teachers=teachers.serial,
+            vault=durable,
+            purpose=purpose,
+            declaration=teachers.declaration,
+        )
+        if durable is not None and ledger.path is not None:
+            about = {"aggregator": aggregator.describe(), "ledger": str(ledger.path), "purpose": purpose, "name": name}
+            write_secret(_about(durable, name), json.dumps(about).encode())
+
+    @classmethod
+    def reopen(cls, vault: str | Path, *, name: str = "session") -> Self:
+        """Go on with a session after a restart, from its vault and its ledger alone.
+
+        Raises
+        ------
+        DataError
+            If the vault holds no such session, or its teachers cannot be read.
+        LedgerError
+            If the ledger is not where it was, or does not fit the vault.
+        """
+        check_path("vault", vault)
+        check_name("name", name)
+        folder = Path(vault)
+        content = read_secret(_about(folder, name), largest=LARGEST_JSON) if folder.is_dir() else None
+        if content is None:
+            raise DataError(f"The vault {folder} holds no session {name!r}; give the vault and the name it began with.")
+        about = json_fields(content, {"aggregator": dict, "ledger": str, "purpose": str})
+        aggregator = None if about is None else _aggregator_of(about["aggregator"])
+        if about is None or aggregator is None:
+            raise DataError(f"{_about(folder, name)} is damaged; put the vault back as it was.")
+        account = Ledger.open_existing(about["ledger"])
+        return cls(TrainedTeachers.load(folder), aggregator, account, name=name, purpose=about["purpose"])
+
+    def __repr__(self) -> str:
+        return f"LabelingSession({self.name!r}, {self.used} of {self.planned} answered, {self.left} left)"
+
+    @property
+    def planned(self) -> int:
+        """Questions paid for."""
+        return self._stream.planned
+
+    @property
+    def used(self) -> int:
+        """Questions answered so far, abstentions included; repeated ones count once."""
+        return self._stream.used
+
+    @property
+    def left(self) -> int:
+        """Questions still to be had."""
+        return self._stream.left
+
+    def ask(self, x: Any) -> SessionAnswer:
+        """Return the answer to one point.
+
+        Parameters
+        ----------
+        x : array of shape (n_features,), or a frame or matrix of one row
+            A public point.
+
+        Raises
+        ------
+        DataError
+            If the point does not fit the teachers.
+        BudgetError
+            If the point was never asked and the plan is spent.
+        """
+        point = x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x).reshape(1, -1)
+        if point.shape[0] != 1:
+            raise DataError(f"x has {point.shape[0]} rows; ask one point, or use ask_many.")
+        answers = self.ask_many(point)
+        counts = None if answers.noisy_counts is None else answers.noisy_counts[0].tolist()
+        return SessionAnswer(answers.labels[0], tuple(counts) if isinstance(counts, list) else counts, answers.left)
+
+    def ask_many(self, X: Any) -> SessionAnswers:
+        """Return the answers to the rows of `X`, in their order, as far as the plan lasts.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n, n_features)
+            Public points.
+
+        Raises
+        ------
+        DataError
+            If the points do not fit the teachers; nothing was answered then.
+        BudgetError
+            If none of them was asked before and the plan is spent.
+        """
+        points = self._teachers.points(X)
+        questions = question_digests(points)
+        answers = self._stream.find(questions)
+        if not answers.given.all() and self.left:
+            # The teachers vote outside of the ledger's lock, on what is new alone.
+            new = np.flatnonzero(~answers.given)
+            self._stream.answer(
+                self._teachers.vote(take_rows(points, new), plan=self.name), [questions[row] for row in new]
+            )
+            answers = self._stream.find(questions)
+        if not answers.given.any():
+            raise BudgetError(
+                f"The plan of {self.planned} questions of the session {self.name!r} is spent; stored answers stay "
+                "free, and another session, under another name, is a new charge."
+            )
+        return self._worded(answers)
+
+    def released(self, X: Any) -> ReleasedLabels:
+        """Return all answers so far with the certificate of the whole plan, as rows of `X`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n, n_features)
+            Public points, with all that were asked among them.
+
+        Raises
+        ------
+        DataError
+            If a point that was asked is not in `X`.
+        """
+        questions = question_digests(self._teachers.points(X))
+        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
+        return self._stream.released(rows, self._plan("kept" if self.left else "forfeited"))
+
+    def close(self, X: Any) -> ReleasedLabels:
+        """Settle the session: return `released(X)`, for ever; unused questions go back into a Renyi ledger.
+
+        Raises
+        ------
+        DataError
+            If a point that was asked is not in `X`.
+        LedgerError
+            If the session is closed already, or the ledger cannot be written.
+        """
+        if self._stream.closed:
+            raise LedgerError(f"The session {self.name!r} is closed already; its answers are stored in the ledger.")
+        questions = question_digests(self._teachers.points(X))
+        rows = {question: row for row, question in reversed(list(enumerate(questions)))}
+        released = self._stream.released(rows, self._plan("returned" if self._stream.returns else "forfeited"))
+        self._stream.close(released)
+        return released
+
+    def _plan(self, left: str) -> dict[str, object]:
+        used, planned = self.used, self.planned
+        return {
+            "planned": planned,
+            "used": used,
+            "rounds": [1] * used if used <= 100 else [used],
+            "strategy": {"name": "session"},
+            "left": "none" if used == planned else left,
+        }
+
+    def _worded(self, answers: StreamAnswers) -> SessionAnswers:
+        answered = answers.labels >= 0
+        labels = np.full(len(answered), None, dtype=object)
+        for row in np.flatnonzero(answered):
+            labels[row] = self._teachers.classes[answers.labels[row]]
+        return SessionAnswers(labels, answered, answers.given, answers.noisy_counts, self.left)
+
+
+def _aggregator_of(description: dict[str, Any]) -> Aggregator | None:
+    """Return the aggregator that a session began with, None where its description is damaged."""
+    with contextlib.suppress(ParameterError, DataError, LookupError, TypeError, ValueError, OverflowError):
+        return aggregator_from_description(description)
+    return None
+
+
+def _about(vault: Path, name: str) -> Path:
+    """Return the file that names what a session was begun with."""
+    return vault / "sessions" / f"{question_digests(np.array([[name]], dtype=object))[0].hex()}.json"

@@ -1,0 +1,176 @@
+"""Votes of black-box teachers by the sparse vector, one question at a time: Algorithm 2 of Bassily et al. 2018."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+
+from secretballot._validation import check_choice, check_count, check_probability
+from secretballot.aggregation import SparseVectorAggregator
+from secretballot.exceptions import ParameterError
+from secretballot.learners.labelers.base import Labeler
+from secretballot.learners.labelers.session import LabelingSession
+from secretballot.learners.labelers.stream_sizes import (
+    printed_abstentions,
+    printed_teachers,
+    teachers_for,
+    tight_stream,
+)
+from secretballot.learners.training.inputs import as_matrix, declared_classes, n_rows
+from secretballot.learners.training.trained import NEIGHBOURS, train_teachers
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+__all__ = ["StabilityLabeler"]
+
+
+class StabilityLabeler(Labeler):
+    """Answer questions with the exact vote of many teachers where it is stable; abstain, and pay, where it is not.
+
+    A_binClas of Bassily, Thakurta, Thakkar 2018 (Algorithm 2), which Nandi and Bassily 2020 call A_SubSamp (Algorithm
+    5), with the margin halved and the stop at the T-th abstention. Their private learner A_priv (Algorithm 3) is
+    ``PATEClassifier(aggregator="sparse-vector")``: the same answers, to public points, and a student of them.
+
+    Parameters
+    ----------
+    teacher : classifier or str, optional
+        Cloned for every shard; by default a hardly regularised logistic regression.
+    budget : PrivacyBudget
+        For the whole plan, with delta above 0.
+    n_queries : int
+        Number m of questions.
+    alpha : float, default 0.05
+        Error expected of one teacher, known or guessed beforehand: it sets the number of abstentions.
+    beta : float, default 0.05
+        Probability with which more questions than allowed for may be unstable.
+    max_unstable : int, optional
+        Number T of abstentions at which the stream stops; by default from `alpha`.
+    n_teachers : int, optional
+        Number K of shards; by default so many that a lead of K / 3 is answered.
+    calibration : {"tight", "btt2018"}, default "tight"
+        Noise, T and K: the least that keep the budget, or as printed.
+    neighbours, ledger, vault, name, purpose, n_jobs, random_state, progress
+        As for `train_teachers` and `LabelingSession`.
+
+    Attributes
+    ----------
+    n_teachers_, max_unstable_ : int
+        Numbers that were settled.
+    session_ : LabelingSession
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : `neighbours`.
+    Sensitivity : one unit touches one teacher, hence one vote for every question.
+    Price : that of the whole plan, bought by `fit`.
+    Source : Bassily, Thakurta, Thakkar 2018, Algorithm 2 and Theorem 3.2; Nandi and Bassily 2020, Algorithm 5.
+    Rounding : upward.
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        *,
+        budget: PrivacyBudget | None = None,
+        n_queries: int = 1000,
+        alpha: float = 0.05,
+        beta: float = 0.05,
+        max_unstable: int | None = None,
+        n_teachers: int | None = None,
+        calibration: str = "tight",
+        neighbours: str = "add-remove",
+        ledger: Ledger | None = None,
+        vault: str | Path | None = None,
+        name: str = "stability",
+        purpose: str = "",
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.teacher = teacher
+        self.budget = budget
+        self.n_queries = n_queries
+        self.alpha = alpha
+        self.beta = beta
+        self.max_unstable = max_unstable
+        self.n_teachers = n_teachers
+        self.calibration = calibration
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.vault = vault
+        self.name = name
+        self.purpose = purpose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        classes: Sequence[Any],
+        X_public: Any = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Train the teachers and buy the plan; the arguments are those of `train_teachers`.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit; nothing was spent.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        X = as_matrix("X", X)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        aggregator, n_teachers = self._calibrated(len(declared_classes(classes)))
+        if self.neighbours == "replace-one" and n_teachers > n_rows(X):
+            raise ParameterError(
+                f"n_records is {n_rows(X)}, and the plan needs {n_teachers} teachers with a record each; give more "
+                "records, a smaller alpha or max_unstable, or n_teachers. Nothing was spent."
+            )
+        ledger = self._account("record" if units is None else "user", self.neighbours)
+        teachers = train_teachers(
+            self.teacher,
+            X,
+            y,
+            classes=classes,
+            X_public=X_public,
+            n_teachers=n_teachers,
+            neighbours=self.neighbours,
+            units=units,
+            unit_name=unit_name,
+            vault=self._own_vault(),
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+        self.session_ = LabelingSession(teachers, aggregator, ledger, name=self.name, purpose=self.purpose)
+        self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.max_unstable
+        return self
+
+    def _calibrated(self, n_classes: int) -> tuple[SparseVectorAggregator, int]:
+        """Return the plan and the number of teachers, from public numbers alone."""
+        budget, m = self._budget(), check_count("n_queries", self.n_queries)
+        alpha, beta = check_probability("alpha", self.alpha), check_probability("beta", self.beta)
+        given = None if self.n_teachers is None else check_count("n_teachers", self.n_teachers)
+        check_choice("calibration", self.calibration, ("tight", "btt2018"))
+        if self.max_unstable is not None:
+            unstable = check_count("max_unstable", self.max_unstable)
+        elif self.calibration == "tight":
+            unstable = tight_stream(budget, m, alpha, beta, given).max_unstable
+        else:
+            unstable = printed_abstentions(m, alpha, beta)
+        aggregator = SparseVectorAggregator.calibrate(
+            budget, m, max_unstable=unstable, n_classes=n_classes, calibration=self.calibration
+        )
+        if given is None and self.calibration == "tight":
+            given = teachers_for(aggregator.mechanism.event(), m, beta)
+        elif given is None:
+            given = printed_teachers(budget, m, unstable, beta)
+        aggregator.check_useful(given)
+        return aggregator, given

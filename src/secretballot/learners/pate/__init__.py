@@ -1,0 +1,1 @@
+"""PATE classifiers: passive, active in rounds, and for private labels of public points."""

@@ -1,0 +1,454 @@
+"""PATE with passive student queries: from private records to a student that may be published."""
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from secretballot._validation import check_choice, check_count, check_instance, shown
+from secretballot.aggregation import Aggregator
+from secretballot.door import release
+from secretballot.door.purchase import check_keeping
+from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.exceptions import ParameterError
+from secretballot.learners.pate.defaults import choose_aggregator, choose_release
+from secretballot.learners.pate.estimated_size import EstimatedPlan
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    check_same_columns,
+    class_indices,
+    declared_classes,
+    n_columns,
+    n_rows,
+    take_rows,
+    with_public_types,
+)
+from secretballot.learners.training.learner_state import LearnerState
+from secretballot.learners.training.point_digests import points_digest
+from secretballot.learners.training.shards import assign_shards, fingerprint, forget_records
+from secretballot.learners.training.trained import NEIGHBOURS, check_teacher
+from secretballot.named_learners import teacher_by_name
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.plan_checks import total_price
+from secretballot.students import default_student, fit_student
+from secretballot.vault import make_vault
+
+__all__ = ["PATEClassifier"]
+
+DEFAULT_TEACHER = "logistic"
+ABSTENTIONS = ("drop", "random", "majority")
+
+
+def _is_learner(student: Any) -> bool:
+    """Return whether a student can be cloned and fitted; asked before its labels are paid for."""
+    return not isinstance(student, type) and all(hasattr(student, name) for name in ("fit", "predict", "get_params"))
+
+
+def _student_has(method: str) -> Callable[[Any], bool]:
+    def has(self: Any) -> bool:
+        getattr(self.student_ if hasattr(self, "student_") else self.student, method)
+        return True
+
+    return has
+
+
+class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Learn a publishable classifier from private labels and public unlabelled points.
+
+    The private records are cut into disjoint shards, one teacher per shard; the teachers vote on public points; the
+    votes pass the door; a student learns from what comes out.
+
+    Parameters
+    ----------
+    teacher : scikit-learn classifier, default a hardly regularised LogisticRegression
+        Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline.
+    student : scikit-learn classifier, optional
+        Learns from the released labels. By default the student that measured best for what is released.
+    n_teachers : int, default 250
+        Number of shards K; public, chosen without looking at the private data.
+    budget : PrivacyBudget
+        (epsilon, delta) of this fit.
+    aggregator : {"gaussian", "sparse-vector"} or Aggregator, default "gaussian"
+        Recipe that turns votes into answers; a name is calibrated to `budget`.
+    n_queries : int, optional
+        How many public points are labelled, chosen at random with `random_state`. By default all of them where noisy
+        counts are released; where labels alone are, as many as leave a vote of margin 0.6 K right 19 times in 20.
+    release : {"auto", "labels", "counts"}, default "auto"
+        Labels alone, or noisy counts. "auto" releases counts for the default student, labels for any other.
+    max_unstable : int, optional
+        Abstentions T after which the sparse vector stops. By default the largest T at which a vote of margin 0.6 K is
+        answered.
+    estimate_epsilon : float, optional
+        Part of the budget's epsilon that pays for one private estimate of how stable the votes on the public pool are
+        (`learners.estimates`). It sets, instead of the assumed margin of 0.6 K, the number of queries of labels, or
+        `max_unstable` of the sparse vector; what is left pays for the answers.
+    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+        Relation that the promise is about. "replace-one" makes the number of records public.
+    abstentions : {"drop", "random", "majority"}, default "drop"
+        What the student makes of unanswered points.
+    ledger : Ledger, optional
+        Account of the private dataset. Without one the fit keeps an account of its own, in memory: then adding up
+        several fits on the same data is up to you.
+    vault : path, optional
+        Secret folder where finished teachers are kept, so that an interrupted fit resumes.
+    request : str, optional
+        Key of this fit in the ledger: a fit with the same key reuses the stored release and spends nothing.
+    purpose : str, default ""
+        Written on the certificate.
+    n_jobs : int, optional
+        Workers for the teachers, as in joblib.
+    random_state : int, optional
+        Of the fits and of the choice of public points. Never of the noise.
+    progress : callable, optional
+        Called with (done, total) teachers.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    student_ : the fitted student
+    released_labels_ : ReleasedLabels
+        Everything that left the door.
+    certificate_ : dict
+        What may be shown to a stranger.
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : add or remove one unit; or replace one record in place.
+    Sensitivity : one unit touches one shard, hence one teacher, hence one vote per query.
+    Price : `budget`, composed in `ledger` with everything else released from the same data.
+    Source : Liu et al. 2021, Algorithm 3 over Algorithms 1 and 2; Bassily et al. 2018, Algorithm 3.
+    Rounding : upward.
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        student: Any = None,
+        *,
+        n_teachers: int = 250,
+        budget: PrivacyBudget | None = None,
+        aggregator: str | Aggregator = "gaussian",
+        n_queries: int | None = None,
+        release: str = "auto",
+        max_unstable: int | None = None,
+        estimate_epsilon: float | None = None,
+        neighbours: str = "add-remove",
+        abstentions: str = "drop",
+        ledger: Ledger | None = None,
+        vault: str | Path | None = None,
+        request: str | None = None,
+        purpose: str = "",
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.teacher = teacher
+        self.student = student
+        self.n_teachers = n_teachers
+        self.budget = budget
+        self.aggregator = aggregator
+        self.n_queries = n_queries
+        self.release = release
+        self.max_unstable = max_unstable
+        self.estimate_epsilon = estimate_epsilon
+        self.neighbours = neighbours
+        self.abstentions = abstentions
+        self.ledger = ledger
+        self.vault = vault
+        self.request = request
+        self.purpose = purpose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Learn from private records and public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_records, n_features)
+            Private.
+        y : array of shape (n_records,)
+            Private labels, each one of `classes`.
+        X_public : like X, of shape (n_public, n_features)
+            Public, unlabelled.
+        classes : sequence of two or more values
+            Public; never inferred from the private labels.
+        units : array of shape (n_records,), optional
+            Ids, such as patient numbers: all records of one id are protected together.
+        unit_name : str, optional
+            What the ids are, for the certificate.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit; nothing was spent, unless it is the student that cannot learn from what was
+            released: that stands in the ledger, and a student may still be fitted to it.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        X_public = self.fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
+        student = default_student(self.released_labels_) if self.student is None else clone(self.student)
+        self.student_ = fit_student(
+            student, X_public, self.released_labels_, abstentions=self.abstentions, random_state=self.random_state
+        )
+        return self
+
+    def fit_labels(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Any:
+        """Do everything that `fit` does but train the student, which may happen where no private data ever was.
+
+        Parameters
+        ----------
+        X, y, X_public, classes, units, unit_name
+            As for `fit`.
+
+        Returns
+        -------
+        array, sparse matrix or frame of shape (n_public, n_features)
+            The public points, as a student takes them.
+
+        Raises
+        ------
+        ParameterError, DataError, BudgetError
+            As `fit` does; nothing was spent.
+
+        Privacy
+        -------
+        As for the class: `released_labels_` and `certificate_` are all that comes out.
+        """
+        names = declared_classes(classes)
+        X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
+        check_same_columns(X, X_public)
+        X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
+        index = class_indices(y, names, n_rows(X))
+        self._check_settings(n_rows(X))
+        released = self._stored(names, units is not None)
+        if released is None:
+            released = self._release(X, index, X_public, names, units, unit_name)
+        else:
+            self._check_points(released, X_public)
+        self.released_labels_, self.certificate_ = released, released.certificate
+        self.classes_ = np.asarray(names)
+        self.n_features_in_ = n_columns(X)
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        return X_public
+
+    def _check_settings(self, n_records: int) -> None:
+        if not isinstance(self.budget, PrivacyBudget):
+            raise ParameterError("budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6).")
+        check_keeping(self.ledger, self.vault, self.request)
+        check_instance("aggregator", self.aggregator, (str, Aggregator))
+        if self.student is not None and not _is_learner(self.student):
+            raise ParameterError(
+                f"student is {shown(self.student)}; give an instance with fit, predict and get_params, as "
+                "scikit-learn's classifiers have."
+            )
+        check_count("n_teachers", self.n_teachers)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        check_choice("abstentions", self.abstentions, ABSTENTIONS)
+        if self.budget.delta * n_records >= 1:
+            warnings.warn(
+                f"delta is {self.budget.delta:g}; with 1/n or more, publishing whole records at random would pass. "
+                "Choose a delta well below 1 over the number of records.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _stored(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
+        """Return what was released under the same request before, if anything."""
+        if self.ledger is None or self.request is None:
+            return None
+        stored = self.ledger.released(self.request)
+        if stored is None:
+            return None
+        released = ReleasedLabels.from_json(json.loads(stored))
+        assert self.budget is not None
+        paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
+        promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
+        estimate = [] if self.estimate_epsilon is None else [self.estimate_epsilon]
+        asked = [estimate, self._unit(by_unit), self.neighbours]
+        # what is left beside an estimate is rounded down, so the sum may be less than the budget by a hair
+        whole = np.allclose(total_price(released.certificate), (self.budget.epsilon, self.budget.delta), 1e-9, 0)
+        if not whole or (promise, released.n_teachers, list(released.classes)) != (asked, self.n_teachers, names):
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, with another promise, other classes or number of "
+                "teachers; ask the same again, or use a new request."
+            )
+        return released
+
+    def _check_points(self, released: ReleasedLabels, X_public: Any) -> None:
+        """Refuse other public points than those that a stored release is about."""
+        known = released.certificate["released"].get("points_sha256")
+        inside = not len(released.queries) or released.queries.max() < n_rows(X_public)
+        if not inside or known not in (None, points_digest(take_rows(X_public, released.queries))):
+            raise ParameterError(
+                f"The request {self.request!r} was answered before, about other public points; give the X_public of "
+                "that time, or use a new request."
+            )
+
+    def _release(
+        self,
+        X: Any,
+        index: NDArray[np.int64],
+        X_public: Any,
+        names: list[Any],
+        units: Any,
+        unit_name: str | None,
+    ) -> ReleasedLabels:
+        """Everything left of the door, and the door."""
+        account = self._account(units is not None)
+        teacher = check_teacher(self.teacher, X, X_public, len(names))
+        askable = self._askable(n_rows(X_public))
+        planned = None
+        if self.estimate_epsilon is None:
+            aggregator = self._aggregator(len(askable), len(names))
+            rows = self._rows(aggregator.n_queries, askable)
+        else:
+            planned, rows = EstimatedPlan.of_fit(self, len(askable), len(names), account), askable
+        ensemble = self._train(teacher, X, index, units, len(names))
+        counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
+        if self.vault is not None:
+            forget_records(Path(self.vault))
+        declaration = self._declaration(units is not None, unit_name)
+        choices = []
+        if planned is not None:
+            choices = [planned.buy(counts, account, self.request, declaration)]
+            aggregator = planned.aggregator_by(choices[0])
+            rows = self._rows(aggregator.n_queries, askable)
+            counts = counts.take(np.searchsorted(askable, rows))
+        return release(
+            counts,
+            aggregator,
+            account,
+            public_rows=rows,
+            request=self.request,
+            purpose=self.purpose,
+            declaration=declaration,
+            choices=choices,
+            points_sha256=points_digest(take_rows(X_public, rows)),
+        )
+
+    def _aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
+        """Return recipe and noise from public numbers alone."""
+        assert self.budget is not None
+        aggregator = choose_aggregator(
+            self.aggregator,
+            self.budget,
+            n_teachers=self.n_teachers,
+            n_classes=n_classes,
+            n_public=n_askable,
+            n_queries=self.n_queries,
+            max_unstable=self.max_unstable,
+            release=choose_release(self.release, self.student, self.aggregator),
+        )
+        aggregator.check_useful(self.n_teachers)
+        return aggregator
+
+    def _askable(self, n_public: int) -> NDArray[np.int64]:
+        """Return the rows of the public points that may be asked, in ascending order."""
+        return np.arange(n_public)
+
+    def _rows(self, n_queries: int, askable: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the public points to ask: random ones, by public coins."""
+        if n_queries >= len(askable):
+            return askable
+        chosen = np.random.default_rng(self.random_state).choice(len(askable), n_queries, replace=False)
+        return askable[np.sort(chosen)]
+
+    def _train(self, teacher: Any, X: Any, index: NDArray[np.int64], units: Any, n_classes: int) -> TeacherEnsemble:
+        vault = None if self.vault is None else make_vault(self.vault)
+        shards = assign_shards(n_rows(X), self.n_teachers, self.neighbours, units, vault)
+        return TeacherEnsemble.fit(
+            teacher,
+            X,
+            index,
+            shards,
+            n_teachers=self.n_teachers,
+            n_classes=n_classes,
+            n_jobs=self.n_jobs,
+            random_state=0 if self.random_state is None else self.random_state,
+            vault=vault,
+            fingerprint=None if vault is None else fingerprint(teacher, X, index, shards, self.random_state),
+            progress=self.progress,
+        )
+
+    def _account(self, by_unit: bool) -> Ledger:
+        """Return the ledger if it takes such a fit, asked before hours go into teachers; or one for this fit alone."""
+        unit = self._unit(by_unit)
+        if self.ledger is not None:
+            self.ledger.check_promise(unit, self.neighbours)
+            return self.ledger
+        assert self.budget is not None
+        return Ledger.in_memory(dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours)
+
+    def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
+        return {
+            "unit": self._unit(by_unit),
+            "unit_column": unit_name if by_unit else None,
+            "neighbours": self.neighbours,
+        }
+
+    def _unit(self, by_unit: bool) -> str:
+        """Return whose data the promise is about."""
+        return "user" if by_unit else "record"
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self, "student_")
+        matrix = as_matrix("X", X)
+        validate_data(self, matrix, reset=False, skip_check_array=True)
+        return matrix
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
+        matrix = self._checked(X)
+        return np.asarray(self.student_.predict(matrix))
+
+    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]  # scikit-learn ships no types
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the order of `classes_`.
+
+        Classes that the student never saw get probability 0.
+        """
+        matrix = self._checked(X)
+        shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
+        whole = np.zeros((len(shares), len(self.classes_)))
+        whole[:, [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]] = shares
+        return whole
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        teacher = get_tags(teacher_by_name(DEFAULT_TEACHER) if self.teacher is None else self.teacher)
+        tags.input_tags.sparse = teacher.input_tags.sparse
+        tags.input_tags.allow_nan = teacher.input_tags.allow_nan
+        return tags

@@ -1,0 +1,262 @@
+"""Plans that are set by one paid number about the votes on the public pool, instead of by an assumption."""
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from secretballot._validation import check_choice, check_positive
+from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator, WeakSignalWarning
+from secretballot.door.choice import PaidChoice, estimate_stability
+from secretballot.ensemble.votes import VoteCounts
+from secretballot.exceptions import BudgetError, ParameterError
+from secretballot.learners.pate.defaults import (
+    AGGREGATORS,
+    MAX_UNSTABLE,
+    choose_label_queries,
+    choose_release,
+    last_that_holds,
+)
+from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.mechanisms import StabilityQuantile, answerable_fraction
+
+__all__ = ["BETA", "FRACTIONS", "EstimatedPlan"]
+
+# Share of the pool that may be less stable than the released number says. Gaussian voting is planned for the typical
+# point. The sparse vector pays only where nearly all points are stable, so that is what is asked about.
+FRACTIONS = {"gaussian": 0.5, "sparse-vector": 0.1}
+BETA = 0.05  # failure probability of what is read off the number
+_ROUNDING = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class EstimatedPlan:
+    """What a fit does with an estimate: buy it, read it, set up the aggregator with what is left. Made by `of_fit`.
+
+    Attributes
+    ----------
+    epsilon : float
+        Price of the estimate.
+    budget : PrivacyBudget
+        For the estimate and the answers together.
+    aggregator : {"gaussian", "sparse-vector"}
+    release : {"labels", "counts"}
+    n_teachers, n_classes, n_points : int
+        Public numbers; `n_points` is the size of the pool.
+
+    Privacy
+    -------
+    Unit : one record or user, which reaches one shard, hence one teacher.
+    Relation : add or remove one unit, or replace it in place.
+    Sensitivity : 1 vote for the estimate (`StabilityQuantile`); everything read off it is post-processing.
+    Price : (epsilon, 0) for the estimate and (budget.epsilon - epsilon, budget.delta) for the answers; the noise of the
+        answers is chosen in the light of the estimate, and the sum holds for such a choice too.
+    Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as differences 10 puts it right.
+    Rounding : what is left for the answers is rounded down.
+    """
+
+    epsilon: float
+    budget: PrivacyBudget
+    aggregator: str
+    release: str
+    n_teachers: int
+    n_classes: int
+    n_points: int
+
+    @classmethod
+    def of_fit(
+        cls, model: Any, n_points: int, n_classes: int, ledger: Ledger, *, plans_counts: bool = False
+    ) -> "EstimatedPlan":
+        """Return the plan of a `PATEClassifier` with `estimate_epsilon`, before it spends or trains anything.
+
+        Parameters
+        ----------
+        model : PATEClassifier
+            For its settings.
+        n_points, n_classes : int
+        ledger : Ledger
+            What is to pay.
+        plans_counts : bool
+            Whether the model limits the number of queries where noisy counts are released, too.
+
+        Raises
+        ------
+        ParameterError
+            If the estimate would leave nothing, what it is to set was given or needs no setting, or even the smallest
+            plan that may come of it answers nothing.
+        BudgetError
+            If the ledger would pay for the estimate and not for the answers.
+        """
+        given = [name for name in ("n_queries", "max_unstable") if getattr(model, name) is not None]
+        given += ["an aggregator"] if isinstance(model.aggregator, Aggregator) else []
+        if given:
+            raise ParameterError(
+                f"estimate_epsilon pays for an estimate that sets the plan, and {' and '.join(given)} is given; leave "
+                "out the one or the other."
+            )
+        name = check_choice("aggregator", model.aggregator, AGGREGATORS)
+        release = choose_release(model.release, model.student, name)
+        if release == "counts" and not plans_counts:
+            raise ParameterError(
+                "estimate_epsilon pays for an estimate that sets the number of labels, and noisy counts of all public "
+                "points are released; leave it out, or use release='labels'."
+            )
+        price, budget = check_positive("estimate_epsilon", model.estimate_epsilon), model.budget
+        if not price < budget.epsilon:
+            raise ParameterError(
+                f"estimate_epsilon is {price:g} of a budget of epsilon {budget.epsilon:g}; leave something for answers."
+            )
+        plan = cls(price, budget, name, release, model.n_teachers, n_classes, n_points)
+        plan.smallest().check_useful(model.n_teachers)
+        plan.check_reach()
+        plan.check_ledger(ledger, model.request)
+        return plan
+
+    def check_reach(self) -> None:
+        """Refuse an estimate that could not show anything, were all teachers of one mind.
+
+        Raises
+        ------
+        ParameterError
+            If its own noise is larger than any stability.
+        """
+        if self._size(self._most) < 1:
+            raise ParameterError(
+                f"An estimate at epsilon {self.epsilon:g} may be off by {self._slack} votes, and {self.n_teachers} "
+                f"teachers are stable by {self._most} at most, so it could show nothing; give it more of epsilon, or "
+                "use more teachers."
+            )
+
+    @property
+    def _most(self) -> int:
+        """Stability of a unanimous vote."""
+        return (self.n_teachers + 1) // 2 - 1
+
+    @property
+    def rest(self) -> PrivacyBudget:
+        """What is left for the answers."""
+        left = Fraction(repr(self.budget.epsilon)) - Fraction(repr(self.epsilon))  # as the ledger reads decimals
+        nearest = float(left)
+        while Fraction(repr(nearest)) > left:
+            nearest = math.nextafter(nearest, 0.0)
+        return PrivacyBudget(nearest, self.budget.delta)
+
+    @property
+    def fraction(self) -> float:
+        """Share of the pool that may be less stable than the released number says."""
+        return FRACTIONS[self.aggregator]
+
+    def check_ledger(self, ledger: Ledger, request: str | None) -> None:
+        """Refuse a ledger that would pay for the estimate and not for the answers, before anything is spent.
+
+        Raises
+        ------
+        BudgetError
+            If it adds up plainly and has too little left.
+        """
+        if ledger.composition != "basic" or (request is not None and ledger.entry(request) is not None):
+            return
+        bought = request is not None and ledger.entry(self.request_of(request)) is not None
+        need = self.rest if bought else self.budget
+        left = ledger.remaining()
+        if not (need.epsilon <= left.epsilon * _ROUNDING and need.delta <= left.delta * _ROUNDING):
+            raise BudgetError(
+                f"Estimate and answers need epsilon {need.epsilon:g} and delta {need.delta:g}, and the ledger of "
+                f"{ledger.dataset!r} has ({left.epsilon:g}, {left.delta:g}) left; ask for less. Nothing was spent."
+            )
+
+    @staticmethod
+    def request_of(request: str) -> str:
+        """Return the key of the estimate in the ledger: a fit that is taken up again does not pay for it twice."""
+        return f"{request}/estimate"
+
+    def buy(
+        self, counts: VoteCounts, ledger: Ledger, request: str | None, declaration: Mapping[str, object]
+    ) -> PaidChoice:
+        """Release the estimate from the votes on the whole pool.
+
+        Raises
+        ------
+        ParameterError, BudgetError, LedgerError
+            As for `secretballot.estimate_stability`.
+        """
+        return estimate_stability(
+            counts,
+            ledger,
+            fraction=self.fraction,
+            epsilon=self.epsilon,
+            request=None if request is None else self.request_of(request),
+            purpose="how stable the votes on the public pool are, to set the plan by",
+            declaration=declaration,
+        )
+
+    def smallest(self) -> Aggregator:
+        """Return the smallest plan that an estimate may lead to: one query, or one abstention."""
+        return self._sized(1)
+
+    def aggregator_by(self, estimate: PaidChoice) -> Aggregator:
+        """Return the aggregator that the released number leads to, for what is left of the budget."""
+        return self._sized(self.size_by(estimate.outcome))
+
+    def size_by(self, released: int) -> int:
+        """Return the number of queries, or of abstentions for the sparse vector, that a released number leads to.
+
+        Gaussian voting: as many as leave a vote of the margin that half of the points have, as far as the number shows,
+        right 19 times in 20. Sparse vector: the largest T whose threshold, which grows with T, nine points in ten are
+        shown to pass, and no larger than the whole pool can need. Both statements fail with probability `BETA` at most.
+        A number that shows nothing, and was paid for, leads to what is done without one, with a warning: a margin of
+        0.6 K is assumed, or T is 1.
+        """
+        size = self._size(min(released, self._most))  # beyond a unanimous vote there is only noise
+        if size >= 1:
+            return size
+        gaussian = self.aggregator == "gaussian"
+        instead = "a margin of 0.6 K is assumed" if gaussian else "the plan is of one abstention"
+        warnings.warn(
+            f"The estimate of the stability is {released} votes of {self.n_teachers} teachers, too little to plan by, "
+            f"so {instead}; use more teachers, a larger epsilon, or the noisy counts.",
+            WeakSignalWarning,
+            stacklevel=2,
+        )
+        return choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points) if gaussian else 1
+
+    def _size(self, seen: int) -> int:
+        return self._queries(seen) if self.aggregator == "gaussian" else self._abstentions(seen)
+
+    def _queries(self, seen: int) -> int:
+        distance = seen - self._slack
+        if distance < 1:
+            return 0
+        # ceil(margin / 2) - 1 >= d means margin >= 2 d + 1
+        return choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points, 2 * distance + 1)
+
+    @property
+    def _slack(self) -> int:
+        """Votes that the estimate's own noise exceeds with probability `BETA` at most."""
+        scale = StabilityQuantile(self.fraction, self.epsilon).scale
+        return max(0, math.ceil(-scale * math.log(BETA * (1 + math.exp(-1 / scale)))) - 1)
+
+    def _abstentions(self, seen: int) -> int:
+        quantile = StabilityQuantile(self.fraction, self.epsilon)
+        enough = math.floor(self.fraction * self.n_points) + 1
+
+        def holds(unstable: int) -> bool:
+            try:
+                event = calibrate_sparse_vector(self.rest, unstable)
+            except ParameterError:  # so many abstentions cannot be had for this budget
+                return False
+            return answerable_fraction(seen, quantile, event, self.n_points, BETA) > 0
+
+        return last_that_holds(holds, min(MAX_UNSTABLE, enough))
+
+    def _sized(self, size: int) -> Aggregator:
+        if self.aggregator == "sparse-vector":
+            return SparseVectorAggregator.calibrate(
+                self.rest, self.n_points, max_unstable=size, n_classes=self.n_classes
+            )
+        return GaussianAggregator.calibrate(
+            self.rest, size, n_classes=self.n_classes, n_teachers=self.n_teachers, release=self.release
+        )

@@ -1,0 +1,204 @@
+"""PATE where the labels alone are private: the records themselves, without their labels, are the public points."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count, check_finite, shown
+from secretballot.aggregation import Aggregator
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+__all__ = ["LabelPrivateClassifier"]
+
+
+class LabelPrivateClassifier(PATEClassifier):
+    """Learn a publishable classifier from records whose features are public and whose labels are not.
+
+    The records are split by public coins. One part loses its labels, never to be looked at, and becomes the pool of
+    public points; teachers learn from the other part and vote on the pool; the votes pass the door; a student learns
+    from what comes out. Choose this only where all features of all records may be known to everybody: what they tell
+    of a label is not protected.
+
+    Parameters
+    ----------
+    teacher : scikit-learn classifier, default a hardly regularised LogisticRegression
+        Cloned for every shard. What uses labels belongs inside it; features may be scaled or encoded beforehand, over
+        all rows, since they are public.
+    student : scikit-learn classifier, optional
+        Learns from the released labels. By default the student that measured best for what is released.
+    n_teachers : int, default 250
+        Number of shards K; public, chosen without looking at the labels. At most the records that keep theirs.
+    budget : PrivacyBudget
+        (epsilon, delta) of this fit.
+    dropped : float, default 0.5
+        Share of the records whose labels are dropped, at least 0 and below 1; only these points may be asked. With 0 no
+        label is dropped, every record teaches one teacher, and every point may be asked.
+    aggregator : {"gaussian", "sparse-vector"} or Aggregator, default "gaussian"
+        Recipe that turns votes into answers; a name is calibrated to `budget`.
+    n_queries, release, max_unstable, abstentions, vault, request, purpose, n_jobs, progress
+        As in `PATEClassifier`.
+    ledger : Ledger, optional
+        Account of the private labels, made with ``unit="label"`` and ``neighbours="replace-one"``. Without one the fit
+        keeps an account of its own, in memory.
+    random_state : int, optional
+        Public coins of the split, of the fits and of the choice of points to ask; None is 0 for the first two. Never of
+        the noise.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    student_ : the fitted student
+    unlabelled_ : ndarray of int64, ascending
+        Rows of `X` that may be asked; the labels of those that were dropped had no influence on anything.
+    released_labels_ : ReleasedLabels
+        Everything that left the door; its ``queries`` are rows of `X`.
+    certificate_ : dict
+        What may be shown to a stranger.
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit : one label.
+    Relation : replace one label by another; the features and the number of records are public.
+    Sensitivity : a label reaches the one teacher that its position and public coins fix, or nobody: one vote per query.
+    Price : `budget`, composed in `ledger` with everything else released of the same labels.
+    Source : Bassily et al. 2018, section 5, over Algorithm 3; any aggregator in the place of the sparse vector.
+    Rounding : upward.
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        student: Any = None,
+        *,
+        n_teachers: int = 250,
+        budget: PrivacyBudget | None = None,
+        dropped: float = 0.5,
+        aggregator: str | Aggregator = "gaussian",
+        n_queries: int | None = None,
+        release: str = "auto",
+        max_unstable: int | None = None,
+        abstentions: str = "drop",
+        ledger: Ledger | None = None,
+        vault: str | Path | None = None,
+        request: str | None = None,
+        purpose: str = "",
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        super().__init__(
+            teacher,
+            student,
+            n_teachers=n_teachers,
+            budget=budget,
+            aggregator=aggregator,
+            n_queries=n_queries,
+            release=release,
+            max_unstable=max_unstable,
+            neighbours="replace-one",
+            abstentions=abstentions,
+            ledger=ledger,
+            vault=vault,
+            request=request,
+            purpose=purpose,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.dropped = dropped
+
+    def fit(  # type: ignore[override]  # there is neither a public pool nor an id beside the records themselves
+        self, X: Any, y: Any, *, classes: Sequence[Any] | None = None
+    ) -> Self:
+        """Learn from public features and private labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_records, n_features)
+            Public.
+        y : sequence of shape (n_records,)
+            Private labels, each one of `classes`. Of the dropped ones not even that is looked at.
+        classes : sequence of two or more values
+            Public; never inferred from the private labels.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit; nothing was spent, unless it is the student that cannot learn from what was
+            released: that stands in the ledger, and a student may still be fitted to it.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        X = as_matrix("X", X)
+        taught, self.unlabelled_ = self._split(n_rows(X))
+        super().fit(take_rows(X, taught), _labels_at(y, taught, n_rows(X)), X_public=X, classes=classes)
+        return self
+
+    def _split(self, n_records: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows that keep their labels, in the order of their shards, and the rows that may be asked."""
+        share = check_finite("dropped", self.dropped)
+        if not 0 <= share < 1:
+            raise ParameterError(f"dropped is {shown(self.dropped)}; it must be at least 0 and less than 1.")
+        # positions and public coins alone: no label, and no feature either, has a say in where a label goes
+        order = np.random.default_rng(self._seed).permutation(n_records)
+        n_dropped = int(share * n_records)
+        taught = order[n_dropped:]
+        asked = np.sort(order[:n_dropped] if share > 0 else order)
+        if not len(asked):
+            raise ParameterError(
+                f"dropped is {share:g} of {n_records} sample(s), which leaves no point to ask; drop more, or none."
+            )
+        if check_count("n_teachers", self.n_teachers) > len(taught):
+            raise ParameterError(
+                f"n_teachers is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their labels; every "
+                "teacher needs one, so ask for fewer teachers or drop fewer labels."
+            )
+        return taught, asked
+
+    @property
+    def _seed(self) -> int:
+        return 0 if self.random_state is None else self.random_state
+
+    def _askable(self, n_public: int) -> NDArray[np.int64]:
+        return self.unlabelled_
+
+    def _unit(self, by_unit: bool) -> str:
+        return "label"
+
+    def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
+        coins = f"by position and public coins (the permutation of numpy's default_rng({self._seed}))"
+        fate = "each label goes to one teacher"
+        if self.dropped > 0:
+            fate = (
+                f"a share of {self.dropped:g} of the labels were dropped unread, each of the others goes to one teacher"
+            )
+        words = f"The features of all records are public; {fate}, {coins}."
+        return {**super()._declaration(by_unit, unit_name), "assumptions": [words]}
+
+
+def _labels_at(y: Any, rows: NDArray[np.int64], n_records: int) -> Any:
+    """Return the labels at some rows, without a glance at the others: not their values, not even their type.
+
+    Raises
+    ------
+    DataError
+        If there is not one label for each record.
+    """
+    if y is None:
+        return None  # for the sentence that every learner has for it
+    if not hasattr(y, "__len__") or len(y) != n_records:
+        found = f"has {len(y)} labels" if hasattr(y, "__len__") else f"is a {type(y).__name__}"
+        raise DataError(f"y {found}; it must have one label for each of the {n_records} rows of X.")
+    if hasattr(y, "iloc"):
+        return y.iloc[rows]
+    if isinstance(y, np.ndarray):
+        return y[rows]
+    return [y[row] for row in rows.tolist()]

@@ -1,0 +1,257 @@
+"""Select, release, learn, in rounds: a strategy walks through public points, and a stream answers what it asks."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_count, shown
+from secretballot.door import ReleaseStream, StreamAnswers
+from secretballot.ensemble.votes import VoteCounts
+from secretballot.exceptions import ParameterError
+from secretballot.learners.training.inputs import n_rows, take_rows
+from secretballot.learners.training.point_digests import question_digests
+from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
+from secretballot.queries.proposals import default_round_size
+from secretballot.released import ReleasedLabels
+
+__all__ = ["AskableRows", "BegunWalk", "Walk", "ask_in_rounds", "begin_walk", "settle"]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class AskableRows:
+    """The distinct points of a public pool: what a strategy may choose from.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (m,)
+        Rows of the public pool; of points that are there twice, the first.
+    questions : list of bytes
+        What the door knows each of them by.
+    by_value : bool
+        Whether that follows from the point's values.
+    """
+
+    rows: IntArray
+    questions: list[bytes]
+    by_value: bool = True
+
+    @classmethod
+    def of(cls, X_public: Any, askable: IntArray | None = None, *, by_value: bool = True) -> "AskableRows":
+        """Return the distinct points among the rows `askable`, all rows by default.
+
+        Parameters
+        ----------
+        X_public : array, sparse matrix or frame of shape (n, n_features)
+        askable : ndarray of int64, optional
+            Rows that may be asked.
+        by_value : bool
+            Whether equal points are one question; False takes every row for a question of its own, as for votes that
+            were counted elsewhere.
+        """
+        rows = np.arange(n_rows(X_public)) if askable is None else askable
+        if not by_value:
+            return cls(rows, [b"row %d" % row for row in rows], by_value=False)
+        digests = question_digests(take_rows(X_public, rows))
+        first = {digest: place for place, digest in reversed(list(enumerate(digests)))}
+        places = np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))
+        return cls(rows[places], [digests[place] for place in places])
+
+    def pool(self, X_public: Any, classes: Sequence[Any], n_queries: int, random_state: int) -> PublicPool:
+        """Return what a strategy sees of these points."""
+        return PublicPool(take_rows(X_public, self.rows), tuple(classes), n_queries, random_state)
+
+    @property
+    def row_of(self) -> dict[bytes, int]:
+        """The row of the public pool behind every question."""
+        return dict(zip(self.questions, self.rows.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """What came of asking in rounds; public.
+
+    Attributes
+    ----------
+    released : ReleasedLabels
+        All answers of the plan, with the certificate.
+    rounds : list of int
+        Queries of each round, in the order in which they were asked.
+    explanation : dict
+        What the strategy tells of its walk.
+    """
+
+    released: ReleasedLabels
+    rounds: list[int]
+    explanation: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class BegunWalk:
+    """A walk that has made its first proposal, and paid for nothing yet.
+
+    Attributes
+    ----------
+    strategy : QueryStrategy
+    selector : CheckedSelector
+    first : ndarray of int64
+        The first proposal, as rows of the pool.
+    round_size : int
+        Queries per round.
+    """
+
+    strategy: QueryStrategy
+    selector: CheckedSelector
+    first: IntArray
+    round_size: int
+
+
+def begin_walk(strategy: QueryStrategy, pool: PublicPool, round_size: int | None) -> BegunWalk:
+    """Begin a walk; a strategy that cannot work on the pool says so here, before anything is spent.
+
+    Parameters
+    ----------
+    strategy : QueryStrategy
+    pool : PublicPool
+    round_size : int or None
+        Queries per round; None takes a twentieth of the plan. The strategy learns from the answers between rounds.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If it cannot; also if the plan has more queries than the pool has points.
+    """
+    if pool.n_queries > pool.n_points:
+        raise ParameterError(
+            f"A plan of {pool.n_queries} queries is more than the {pool.n_points} distinct public points; plan fewer, "
+            "or give more public points."
+        )
+    _check_description(strategy)
+    size = default_round_size(pool.n_queries) if round_size is None else check_count("round_size", round_size)
+    selector = CheckedSelector(strategy, pool)
+    first = selector.propose(min(size, pool.n_queries))
+    if not len(first):
+        raise ParameterError(
+            f"The strategy {type(strategy).__name__} has nothing to ask of these {pool.n_points} points; give other "
+            "points or another strategy. Nothing was spent."
+        )
+    return BegunWalk(strategy, selector, first, size)
+
+
+def _check_description(strategy: QueryStrategy) -> None:
+    """Refuse a strategy that could not be named on the certificate."""
+    if not isinstance(strategy, QueryStrategy):
+        raise ParameterError(
+            f"strategy is {shown(strategy)}; give an instance of a QueryStrategy, such as MarginSampling()."
+        )
+    description = strategy.describe()
+    try:
+        named = isinstance(description, dict) and isinstance(json.loads(json.dumps(description))["name"], str)
+    except (TypeError, ValueError, KeyError):
+        named = False
+    if not named:
+        raise ParameterError(
+            f"{type(strategy).__name__}.describe must return a dict of JSON values with a name, for the certificate. "
+            "Nothing was spent."
+        )
+
+
+def ask_in_rounds(
+    stream: ReleaseStream,
+    votes: Callable[[IntArray], VoteCounts],
+    askable: AskableRows,
+    walk: BegunWalk,
+    progress: Callable[[int, int], None] | None = None,
+) -> Walk:
+    """Ask what the strategy proposes until it has no more to ask, the points are used up, or the plan is spent.
+
+    An interrupted walk is taken again from its start: what was answered is found in the ledger and costs nothing.
+
+    Parameters
+    ----------
+    stream : ReleaseStream
+        The plan.
+    votes : callable
+        Rows of the public pool to the votes on them; secret, asked for what is new alone.
+    askable : AskableRows
+    walk : BegunWalk
+        From `begin_walk`, on the pool of `askable`.
+    progress : callable, optional
+        Called with (queries answered, queries planned).
+
+    Privacy
+    -------
+    The strategy sees public points and released labels, so its choices are post-processing of what the plan paid for.
+    Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
+    """
+    order: list[int] = []
+    before, rounds, drawn = stream.used, list[int](), list[int]()
+    proposed = walk.first
+    while len(proposed):
+        used = stream.used
+        given = _answered(stream, votes, askable, proposed)
+        order += given.tolist()
+        rounds.append(len(given))
+        drawn.append(stream.used - used)
+        if progress is not None:
+            progress(len(order), stream.planned)
+        if len(given) < len(proposed) or len(order) == stream.planned:
+            break
+        walk.selector.receive(_so_far(stream, askable, order))
+        proposed = walk.selector.propose(min(walk.round_size, stream.planned - len(order)))
+    if stream.order() != [askable.questions[place] for place in order]:
+        rounds = [before, *drawn]  # what an earlier walk of another strategy asked counts as one round before
+    rounds = [size for size in rounds if size]
+    plan = _plan(stream, rounds, walk.strategy)
+    return Walk(stream.released(askable.row_of, plan, by_value=askable.by_value), rounds, walk.selector.explain())
+
+
+def _answered(
+    stream: ReleaseStream, votes: Callable[[IntArray], VoteCounts], askable: AskableRows, proposed: IntArray
+) -> IntArray:
+    """Return the proposed points that have an answer now, in their order."""
+    questions = [askable.questions[place] for place in proposed]
+    found = stream.find(questions)
+    new = np.flatnonzero(~found.given)
+    if len(new) and stream.left:
+        stream.answer(votes(askable.rows[proposed[new]]), [questions[place] for place in new])
+        found = stream.find(questions)
+    return proposed[found.given]
+
+
+def _so_far(stream: ReleaseStream, askable: AskableRows, order: list[int]) -> ReleasedLabels:
+    """Return the answers of this walk for the strategy, as rows of its pool; the certificate comes at the end."""
+    answers: StreamAnswers = stream.find([askable.questions[place] for place in order])
+    return ReleasedLabels(
+        queries=np.array(order, dtype=np.int64),
+        labels=answers.labels,
+        classes=stream.classes,
+        n_teachers=stream.n_teachers,
+        sigma=stream.aggregator.sigma_of_counts,
+        noisy_counts=answers.noisy_counts,
+    )
+
+
+def _plan(stream: ReleaseStream, rounds: list[int], strategy: QueryStrategy) -> dict[str, object]:
+    used = stream.used
+    open_still = stream.resumable and stream.left > 0
+    unspent = "returned" if stream.returns else "kept" if open_still else "forfeited"
+    left = "none" if used == stream.planned else unspent
+    return {
+        "planned": stream.planned,
+        "used": used,
+        "rounds": rounds,
+        "strategy": strategy.describe(),
+        "left": left,
+    }
+
+
+def settle(stream: ReleaseStream, walk: Walk) -> None:
+    """Close a plan that is spent, whose rest goes back, or that nobody could take up; leave any other one open."""
+    if not stream.closed and (not stream.left or stream.returns or not stream.resumable):
+        stream.close(walk.released)

@@ -1,0 +1,1 @@
+"""The semi-private learner and the private selection among candidates."""

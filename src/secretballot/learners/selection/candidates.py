@@ -1,0 +1,393 @@
+"""Choose among candidates by private records that were held out: a paid step, and a place for it on the certificate."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from scipy import sparse
+
+from secretballot._seeded import own_global_states
+from secretballot._validation import check_choice, check_positive
+from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores, covers
+from secretballot.door.purchase import check_ledger
+from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, result_of
+from secretballot.ensemble.rows import take_rows
+from secretballot.ensemble.scores import PrivateScores, unit_numbers
+from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    check_same_columns,
+    class_indices,
+    declared_classes,
+    n_columns,
+    n_rows,
+    with_public_types,
+)
+from secretballot.learners.training.trained import NEIGHBOURS
+from secretballot.privacy.ledger import Ledger
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate.verify import verify_certificate
+
+__all__ = ["ChosenCandidate", "certified", "choose_candidate"]
+
+BoolArray = NDArray[np.bool_]
+
+SAMPLE_ROWS = 40
+INDEPENDENT = (
+    "The candidates depend on the held-out records by nothing that was not paid for, and each predicts a row from that "
+    "row alone."
+)
+_ACCOUNT = ("kind", "dataset", "unit", "neighbours", "budget")
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenCandidate:
+    """The outcome of `choose_candidate`; public.
+
+    Attributes
+    ----------
+    candidate : classifier
+        The chosen one.
+    index : int
+        Its place among the candidates.
+    name : str
+    choice : PaidChoice
+        What was drawn, and its price.
+    rejected : tuple of ReleasedLabels
+        What the other candidates were learnt from, as far as they tell (``released_labels_``).
+    """
+
+    candidate: Any
+    index: int
+    name: str
+    choice: PaidChoice
+    rejected: tuple[ReleasedLabels, ...] = ()
+
+    def certified(self, released: ReleasedLabels | None = None) -> ReleasedLabels:
+        """Return the release behind the chosen candidate with this choice, and what was rejected, on its certificate.
+
+        Parameters
+        ----------
+        released : ReleasedLabels, optional
+            By default what the candidate says it was learnt from.
+
+        Raises
+        ------
+        ParameterError, CertificateError
+            As for `certified`.
+        """
+        behind = getattr(self.candidate, "released_labels_", None) if released is None else released
+        if not isinstance(behind, ReleasedLabels):
+            raise ParameterError(f"The candidate {self.name!r} does not say what it was learnt from; give released.")
+        return certified(behind, [self.choice], rejected=self.rejected)
+
+
+def choose_candidate(
+    candidates: Sequence[Any],
+    X: Any,
+    y: Any,
+    *,
+    classes: Sequence[Any] | None,
+    epsilon: float,
+    ledger: Ledger,
+    X_public: Any = None,
+    units: Any = None,
+    unit_name: str | None = None,
+    neighbours: str = "add-remove",
+    request: str | None = None,
+    purpose: str = "",
+) -> ChosenCandidate:
+    """Choose the candidate that is right most often on private records, or nearly so, by the exponential mechanism.
+
+    Parameters
+    ----------
+    candidates : sequence of classifiers, or of (name, classifier)
+        Two or more, fitted. They may not depend on these records except through releases from the same ledger: see
+        `hold_out`.
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+        Private, held out.
+    y : array of shape (n_records,)
+        Private labels, each one of `classes`.
+    classes : sequence of two or more values
+        Public; never inferred from the private labels.
+    epsilon : float
+        Price; pure, delta is 0.
+    ledger : Ledger
+        Account of the private dataset, the one that the candidates were paid from.
+    X_public : like X, of shape (n, n_features), optional
+        A few public points, on which the candidates are tried before they meet private records; they fix the types of
+        the columns. Needed for frames; numeric arrays are tried on made-up rows without.
+    units : array of shape (n_records,), optional
+        Ids: a unit counts once for a candidate that is right on more than half of its records.
+    unit_name : str, optional
+        What the ids are, for the certificate.
+    neighbours : {"add-remove", "replace-one"}
+        Relation that the promise is about.
+    request : str, optional
+        Key in the ledger: the same choice under the same key is the stored one and costs nothing.
+    purpose : str
+        Why, in a few words; public.
+
+    Returns
+    -------
+    ChosenCandidate
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit, or a candidate cannot predict public points; nothing was spent.
+    BudgetError, LedgerError
+        As for `secretballot.release`.
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : as declared.
+    Sensitivity : 1 for every candidate. The records of every unit are predicted in a call of their own, so that nothing
+        a candidate does with one unit, an exception included, changes its answers to another. A unit that a candidate
+        fails on, or answers with anything but classes, counts as wrong for it.
+    Price : (epsilon, 0), composed in `ledger` with everything else. That teachers and choice see different records is
+        not made use of: the ledger adds up.
+    Source : McSherry and Talwar 2007, Theorem 6; differences 8 and 10.
+    Rounding : upward.
+    """
+    names, models = _named(candidates)
+    values = declared_classes(classes)
+    check_ledger(ledger)
+    check_positive("epsilon", epsilon)
+    if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one" and units is not None:
+        raise ParameterError("units are given with neighbours='replace-one', which is about single records.")
+    unit = "record" if units is None else "user"
+    check_choice_account(ledger, unit, neighbours)
+    X, example = _typed(X, X_public)
+    truth = _objects(values)[class_indices(y, values, n_rows(X))]
+    for name, model in zip(names, models, strict=True):
+        _rehearse(name, model, example, values)
+    groups = _groups(units, n_rows(X))
+    right = np.column_stack([_right(model, X, truth, groups) for model in models])
+    choice = choose_by_scores(
+        PrivateScores.of(right, units, neighbours),
+        ledger,
+        epsilon=epsilon,
+        names=names,
+        request=request,
+        purpose=purpose or f"choice among {len(names)} candidates by held-out records",
+        declaration={
+            "unit": unit,
+            "unit_column": unit_name if units is not None else None,
+            "neighbours": neighbours,
+            "assumptions": [INDEPENDENT],
+        },
+    )
+    return _chosen(choice, names, models)
+
+
+def certified(
+    released: ReleasedLabels, choices: Sequence[PaidChoice], *, rejected: Sequence[ReleasedLabels] = ()
+) -> ReleasedLabels:
+    """Return a release whose certificate also lists the choices made for it, and the releases that were not chosen.
+
+    A release that was looked at for the choice costs as much as the one that was chosen: which one is published depends
+    on all of them. The labels stay as they are; the digest of the certificate is a new one.
+
+    Parameters
+    ----------
+    released : ReleasedLabels
+        What was chosen.
+    choices : sequence of PaidChoice
+        From the same ledger.
+    rejected : sequence of ReleasedLabels
+        From the same ledger; those that are already listed, or are `released` itself, are listed once.
+
+    Returns
+    -------
+    ReleasedLabels
+
+    Raises
+    ------
+    ParameterError
+        If a price is about another dataset, budget, unit or relation than the release.
+    CertificateError
+        If the certificate would not verify.
+    """
+    document = released.certificate
+    parts = [choice.composition for choice in choices] + [one.certificate["composition"] for one in rejected]
+    _check_account(document, parts)
+    promises = [(one.unit, one.neighbours) for one in choices] + [_promise(one.certificate) for one in rejected]
+    for promise in promises:
+        if not covers(promise, _promise(document)):
+            raise ParameterError(
+                f"A choice was paid for by {promise[0]} under {promise[1]!r}, and the release is by "
+                f"{document['unit']} under {document['neighbours']!r}; choose by the same unit and relation."
+            )
+    entries = _entries(document, choices, rejected)
+    spents = [part["spent_after"] for part in (document["composition"], *parts)]
+    spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
+    lines = [FIXED_OR_PAID if entries and line == FIXED_BLINDLY else line for line in document["assumptions"]]
+    if any(choice.mechanism["name"] == "exponential-choice" for choice in choices) and INDEPENDENT not in lines:
+        lines.append(INDEPENDENT)
+    changed = document | {"composition": document["composition"] | {"spent_after": spent}, "assumptions": lines}
+    changed |= {"choices": entries} if entries else {}
+    changed["digest"] = certificate_digest(changed)
+    verification = verify_certificate(changed)
+    if not verification.ok:
+        raise CertificateError(f"No certificate can be written for this: {verification.failures[0].detail}")
+    return replace(released, certificate=changed)
+
+
+def _check_account(document: dict[str, Any], parts: Iterable[dict[str, Any]]) -> None:
+    own = document["composition"]
+    for part in parts:
+        if any(part[key] != own[key] for key in _ACCOUNT):
+            raise ParameterError(
+                f"A choice or a rejected release was paid for by the ledger of {part['dataset']!r}, and the release by "
+                f"the one of {own['dataset']!r}, or they differ in their terms; give all of them the same ledger."
+            )
+
+
+def _promise(document: dict[str, Any]) -> tuple[str, str]:
+    return document["unit"], document["neighbours"]
+
+
+def _entries(
+    document: dict[str, Any], choices: Sequence[PaidChoice], rejected: Sequence[ReleasedLabels]
+) -> list[dict[str, Any]]:
+    """Return everything that the release was chosen by, each reservation once."""
+    found = [*document.get("choices", ()), *(choice.to_certificate() for choice in choices)]
+    for other in rejected:
+        found += [_as_choice(other), *other.certificate.get("choices", ())]
+    known = {document["composition"]["reservation"]}
+    entries = []
+    for entry in found:
+        if entry["reservation"] not in known:
+            known.add(entry["reservation"])
+            entries.append(entry)
+    return entries
+
+
+def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
+    certificate = other.certificate
+    return {
+        "purpose": "a release that was compared and not chosen",
+        "events": certificate["events"],
+        "epsilon": certificate["epsilon"],
+        "delta": certificate["delta"],
+        "outcome": {"labels_sha256": certificate["released"]["labels_sha256"]},
+        "reservation": certificate["composition"]["reservation"],
+    }
+
+
+def _named(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
+    """Return names, distinct, and classifiers."""
+    given = list(candidates)
+    pairs = [one if isinstance(one, tuple) and len(one) == 2 else ("", one) for one in given]
+    names = [name or f"{type(model).__name__} {place}" for place, (name, model) in enumerate(pairs)]
+    if len(pairs) < 2:
+        raise ParameterError(f"candidates has {len(pairs)} classifiers; give two or more to choose from.")
+    if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+        raise ParameterError(f"The names of the candidates are {names!r}; give each a text of its own.")
+    for name, (_, model) in zip(names, pairs, strict=True):
+        if not hasattr(model, "predict"):
+            raise ParameterError(f"The candidate {name!r} is a {type(model).__name__}; give a fitted classifier.")
+    return names, [model for _, model in pairs]
+
+
+def _typed(X: Any, X_public: Any) -> tuple[Any, Any]:
+    """Return private records with public column types, and the points to try the candidates on."""
+    X = as_matrix("X", X)
+    example = _made_up(X) if X_public is None else as_matrix("X_public", X_public)[:SAMPLE_ROWS]
+    check_same_columns(X, example)
+    return with_public_types(X, example), with_public_types(example, example)
+
+
+def _chosen(choice: PaidChoice, names: Sequence[str], models: Sequence[Any]) -> ChosenCandidate:
+    """Return the outcome of a choice, with the releases behind those that were not chosen."""
+    place = choice.outcome
+    others = (getattr(model, "released_labels_", None) for number, model in enumerate(models) if number != place)
+    rejected = tuple(other for other in others if isinstance(other, ReleasedLabels))
+    return ChosenCandidate(models[place], place, names[place], choice, rejected)
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values as an array of objects, whatever their types."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _made_up(X: Any) -> Any:
+    """Return made-up rows with the columns of numeric data; what is not numeric needs public rows for its types."""
+    if hasattr(X, "iloc") or (not sparse.issparse(X) and X.dtype.kind not in "iuf"):
+        raise DataError("X_public is missing; give a few public rows, which fix the types of the columns.")
+    rows = np.random.default_rng(0).standard_normal((SAMPLE_ROWS, n_columns(X)))
+    return sparse.csr_matrix(rows) if sparse.issparse(X) else rows
+
+
+def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None:
+    """Refuse a candidate that cannot predict public points, or predicts one otherwise in other company.
+
+    Raises
+    ------
+    ParameterError
+        The points are public, so it may say what went wrong.
+    """
+    every = np.arange(n_rows(points))
+    try:
+        with own_global_states(0):
+            warnings.simplefilter("ignore")
+            together, alone = (
+                [np.asarray(model.predict(take_rows(points, rows))).ravel() for rows in parts]
+                for parts in ([every], every[:, None])
+            )
+    except FAILURES as error:
+        raise ParameterError(
+            f"The candidate {name!r} cannot predict the public points ({type(error).__name__}: {error}); mend it, or "
+            "give X_public like its training data."
+        ) from None
+    known = [any(one == value for value in values) for one in together[0].tolist()]
+    if len(known) != len(every) or not all(known):
+        raise ParameterError(f"The candidate {name!r} does not predict one of the classes for every public point.")
+    if together[0].tolist() != np.concatenate(alone).tolist():
+        raise ParameterError(
+            f"The candidate {name!r} predicts a public point otherwise alone than among others; one private record "
+            "could change its answers to all, so give a classifier that predicts row by row."
+        )
+
+
+def _groups(units: Any, n_records: int) -> list[NDArray[np.int64]]:
+    """Return the rows of every unit."""
+    if units is None:
+        return list(np.arange(n_records)[:, None])
+    owner = unit_numbers(units, n_records)
+    order = np.argsort(owner, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
+
+
+def _right(model: Any, X: Any, truth: NDArray[Any], groups: Sequence[NDArray[np.int64]]) -> BoolArray:
+    """Return on which records a candidate is right, shape (n_records,); private. Every unit is asked by itself."""
+    right = np.zeros(len(truth), dtype=np.bool_)
+    settings = sklearn.get_config()
+
+    def agreement(rows: NDArray[np.int64]) -> BoolArray:
+        with isolated(0, settings):
+            return _agreement(model.predict(take_rows(X, rows)), truth[rows])
+
+    with one_thread():
+        for rows in groups:
+            found = result_of(partial(agreement, rows))
+            right[rows] = False if found is None else found
+    return right
+
+
+def _agreement(predicted: Any, truth: NDArray[Any]) -> BoolArray:
+    """Return where a prediction is the true class; nowhere if it is not one value for each row."""
+    found = np.asarray(predicted)
+    if found.shape not in ((len(truth),), (len(truth), 1)):
+        return np.zeros(len(truth), dtype=np.bool_)
+    return np.array([bool(a == b) for a, b in zip(found.ravel().tolist(), truth.tolist(), strict=True)], dtype=np.bool_)

@@ -1,0 +1,120 @@
+"""What leaves when a model was chosen by private records: its labels of public points, under one certificate."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.door import purchase
+from secretballot.door.choice import PaidChoice
+from secretballot.exceptions import ParameterError
+from secretballot.learners.selection.candidates import certified
+from secretballot.privacy.accounting import PrivacyBudget, price
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import build_certificate, describe_released
+
+__all__ = ["chosen_release", "refuse_other_accounts", "with_candidates"]
+
+IntArray = NDArray[np.int64]
+
+
+def chosen_release(
+    choice: PaidChoice,
+    labels: IntArray,
+    rows: IntArray,
+    classes: Sequence[Any],
+    *,
+    about: Mapping[str, Any],
+    unit_column: str | None,
+    purpose: str,
+) -> ReleasedLabels:
+    """Return the choice as a release: what the chosen model says of public points costs nothing more.
+
+    Parameters
+    ----------
+    choice : PaidChoice
+        An exponential choice, drawn and paid for.
+    labels : ndarray of int64, shape (l,)
+        Class of each public point, by the chosen model, as an index into `classes`.
+    rows : ndarray of int64, shape (l,)
+        Rows of the public points.
+    classes : sequence
+    about : mapping
+        What the candidates are, as JSON values; for the certificate.
+    unit_column : str or None
+    purpose : str
+
+    Privacy
+    -------
+    Unit, relation, price : those of the choice. Labels of public points by a model that depends on nothing else private
+        are post-processing.
+    """
+    noise = purchase.choice_noise()
+    mechanism = ExponentialChoice(choice.event.epsilon, monotone=choice.mechanism["monotone"])  # type: ignore[attr-defined]
+    document = build_certificate(
+        budget=PrivacyBudget(choice.epsilon, choice.delta),
+        events=(choice.event,),
+        price=price((choice.event,), epsilon=choice.epsilon),
+        mechanism={**choice.mechanism, "scale": mechanism.scale, "outcome": choice.outcome, **about},
+        composition=choice.composition,
+        noise={"exact": noise.exact, "description": noise.description},
+        released=describe_released(rows, labels, classes, 0),
+        declaration={"unit": choice.unit, "unit_column": unit_column, "neighbours": choice.neighbours},
+        purpose=purpose or choice.purpose,
+    )
+    return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
+
+
+def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
+    """Refuse candidates that say they were learnt from releases of another account than the one that would choose.
+
+    Raises
+    ------
+    ParameterError
+        Naming the account; nothing was spent.
+    """
+    own = {
+        "kind": ledger.composition,
+        "dataset": ledger.dataset,
+        "unit": ledger.unit,
+        "neighbours": ledger.neighbours,
+        "budget": ledger.budget.to_json(),
+    }
+    for model in candidates:
+        released = getattr(model, "released_labels_", None)
+        paid = released.certificate["composition"] if isinstance(released, ReleasedLabels) else own
+        if not _same_account(paid, own):
+            raise ParameterError(
+                f"A candidate was learnt from a release of the account {paid['dataset']!r}, and the choice would be "
+                f"paid by {ledger.dataset!r}, so its own price would be lost; learn it with the same ledger, or "
+                "give its student_ alone if it is about other people. Nothing was spent."
+            )
+
+
+def with_candidates(
+    released: ReleasedLabels, choice: PaidChoice, candidates: Sequence[Any], index: int
+) -> ReleasedLabels:
+    """Return the release with everything on its certificate that the candidates themselves cost the same account.
+
+    Candidates that were learnt from releases of the same private dataset (``released_labels_``) add their prices. If
+    the chosen one is such, its own labels are released, and the choice stands among the choices of its certificate.
+    """
+    found = {place: getattr(model, "released_labels_", None) for place, model in enumerate(candidates)}
+    own = {
+        place: one
+        for place, one in found.items()
+        if isinstance(one, ReleasedLabels) and _same_account(one.certificate["composition"], choice.composition)
+    }
+    if not own:
+        return released
+    if index not in own:
+        return certified(released, (), rejected=tuple(own.values()))
+    chosen = own.pop(index)
+    return certified(chosen, (choice,), rejected=tuple(own.values()))
+
+
+def _same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "neighbours", "budget"))

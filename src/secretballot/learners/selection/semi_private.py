@@ -1,0 +1,414 @@
+"""The semi-private learner: one of a class that public points make finite, chosen by all private records at once."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import sklearn
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from secretballot._validation import check_choice, check_count
+from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores
+from secretballot.door.purchase import check_keeping
+from secretballot.ensemble.isolation import isolated
+from secretballot.ensemble.partition import KeyedHashPartition
+from secretballot.ensemble.range_scores import PrivateRangeScores
+from secretballot.ensemble.scores import PrivateScores, unit_numbers
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
+from secretballot.hypotheses.intervals import IntervalDichotomies
+from secretballot.learners.selection.candidates import choose_candidate
+from secretballot.learners.selection.release import chosen_release, refuse_other_accounts, with_candidates
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    check_same_columns,
+    class_indices,
+    declared_classes,
+    n_columns,
+    n_rows,
+    take_rows,
+    with_public_types,
+)
+from secretballot.learners.training.learner_state import LearnerState
+from secretballot.learners.training.trained import NEIGHBOURS
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.noise import entropy_bytes
+from secretballot.students import HypothesisStudent
+
+__all__ = ["SemiPrivateClassifier", "one_record_each", "private_scores"]
+
+IntArray = NDArray[np.int64]
+
+KEY_BYTES = 32
+_HASHES = 2**62
+
+
+class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Choose a classifier by its mistakes on all private records, from a class that public points make finite.
+
+    The labellings that the class gives to the public points are its candidates, each by one representative that follows
+    from these points alone; the exponential mechanism draws one by the mistakes on the private records. No record is
+    held back and none is cut off into a shard, so for small classes this is the most accurate learner there is here.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass, optional
+        By default the decision stumps on all columns. Two classes only.
+    candidates : sequence of classifiers, or of (name, classifier), optional
+        Two or more fitted ones instead of a class: made from public data, or learnt from releases that stand in the
+        same ledger. Any number of classes.
+    budget : PrivacyBudget
+        Its epsilon is the price; nothing of its delta is spent.
+    n_public : int, optional
+        How many public points make the class finite, chosen at random with `random_state`; by default all. Points cost
+        accuracy where they are few and time where they are many, never privacy (`public_points_needed`).
+    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+        Relation that the promise is about.
+    ledger : Ledger, optional
+        Account of the private dataset. Without one the fit keeps an account of its own, in memory: then adding up
+        several fits on the same data is up to you.
+    request : str, optional
+        Key of this fit in the ledger: a fit with the same key reuses the stored choice and spends nothing.
+    purpose : str, default ""
+        Written on the certificate.
+    random_state : int, optional
+        Of the choice of public points. Never of the noise.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    student_ : the chosen classifier, to be published
+    hypothesis_ : Hypothesis
+        What was chosen of a class of hypotheses; says 1 for ``classes_[1]``.
+    choice_ : PaidChoice
+        The draw.
+    released_labels_ : ReleasedLabels
+        What left the door, as the labels that the chosen one gives to the public points.
+    certificate_ : dict
+        What may be shown to a stranger.
+    n_candidates_ : int
+        How many there were to choose from; public.
+    n_features_in_ : int
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : add or remove one unit: all numbers of mistakes rise, scale 1 / epsilon. Or replace one record in place:
+        some rise and some fall, scale 2 / epsilon.
+    Sensitivity : 1 mistake for each candidate. Of the records of an id, a class of hypotheses counts one
+        (`one_record_each`); for `candidates` the id counts once, by the majority of its records.
+    Price : (epsilon, 0), composed in `ledger` with everything else released from the same data.
+    Source : Nandi and Bassily 2020, Algorithm 7 (Alon, Bassily, Moran 2019); differences 8: mistakes are counted, never
+        divided by a private number of records, and representatives never looked up with private data.
+    Rounding : upward; the draw is exact, in whole numbers.
+    """
+
+    def __init__(
+        self,
+        hypotheses: HypothesisClass | None = None,
+        candidates: Sequence[Any] | None = None,
+        *,
+        budget: PrivacyBudget | None = None,
+        n_public: int | None = None,
+        neighbours: str = "add-remove",
+        ledger: Ledger | None = None,
+        request: str | None = None,
+        purpose: str = "",
+        random_state: int | None = None,
+    ) -> None:
+        self.hypotheses = hypotheses
+        self.candidates = candidates
+        self.budget = budget
+        self.n_public = n_public
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.request = request
+        self.purpose = purpose
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_public: Any = None,
+        classes: Sequence[Any] | None = None,
+        units: Any = None,
+        unit_name: str | None = None,
+    ) -> Self:
+        """Choose by private records.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_records, n_features)
+            Private.
+        y : array of shape (n_records,)
+            Private labels, each one of `classes`.
+        X_public : like X, of shape (n_points, n_features)
+            Public, unlabelled. With `candidates` optional for numeric arrays.
+        classes : sequence of two or more values
+            Public; never inferred from the private labels.
+        units : array of shape (n_records,), optional
+            Ids, such as patient numbers: all records of one id are protected together. With "add-remove" only.
+        unit_name : str, optional
+            What the ids are, for the certificate.
+
+        Raises
+        ------
+        ParameterError, DataError
+            If something does not fit, or the class is too large on these public points; nothing was spent.
+        BudgetError
+            If the ledger does not admit the price; nothing was spent.
+        """
+        names = declared_classes(classes)
+        self._check_settings(units)
+        X = as_matrix("X", X)
+        if X_public is not None:
+            X_public = as_matrix("X_public", X_public)
+            check_same_columns(X, X_public)
+            X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
+        account = self._account(units is not None)
+        fit = self._fit_class if self.candidates is None else self._fit_candidates
+        fit(X, y, X_public, names, units, unit_name, account)
+        self.certificate_ = self.released_labels_.certificate
+        self.classes_ = np.asarray(names)
+        self.n_features_in_ = n_columns(X)
+        if _has_names(X):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        return self
+
+    def _check_settings(self, units: Any) -> None:
+        if not isinstance(self.budget, PrivacyBudget):
+            raise ParameterError("budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=0.0).")
+        if self.hypotheses is not None and self.candidates is not None:
+            raise ParameterError("Both hypotheses and candidates are given; give one of them.")
+        if isinstance(self.hypotheses, FiniteClass) or not isinstance(self.hypotheses, HypothesisClass | None):
+            raise ParameterError(
+                f"hypotheses is a {type(self.hypotheses).__name__}; give a class such as Thresholds(), or give fitted "
+                "estimators as candidates."
+            )
+        if check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one" and units is not None:
+            raise ParameterError("units are given with neighbours='replace-one', which is about single records.")
+        if self.n_public is not None:
+            check_count("n_public", self.n_public)
+
+    def _fit_class(
+        self, X: Any, y: Any, X_public: Any, names: list[Any], units: Any, unit_name: str | None, account: Ledger
+    ) -> None:
+        """Draw one labelling of the public points, and take its representative."""
+        if X_public is None:
+            raise DataError("X_public is missing; give public points, which make the class of hypotheses finite.")
+        if sparse.issparse(X):
+            raise DataError("X is a sparse matrix, and sparse input is not supported here; give it as a dense array.")
+        index = class_indices(y, names, n_rows(X))
+        if len(names) != 2:
+            raise ParameterError(
+                "Only binary classification is supported: a hypothesis tells two classes apart, and there are "
+                f"{len(names)}; give fitted classifiers as candidates instead."
+            )
+        hypotheses = DecisionStumps(n_columns(X)) if self.hypotheses is None else self.hypotheses
+        rows = self._rows(n_rows(X_public))
+        points = np.asarray(take_rows(X_public, rows))
+        dichotomies = hypotheses.dichotomies(points)
+        kept = slice(None) if units is None else one_record_each(units, n_rows(X))
+        unit = self._unit(units is not None)
+        scores = private_scores(dichotomies, np.asarray(X)[kept], index[kept], unit, self.neighbours)
+        about = {"hypotheses": hypotheses.name, "n_public": len(rows), "points_sha256": _digest(points)}
+        choice = self._bought(scores, account, about)
+        self.hypothesis_ = dichotomies.hypothesis(choice.outcome)
+        self.student_ = HypothesisStudent.of(self.hypothesis_, hypotheses, names, n_columns(X))
+        if _has_names(X):
+            self.student_.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        self.choice_, self.n_candidates_ = choice, len(dichotomies)
+        self.released_labels_ = chosen_release(
+            choice,
+            self.hypothesis_.predict(points),
+            rows,
+            names,
+            about={"hypothesis": self.hypothesis_.describe()},
+            unit_column=unit_name if units is not None else None,
+            purpose=self.purpose,
+        )
+
+    def _bought(self, scores: PrivateScores | PrivateRangeScores, account: Ledger, about: dict[str, Any]) -> PaidChoice:
+        assert self.budget is not None
+        return choose_by_scores(
+            scores,
+            account,
+            epsilon=self.budget.epsilon,
+            about=about,
+            request=self.request,
+            purpose=self.purpose or f"which of {scores.n_candidates} {about['hypotheses']} makes the fewest mistakes",
+            declaration={"unit": scores.unit, "neighbours": self.neighbours},
+        )
+
+    def _fit_candidates(
+        self, X: Any, y: Any, X_public: Any, names: list[Any], units: Any, unit_name: str | None, account: Ledger
+    ) -> None:
+        """Draw one fitted classifier."""
+        assert self.budget is not None
+        assert self.candidates is not None
+        candidates = list(self.candidates)
+        models = [one[1] if isinstance(one, tuple) else one for one in candidates]
+        refuse_other_accounts(models, account)
+        found = choose_candidate(
+            candidates,
+            X,
+            y,
+            classes=names,
+            epsilon=self.budget.epsilon,
+            ledger=account,
+            X_public=X_public,
+            units=units,
+            unit_name=unit_name,
+            neighbours=self.neighbours,
+            request=self.request,
+            purpose=self.purpose or f"which of {len(candidates)} candidates is right most often",
+        )
+        rows = np.arange(0) if X_public is None else self._rows(n_rows(X_public))
+        said = found.candidate.predict(take_rows(X_public, rows)) if len(rows) else np.empty(0)
+        own = chosen_release(
+            found.choice,
+            class_indices(said, names, len(rows)) if len(rows) else np.empty(0, dtype=np.int64),
+            rows,
+            names,
+            about={"chosen": found.name, "model": type(found.candidate).__name__},
+            unit_column=unit_name if units is not None else None,
+            purpose=self.purpose,
+        )
+        self.student_ = getattr(found.candidate, "student_", found.candidate)
+        self.choice_, self.n_candidates_ = found.choice, len(candidates)
+        self.released_labels_ = with_candidates(own, found.choice, models, found.index)
+
+    def score_loss(self, beta: float) -> float:
+        """Return how many more mistakes than the best candidate the chosen one makes, at most, but for `beta`.
+
+        Parameters
+        ----------
+        beta : float
+            Failure probability of the statement, over the draw.
+
+        Returns
+        -------
+        float
+            scale * log(n_candidates_ / beta), in private units; public, as it follows from public numbers.
+        """
+        check_is_fitted(self, "choice_")
+        assert self.budget is not None
+        mechanism = ExponentialChoice(self.budget.epsilon, monotone=self.neighbours == "add-remove")
+        return mechanism.score_loss(self.n_candidates_, beta)
+
+    def _rows(self, n_points: int) -> IntArray:
+        """Return the public points that are used: random ones, by public coins."""
+        if self.n_public is None or self.n_public >= n_points:
+            return np.arange(n_points)
+        return np.sort(np.random.default_rng(self.random_state).choice(n_points, self.n_public, replace=False))
+
+    def _account(self, by_unit: bool) -> Ledger:
+        """Return the ledger if it takes such a fit, or one for this fit alone."""
+        unit = self._unit(by_unit)
+        check_keeping(self.ledger, None, self.request)
+        if self.ledger is not None:
+            check_choice_account(self.ledger, unit, self.neighbours)
+            return self.ledger
+        assert self.budget is not None
+        return Ledger.in_memory(dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours)
+
+    def _unit(self, by_unit: bool) -> str:
+        return "user" if by_unit else "record"
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the chosen classifier's class for every row of `X`, an array of shape (n_rows,)."""
+        check_is_fitted(self, "student_")
+        matrix = as_matrix("X", X)
+        validate_data(self, matrix, reset=False, skip_check_array=True)
+        return np.asarray(self.student_.predict(matrix))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.candidates is not None
+        return tags
+
+
+def _digest(points: NDArray[Any]) -> str:
+    """Return the SHA-256 of points as rows of doubles: with them, all can tell which function a number stands for."""
+    return hashlib.sha256(np.ascontiguousarray(points, dtype="<f8").tobytes()).hexdigest()
+
+
+def _has_names(X: Any) -> bool:
+    """Return whether the columns have names in the sense of scikit-learn, that is, of text."""
+    return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
+
+
+def private_scores(
+    dichotomies: Dichotomies, X: Any, y: IntArray, unit: str, neighbours: str
+) -> PrivateScores | PrivateRangeScores:
+    """Return the mistakes of every representative on private records, counted below 0; of intervals by their ends.
+
+    Parameters
+    ----------
+    dichotomies : Dichotomies
+        Of public points.
+    X : array of shape (n, n_features)
+        Private records, one for each unit.
+    y : ndarray of 0 and 1, shape (n,)
+    unit : {"record", "user"}
+    neighbours : {"add-remove", "replace-one"}
+
+    Raises
+    ------
+    ParameterError, DataError
+        If there are too many labellings, or records do not fit; no value is named.
+
+    Privacy
+    -------
+    Unit, sensitivity : one record makes at most one mistake under each representative, none of which depends on it.
+    What the hypotheses do to the global states of the process while they see records is undone.
+    """
+    if isinstance(dichotomies, IntervalDichotomies):
+        _, starts, ends = dichotomies.prefix_mistakes_on(X, y)
+        return PrivateRangeScores(starts, ends, unit, neighbours)
+    with isolated(0, sklearn.get_config()):
+        mistakes = dichotomies.errors_on(X, y)
+    return PrivateScores(-mistakes, unit, neighbours)
+
+
+def one_record_each(units: Any, n_records: int) -> IntArray:
+    """Return one row of every unit, ascending: by a fresh keyed hash of its id, so that no other unit has a say in it.
+
+    Parameters
+    ----------
+    units : array of shape (n_records,)
+        Ids.
+    n_records : int
+
+    Raises
+    ------
+    DataError
+        If an id is missing, or there is not one for each record.
+
+    Privacy
+    -------
+    Unit : all records of one id.
+    Sensitivity : 1 record. Under a fixed key the row taken of a unit depends on its id, on how many records it has and
+        on their order among themselves. So when a unit comes, one record comes and the others stay: for every key the
+        choice keeps its epsilon, hence also for a key drawn at random and kept secret.
+
+    Notes
+    -----
+    A unit's majority, as for `candidates`, is no sum over records: the two ends of an interval then no longer add up
+    to its mistakes.
+    """
+    owner = unit_numbers(units, n_records)
+    hashes = KeyedHashPartition(_HASHES, entropy_bytes(KEY_BYTES)).assign(units)
+    order = np.argsort(owner, kind="stable")
+    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    sizes = np.diff(np.append(starts, n_records))
+    return np.sort(order[starts + hashes[order[starts]] % sizes])

@@ -1,0 +1,33 @@
+"""The account of a fit, asked before hours go into teachers."""
+
+from secretballot.exceptions import BudgetError
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+
+__all__ = ["refuse_beyond"]
+
+#: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
+_SLACK = 1 - 1e-6
+
+
+def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_on: bool) -> None:
+    """Refuse a price that the ledger will not admit before hours go into teachers; the ledger itself judges later.
+
+    A run that was answered before costs nothing, nor does a plan that goes on.
+
+    Raises
+    ------
+    BudgetError
+        If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are not additive.
+    """
+    entry = ledger.entry(request)
+    paid = entry is not None and (entry.state == "committed" or goes_on)
+    if ledger.composition != "basic" or paid:
+        return
+    left = ledger.remaining()
+    if not (left.epsilon >= budget.epsilon * _SLACK and left.delta >= budget.delta * _SLACK):
+        raise BudgetError(
+            f"Of the budget of the dataset {ledger.dataset!r}, epsilon {left.epsilon:.4g} and delta {left.delta:.4g} "
+            f"are left, and this run would cost epsilon {budget.epsilon:.4g} and delta {budget.delta:.4g}; "
+            "ask for less. Nothing was spent."
+        )

@@ -1,0 +1,381 @@
+"""Check what goes in before anything is spent: shapes, columns, classes. Messages name places, never private values."""
+
+import contextlib
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_array, column_or_1d
+
+from secretballot._arrow import as_arrow, dictionary_of, frame_of_arrow
+from secretballot._naming import name_columns
+from secretballot._validation import shown, shown_classes, shown_kind
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.training.typed_cells import are_numbers, array_as, column_as, is_dictionary, table_of_rows
+
+__all__ = [
+    "as_matrix",
+    "check_same_columns",
+    "class_indices",
+    "declared_classes",
+    "n_columns",
+    "n_rows",
+    "refuse_unfit",
+    "take_rows",
+    "unfit_values",
+    "with_public_types",
+]
+
+ROWS_NAMED = 5
+
+
+def as_matrix(name: str, X: Any) -> Any:
+    """Return a frame as it is, anything else as a two-dimensional array or CSR matrix.
+
+    Lists become arrays cell by cell: floating point where all cells are numbers, else objects, and never the one type
+    that numpy finds for all of them.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls it.
+    X : array, sparse matrix, list of rows, or frame (pandas, polars, pyarrow), of shape (n_rows, n_features)
+
+    Raises
+    ------
+    DataError
+        If it is missing, empty, not two-dimensional, or of a kind that holds neither numbers nor texts.
+    """
+    if X is None:
+        raise DataError(f"{name} is missing; give an array or a frame of shape (rows, features).")
+    if not hasattr(X, "iloc") and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
+        X = _pandas_frame(name, X)
+    if hasattr(X, "iloc"):
+        return _checked_frame(name, X)
+    if isinstance(X, list | tuple):
+        X = _array_of_lists(name, X)
+    elif not (isinstance(X, np.ndarray) or sparse.issparse(X) or hasattr(X, "__array__")):
+        raise DataError(f"{name} is {shown_kind(X)}; expected a 2D array or frame. Reshape your data.")
+    if isinstance(X, np.ma.MaskedArray):
+        raise DataError(f"{name} is a masked array; fill or drop what is masked.")
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    if kind == "c":
+        raise DataError(f"{name} has complex values. Complex data not supported: give real numbers.")
+    if kind in ("M", "m", "V"):
+        raise DataError(f"{name} is an array of {X.dtype.name[:40]}; give numbers or texts, or a frame.")
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) == 2 and 0 in shape:
+        what = "feature" if shape[1] == 0 else "sample"
+        raise DataError(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some.")
+    matrix = None
+    # scikit-learn's own sentence may quote values, hence no raise inside an except
+    with contextlib.suppress(ValueError, TypeError):
+        matrix = check_array(_summable(X), accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=name)
+    if matrix is None:
+        found = f"has shape {shape}" if shape is not None else f"is {shown_kind(X)}"
+        raise DataError(f"{name} {found}; expected a 2D array or frame. Reshape your data.")
+    return matrix
+
+
+def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
+    """Return a frame of another library as one of pandas; Arrow's and polars' are read cell by cell."""
+    arrow, frame = None, None
+    with contextlib.suppress(Exception):  # whatever a foreign library raises; it may quote cells
+        arrow = as_arrow(table)
+    if arrow is not None:
+        frame = frame_of_arrow(arrow, name)
+        for place, column in enumerate(arrow.columns):
+            categories = dictionary_of(column)
+            if categories is not None:
+                frame.isetitem(place, pd.Categorical(frame.iloc[:, place], categories=categories))
+        return frame
+    with contextlib.suppress(Exception):
+        frame = table.to_pandas()
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(
+            f"{name} is {shown_kind(table)} that cannot be read; install secretballot[parquet], or give a pandas frame."
+        )
+    return frame
+
+
+def _checked_frame(name: str, frame: Any) -> Any:
+    if frame.ndim != 2 or not frame.shape[0] or not frame.shape[1]:
+        raise DataError(f"{name} has shape {frame.shape}; give a frame with rows and columns.")
+    if not frame.columns.is_unique:
+        places = ", ".join(str(place) for place in np.flatnonzero(frame.columns.duplicated())[:ROWS_NAMED])
+        raise DataError(
+            f"{name} has a column name twice (column number {places}, counted from 0); name each by itself."
+        )
+    return _with_categories(frame)
+
+
+def _with_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame in which Arrow's dictionaries are categories, which, unlike those, are part of a column's type.
+
+    A part of such a column has the dictionary of all rows, and what is made categories of it has them all.
+    """
+    coded = [place for place, kind in enumerate(frame.dtypes) if is_dictionary(kind)]
+    frame = frame.copy(deep=False) if coded else frame
+    for place in coded:
+        column = frame.iloc[:, place]
+        categories = dictionary_of(column.array.__arrow_array__())
+        frame.isetitem(place, pd.Categorical(column.astype(object), categories=categories))
+    return frame
+
+
+def _array_of_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
+    table = table_of_rows(rows)
+    if table is None:
+        raise DataError(
+            f"{name} is a list that is no table; expected a 2D array, or rows of the same number of numbers or texts. "
+            "Reshape your data."
+        )
+    if are_numbers(table):
+        # an integer beyond the floats stays an object, and is refused where the cells get their type
+        with contextlib.suppress(OverflowError):
+            return table.astype(np.float64)
+    return table
+
+
+def _summable(X: Any) -> Any:
+    """Return a sparse matrix whose cells are sums with doubles in it: one large integer elsewhere widens the sums."""
+    if sparse.issparse(X):
+        matrix: Any = X
+        return matrix if matrix.format in ("csr", "csc") or matrix.dtype.kind == "O" else matrix.astype(np.float64)
+    return X
+
+
+def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> Any:
+    """Return private data with column types that private values did not choose, converted cell by cell.
+
+    The type of a column (integers or not, the categories of a categorical) depends on all its rows and is seen by
+    every shard: one record could reach all teachers through it. Frames and arrays take the public one's types, integers
+    become floating point, and kinds that do not match are refused rather than guessed. Nothing else of a private frame
+    is kept: neither its index nor its attributes. `given` and `known` are what the caller calls the two.
+
+    Raises
+    ------
+    DataError
+        Naming the column that cannot be read as the public one is, or if only one of the two is a frame.
+    """
+    frames = hasattr(X, "iloc"), hasattr(X_public, "iloc")
+    if frames[0] != frames[1]:
+        raise DataError(
+            f"Of {given} and {known} one is a frame and the other is not; give both as frames or both as arrays."
+        )
+    if not frames[0]:
+        typed = array_as(X, X_public.dtype)
+        if typed is None:
+            raise DataError(
+                f"{given} cannot be read as {X_public.dtype.name[:40]}, the type of {known}; give both the same type, "
+                "or encode them by one schema."
+            )
+        return typed
+    columns = [column_as(X.iloc[:, place], kind) for place, kind in enumerate(X_public.dtypes)]
+    refused = [place for place, column in enumerate(columns) if column is None]
+    if refused:
+        name, kind = X_public.columns[refused[0]], X_public.dtypes.iloc[refused[0]]
+        raise DataError(
+            f"Column {shown(name)} of {given} cannot be read as {str(kind)[:40]}, its type in {known}; give both the "
+            "same type, or encode them by one public schema."
+        )
+    # By place: names need not be texts, and a frame made anew has no attributes of the old one.
+    typed = pd.DataFrame(dict(enumerate(columns)))
+    typed.columns = X_public.columns
+    return typed
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows."""
+    return int(X.shape[0])
+
+
+def n_columns(X: Any) -> int:
+    """Return the number of columns."""
+    return int(X.shape[1])
+
+
+def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Return the given rows of an array, sparse matrix or frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def check_same_columns(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> None:
+    """Refuse data whose columns differ from those it has to go with.
+
+    Parameters
+    ----------
+    X, X_public : array, sparse matrix or frame
+        What was given, and what it must be like.
+    given, known : str
+        What the caller calls the two.
+
+    Raises
+    ------
+    DataError
+        Naming the columns, or how many there are.
+    """
+    if hasattr(X, "columns") and hasattr(X_public, "columns"):
+        private, public = list(X.columns), list(X_public.columns)
+        if private != public:
+            missing = _not_among(public, private)
+            extra = _not_among(private, public)
+            if not missing and not extra and len(private) == len(public):
+                raise DataError(
+                    f"{given} and {known} have the same columns in another order; give both in the same order."
+                )
+            # of a table without a header the "names" are the cells of its first record, so they are not shown beside
+            # names that are missing
+            odd = [f"misses {name_columns(list(map(str, missing)))}"] if missing else []
+            named = f"{len(extra)} columns" if missing else name_columns(list(map(str, extra)))
+            odd += [f"has {named} that {known} does not have"] if extra else []
+            raise DataError(f"{given} {' and '.join(odd)}; give both the same columns in the same order.")
+    elif n_columns(X) != n_columns(X_public):
+        raise DataError(
+            f"{given} has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have the same."
+        )
+
+
+def _not_among(names: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    known = set(others)
+    return [name for name in names if name not in known]
+
+
+def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, NDArray[np.int64]] | None:
+    """Return a sentence on missing or infinite values in private or public data and their columns, None without any."""
+    for matrix_name, matrix in ((name, X), (f"{name}_public", X_public)):
+        rows, columns = _unfit(matrix)
+        if len(rows):
+            sentence = f"{matrix_name} has {len(rows)} rows with missing or infinite values (the first: {_first(rows)})"
+            return sentence, columns
+    return None
+
+
+def refuse_unfit(name: str, X: Any, *, takes_holes: bool) -> None:
+    """Refuse public points with values that the teachers would answer by their fixed rule: infinite, or missing ones.
+
+    Raises
+    ------
+    DataError
+        Saying how many rows, and which first.
+    """
+    rows, _ = _unfit(X)
+    if takes_holes and len(rows):
+        part: Any = take_rows(X, rows)
+        part = part.select_dtypes("number").to_numpy(dtype=np.float64) if hasattr(part, "iloc") else part
+        dense: Any = part
+        rows = rows[np.isinf(dense.toarray() if sparse.issparse(part) else dense).any(axis=1)]
+    if len(rows):
+        raise DataError(
+            f"{name} has {len(rows)} rows with missing or infinite values (the first: {_first(rows)}), which the "
+            "teachers do not take; fill them, or put an imputer before the teacher."
+        )
+
+
+def _unfit(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return rows and columns with missing or infinite values."""
+    none = np.empty(0, dtype=np.int64)
+    if hasattr(X, "iloc"):
+        bad = X.isna().to_numpy()
+    elif sparse.issparse(X):
+        matrix: Any = X
+        rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+        wrong = ~np.isfinite(matrix.data)
+        return np.unique(rows[wrong]), np.unique(matrix.indices[wrong]).astype(np.int64)
+    elif X.dtype.kind != "f":
+        return none, none
+    else:
+        bad = ~np.isfinite(X)
+    return np.flatnonzero(bad.any(axis=1)), np.flatnonzero(bad.any(axis=0))
+
+
+def _first(rows: NDArray[np.int64]) -> str:
+    return ", ".join(str(int(row)) for row in rows[:ROWS_NAMED])
+
+
+def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
+    """Return the declared classes as a list of distinct Python values, in the given order.
+
+    Raises
+    ------
+    ParameterError
+        If they are not given, fewer than two, or repeated.
+    """
+    if classes is None:
+        raise ParameterError(
+            "classes is missing; name all classes beforehand, such as classes=[0, 1]: they are public and are never "
+            "inferred from private labels."
+        )
+    if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
+        raise ParameterError(f"classes is {shown(classes)}; give a list of the class values, such as [0, 1].")
+    names = [value.item() if isinstance(value, np.generic) else value for value in classes]
+    if not all(isinstance(name, Hashable) for name in names):
+        raise ParameterError(f"classes is {shown(classes)}; give a list of plain values, such as [0, 1].")
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ParameterError(
+            f"classes is {shown_classes(names)}; name two or more distinct classes, not one class or a class twice."
+        )
+    return names
+
+
+def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> NDArray[np.int64]:
+    """Return the index into `classes` of every private label.
+
+    Raises
+    ------
+    DataError
+        If there is more than one column, the length does not fit, or a label is not one of the classes: the message
+        says how many and where.
+    """
+    if y is None:
+        raise DataError("The learner requires y to be passed, but the target y is None; give the private labels.")
+    labels = _label_cells(y)
+    if len(labels) != rows:
+        raise DataError(f"y has {len(labels)} labels; it must have one label for each of the {rows} rows of X.")
+    if all(isinstance(label, float) for label in labels) and _are_continuous(labels):
+        raise DataError(
+            "Unknown label type: continuous. The learner needs classes; turn the numbers in y into classes."
+        )
+    places = {name: place for place, name in enumerate(classes)}
+    index = np.array([_place(label, places) for label in labels], dtype=np.int64)
+    bad = np.flatnonzero(index < 0)
+    if len(bad):
+        raise DataError(
+            f"{len(bad)} labels in y are missing or not among the declared classes (the first in rows {_first(bad)}); "
+            "correct them, or declare all classes."
+        )
+    return index
+
+
+def _label_cells(y: Any) -> list[Any]:
+    """Return the labels one by one, each as it was given: numpy would find one type for all of a list.
+
+    Raises
+    ------
+    DataError
+        If they are no single column.
+    """
+    if isinstance(y, list | tuple):
+        return list(y)
+    column = None
+    with contextlib.suppress(ValueError, TypeError):  # their messages may quote labels, hence no raise inside
+        column = column_or_1d(y, warn=True)
+    if column is None:
+        found = f"has {len(y.shape)} dimensions" if hasattr(y, "shape") else f"is {shown_kind(y)}"
+        raise DataError(f"y {found}; give the private labels as one column.")
+    return list(pd.Series(column).astype(object)) if column.dtype.kind in "Mm" else list(column.tolist())
+
+
+def _are_continuous(labels: Sequence[float]) -> bool:
+    return all(map(math.isfinite, labels)) and not all(label.is_integer() for label in labels)
+
+
+def _place(label: Any, places: dict[Any, int]) -> int:
+    try:
+        return places.get(label, -1)
+    except TypeError:  # a list, say, which is no label
+        return -1

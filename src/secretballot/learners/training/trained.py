@@ -1,0 +1,393 @@
+"""Teachers that are kept: trained once, asked for as long as a plan lasts, and found again in the vault."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+
+from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._validation import check_choice, check_count
+from secretballot.ensemble.teachers import TeacherEnsemble
+from secretballot.ensemble.votes import VoteCounts
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.training.column_template import (
+    same_template,
+    template_from_json,
+    template_of,
+    template_to_json,
+)
+from secretballot.learners.training.inputs import (
+    as_matrix,
+    check_same_columns,
+    class_indices,
+    declared_classes,
+    n_columns,
+    n_rows,
+    refuse_unfit,
+    unfit_values,
+    with_public_types,
+)
+from secretballot.learners.training.shards import assign_shards, fingerprint, forget_records, learner_identity
+from secretballot.learners.training.trial_fit import columns_with_missing_taken, rehearse
+from secretballot.named_learners import teacher_by_name
+from secretballot.privacy.noise import entropy_bytes
+from secretballot.vault import keep_secret, make_vault, read_secret
+
+__all__ = ["NEIGHBOURS", "TrainedTeachers", "check_teacher", "keep_teachers", "train_teachers"]
+
+NEIGHBOURS = ("add-remove", "replace-one")
+SAMPLE_ROWS = 60
+_TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
+FILE = "teachers.json"
+_KEPT = {
+    "serial": str,
+    "fingerprint": str,
+    "takes_holes": bool,
+    "n_teachers": int,
+    "random_state": int,
+    "classes": list,
+    "declaration": dict,
+    "template": dict,
+}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TrainedTeachers:
+    """Teachers with all that must be known to ask them: classes, promise, columns. Made by `train_teachers`.
+
+    Attributes
+    ----------
+    ensemble : TeacherEnsemble
+        Private; shows its shape alone.
+    classes : tuple
+        Class values; public.
+    declaration : dict
+        Unit and relation that the shards were made for.
+    template : frame, array or matrix without rows
+        The columns and types that the teachers take; public.
+    takes_holes : bool
+        Whether they take missing values.
+    serial : str
+        Names these teachers and no others; drawn at random, never computed from data. Empty where they are not kept.
+    vault : Path or None
+        Where they are kept.
+    """
+
+    ensemble: TeacherEnsemble
+    classes: tuple[Any, ...]
+    declaration: Mapping[str, object]
+    template: Any
+    takes_holes: bool = False
+    serial: str = ""
+    vault: Path | None = None
+
+    @property
+    def n_teachers(self) -> int:
+        """Number of teachers; public."""
+        return self.ensemble.n_teachers
+
+    @classmethod
+    def load(cls, vault: str | Path) -> "TrainedTeachers":
+        """Return the teachers kept in a vault, without the data they were trained on.
+
+        Raises
+        ------
+        DataError
+            If there are none, or they are damaged or of other library versions.
+        """
+        place = Path(vault)
+        content = read_secret(place / FILE, largest=LARGEST_JSON)
+        if content is None:
+            raise DataError(f"The vault {place} holds no teachers; give the vault that they were trained into.")
+        about = _parsed(content, place)
+        forget_records(place)  # a crash may have come between keeping the teachers and this
+        classes = tuple(about["classes"])
+        ensemble = TeacherEnsemble.kept(
+            place,
+            about["serial"],
+            n_teachers=about["n_teachers"],
+            n_classes=len(classes),
+            random_state=about["random_state"],
+        )
+        if ensemble is None:
+            raise DataError(
+                f"The teachers in the vault {place} are damaged or were kept under other versions of Python, numpy or "
+                "scikit-learn; put both back as they were, or begin in another vault. Nothing was spent."
+            )
+        template = template_from_json(about["template"])
+        return cls(ensemble, classes, about["declaration"], template, about["takes_holes"], about["serial"], place)
+
+    def points(self, X: Any) -> Any:
+        """Return public points with the columns and types that the teachers take.
+
+        Raises
+        ------
+        DataError
+            If they do not fit.
+        """
+        points = as_matrix("X", X)
+        check_same_columns(points, self.template, known=_TRAINED)
+        points = with_public_types(points, self.template, known=_TRAINED)
+        refuse_unfit("X", points, takes_holes=self.takes_holes)
+        return points
+
+    def vote(self, points: Any, *, plan: str | None = None) -> VoteCounts:
+        """Let every teacher vote on public points, as `points` returned them; the counts are secret.
+
+        Parameters
+        ----------
+        points : array, sparse matrix or frame
+        plan : str, optional
+            Name of the plan that asks; teachers of a secret sample answer to the one that it was drawn for.
+
+        Raises
+        ------
+        ParameterError
+            If they learned from a sample that was drawn for another plan.
+        """
+        sample = self.declaration.get("sample")
+        if isinstance(sample, Mapping) and sample.get("plan") != plan:
+            raise ParameterError(
+                "These teachers learned from a secret sample that was drawn for one plan; ask them through its labeler "
+                "or its session, where what it costs is paid."
+            )
+        counts = self.ensemble.vote_counts(points, classes=list(self.classes))
+        return counts.under(str(self.declaration["unit"]), str(self.declaration["neighbours"]))
+
+    def __repr__(self) -> str:
+        return f"TrainedTeachers(n_teachers={self.n_teachers}, classes={list(self.classes)}, teachers=<private>)"
+
+
+def train_teachers(
+    teacher: Any,
+    X: Any,
+    y: Any,
+    *,
+    classes: Sequence[Any],
+    X_public: Any = None,
+    n_teachers: int = 250,
+    neighbours: str = "add-remove",
+    units: Any = None,
+    unit_name: str | None = None,
+    vault: str | Path | None = None,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> TrainedTeachers:
+    """Train one teacher on every shard of the private records, to be asked for labels later.
+
+    Parameters
+    ----------
+    teacher : classifier or str or None
+        Cloned for every shard; None for a hardly regularised logistic regression.
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+        Private.
+    y : array of shape (n_records,)
+        Private labels, each one of `classes`.
+    classes : sequence of two or more values
+        Public; never inferred from the private labels.
+    X_public : like X, of shape (n, n_features), optional
+        Public points, a few of them will do: they fix the types of the columns, and the teacher is tried on them with
+        made-up labels. Needed for frames; numeric arrays are taken as floating point without.
+    n_teachers : int
+        Number of shards K; public, chosen without looking at the private data.
+    neighbours : {"add-remove", "replace-one"}
+        Relation that the promise is about.
+    units : array of shape (n_records,), optional
+        Ids, such as patient numbers: all records of one id are protected together.
+    unit_name : str, optional
+        What the ids are, for certificates.
+    vault : path, optional
+        Secret folder in which the teachers are kept; with one, the same call finds them again and trains nothing.
+    n_jobs, random_state, progress
+        As for `PATEClassifier`.
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit, or the vault belongs to other data; nothing was spent.
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id where `units` is given.
+    Relation : add or remove one unit; or replace one record in place.
+    Sensitivity : one unit touches one shard, hence one teacher.
+    Price : none; nothing leaves until a session or a release asks.
+    """
+    names = declared_classes(classes)
+    check_count("n_teachers", n_teachers)
+    check_choice("neighbours", neighbours, NEIGHBOURS)
+    X = as_matrix("X", X)
+    example = _example(X) if X_public is None else as_matrix("X_public", X_public)[:SAMPLE_ROWS]
+    check_same_columns(X, example)
+    X, example = with_public_types(X, example), with_public_types(example, example)
+    index = class_indices(y, names, n_rows(X))
+    learner = check_teacher(teacher, X, example, len(names))
+    place = None if vault is None else make_vault(vault)
+
+    def fit() -> TeacherEnsemble:
+        shards = assign_shards(n_rows(X), n_teachers, neighbours, units, place)
+        return TeacherEnsemble.fit(
+            learner,
+            X,
+            index,
+            shards,
+            n_teachers=n_teachers,
+            n_classes=len(names),
+            n_jobs=n_jobs,
+            random_state=random_state,
+            vault=place,
+            fingerprint=None if place is None else fingerprint(learner, X, index, shards, random_state),
+            progress=progress,
+        )
+
+    identity = (learner_identity(learner), X, index, units, n_teachers, names, neighbours, random_state)
+    declaration: dict[str, object] = {
+        "unit": "record" if units is None else "user",
+        "unit_column": None if units is None else unit_name,
+        "neighbours": neighbours,
+    }
+    return keep_teachers(
+        place,
+        fit,
+        identity,
+        tuple(names),
+        declaration,
+        template_of(example),
+        random_state,
+        takes_holes=len(columns_with_missing_taken(learner, example, len(names))) == n_columns(example),
+    )
+
+
+def _example(X: Any) -> Any:
+    """Return made-up rows with the columns of numeric data; what is not numeric needs public rows for its types."""
+    if hasattr(X, "iloc") or (not sparse.issparse(X) and X.dtype.kind not in "iuf"):
+        raise DataError("X_public is missing; give a few public rows, which fix the types of the columns.")
+    rows = np.random.default_rng(0).standard_normal((SAMPLE_ROWS, n_columns(X)))
+    return sparse.csr_matrix(rows) if sparse.issparse(X) else rows
+
+
+def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
+    """Return the learner to clone for every shard, after it was tried on public points with dummy labels.
+
+    It is tried with missing values too, whatever the private table holds.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be trained on them.
+    DataError
+        If values are missing and it does not take such.
+    """
+    learner = teacher_by_name("logistic", n_classes) if teacher is None else teacher
+    learner = teacher_by_name(learner, n_classes) if isinstance(learner, str) else learner
+    rehearse(learner, X_public, n_classes)
+    taken = columns_with_missing_taken(learner, X_public, n_classes)  # before it is known whether any are missing
+    bad = unfit_values("X", X, X_public)
+    if bad is not None and not np.isin(bad[1], taken).all():
+        raise DataError(f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the teacher.")
+    return learner
+
+
+def keep_teachers(
+    vault: Path | None,
+    fit: Callable[[], TeacherEnsemble],
+    identity: tuple[Any, ...],
+    classes: tuple[Any, ...],
+    declaration: Mapping[str, object],
+    template: Any,
+    random_state: int,
+    *,
+    takes_holes: bool = False,
+) -> TrainedTeachers:
+    """Return the teachers kept in the vault, trained now and kept if there are none; without a vault, trained.
+
+    Once they are kept the record ids go (`forget_records`): a plan goes on with these teachers, not with a new fit.
+
+    Parameters
+    ----------
+    vault : Path or None
+    fit : callable
+        Trains the teachers.
+    identity : tuple
+        All that they depend on, private data included; its digest stays in the vault.
+    classes, declaration, template, random_state, takes_holes
+        As for `TrainedTeachers`.
+
+    Raises
+    ------
+    DataError
+        If the vault belongs to other data or settings, or was kept by other library versions; or if classes or columns
+        cannot be kept.
+    """
+    if vault is None:
+        return TrainedTeachers(fit(), classes, declaration, template, takes_holes)
+    digest = str(joblib.hash(identity, hash_name="sha1"))
+    about = {"classes": list(classes), "declaration": dict(declaration), "random_state": random_state}
+    about |= {"takes_holes": takes_holes}
+    about |= {"template": _keepable(about, template), "fingerprint": digest}
+    content, ensemble = read_secret(vault / FILE, largest=LARGEST_JSON), None
+    if content is None:
+        ensemble, serial = fit(), entropy_bytes(16).hex()
+        ensemble.keep(vault, serial)
+        about |= {"serial": serial, "n_teachers": ensemble.n_teachers}
+        content = keep_secret(vault / FILE, json.dumps(about).encode())
+    kept = _parsed(content, vault)
+    if kept["fingerprint"] != digest:
+        raise DataError(
+            f"The vault {vault} belongs to other data, or to other settings of the teachers; give another vault, "
+            "or the data and settings it was begun with. Nothing was spent."
+        )
+    if ensemble is None or kept["serial"] != about["serial"]:
+        return TrainedTeachers.load(vault)  # kept before, or just now by another process
+    forget_records(vault)
+    return TrainedTeachers(ensemble, classes, declaration, template, takes_holes, serial, vault)
+
+
+def _parsed(content: bytes, vault: Path) -> dict[str, Any]:
+    about = json_fields(content, _KEPT)
+    if about is None or not _is_whole(about):
+        raise DataError(f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent.")
+    return about
+
+
+def _is_whole(about: dict[str, Any]) -> bool:
+    """Return whether what was kept of teachers is what they can be asked with."""
+    declared, classes = about["declaration"], about["classes"]
+    plain = all(isinstance(value, str | int | float | bool) for value in classes)
+    if not plain or len(set(classes)) < 2 or not (about["n_teachers"] >= 1 and about["random_state"] >= 0):
+        return False
+    if not all(isinstance(declared.get(name), str) for name in ("unit", "neighbours")):
+        return False
+    try:
+        template_from_json(about["template"])
+    except Exception:  # numpy and pandas parse the names of types, and raise what they like
+        return False
+    return True
+
+
+def _keepable(about: Mapping[str, Any], template: Any) -> dict[str, Any]:
+    """Return the template as JSON values, if it and all that is known about the teachers read back as they are.
+
+    Raises
+    ------
+    DataError
+        If they do not.
+    """
+    try:
+        columns = template_to_json(template)
+        read = json.loads(json.dumps([about, columns]))
+        same = repr(read[0]) == repr(dict(about)) and same_template(template_from_json(read[1]), template)
+    except (TypeError, ValueError):
+        same = False
+    if not same:
+        raise DataError(
+            "The classes, or the names or categories of the columns, cannot be kept in a vault; use text and plain "
+            "numbers for them. Nothing was spent."
+        )
+    return columns

@@ -1,0 +1,109 @@
+"""Try the teacher on public points with dummy labels, before it meets private data.
+
+A shard that cannot train votes by a fixed rule and says nothing, because an error would tell about the data. A teacher
+that can never train would thus buy worthless labels in silence. A rehearsal that knows no private value may speak.
+What is rehearsed follows from public inputs alone, and it runs on global states of its own: nothing that comes after it
+can tell whether the private table has missing values.
+"""
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+
+from secretballot._seeded import own_global_states, with_own_seeds
+from secretballot._validation import shown
+from secretballot.exceptions import ParameterError
+from secretballot.learners.training.inputs import n_columns, n_rows, take_rows
+
+__all__ = ["columns_with_missing_taken", "rehearse"]
+
+ROWS = 60
+_PROBES = 100  # fits, at most, to find the columns in which missing values are taken
+
+
+def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
+    """Fit a clone of the teacher on the first public points under labels 0, 1, ..., in turn, and predict them.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be fitted or does not predict one of the labels for every point.
+    """
+    if not (hasattr(teacher, "fit") and hasattr(teacher, "predict")):
+        raise ParameterError(f"teacher is {shown(teacher)}; it must be a classifier with fit and predict.")
+    problem = _attempt(teacher, _points(X_public, n_classes), n_classes)
+    if problem is not None:
+        raise ParameterError(
+            f"The teacher cannot be trained on the public points with dummy labels ({problem}); it would fail on "
+            "every shard. Fix the teacher or its preprocessing."
+        )
+
+
+def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> NDArray[np.int64]:
+    """Return the columns in which the teacher takes missing values, by trying it on public points that lack some.
+
+    All columns are tried together; where that fails, their halves, and so on, up to a hundred fits. What was found is
+    then tried together once more.
+
+    Returns
+    -------
+    ndarray of int64, ascending
+        None for sparse points.
+    """
+    points = _points(X_public, n_classes)
+    if sparse.issparse(points):
+        return np.empty(0, dtype=np.int64)
+    waiting, found, probes = [np.arange(n_columns(points))], [], 0
+    while waiting and probes < _PROBES:
+        columns, probes = waiting.pop(), probes + 1
+        if _attempt(teacher, _with_missing(points, columns), n_classes) is None:
+            found.append(columns)
+        elif len(columns) > 1:
+            waiting += np.array_split(columns, 2)
+    if not found:
+        return np.empty(0, dtype=np.int64)
+    taken = np.sort(np.concatenate(found))
+    if len(found) > 1 and _attempt(teacher, _with_missing(points, taken), n_classes) is not None:
+        return np.empty(0, dtype=np.int64)
+    return taken
+
+
+def _with_missing(points: Any, columns: NDArray[np.int64]) -> Any:
+    """Return points in which every seventh value of the given columns is missing."""
+    missing = np.zeros(points.shape, dtype=bool)
+    missing[::7, columns] = True
+    if hasattr(points, "iloc"):
+        return points.mask(missing)
+    numbers = points.astype(float) if points.dtype.kind in "biuf" else points.astype(object)
+    return np.where(missing, np.nan, numbers)
+
+
+def _points(X_public: Any, n_classes: int) -> Any:
+    """Return the first public points, repeated where they are too few for every class."""
+    return take_rows(X_public, np.resize(np.arange(min(ROWS, n_rows(X_public))), max(ROWS, 4 * n_classes)))
+
+
+def _attempt(teacher: Any, points: Any, n_classes: int) -> str | None:
+    """Return what went wrong, None if nothing did."""
+    labels = np.arange(n_rows(points)) % n_classes
+    try:
+        with own_global_states(0):
+            warnings.simplefilter("ignore")
+            learner = with_own_seeds(clone(teacher), 0)
+            predicted = np.asarray(learner.fit(points, labels).predict(points))
+    except Exception as error:  # any learner may raise anything; the points are public, the labels dummies
+        return f"{type(error).__name__}: {_first_sentence(str(error))}"
+    if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
+        return f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no labels"
+    return None
+
+
+def _first_sentence(text: str) -> str:
+    """Return what a message begins with; learners go on with paragraphs and addresses."""
+    first = re.split(r"\n|(?<=[.:;])\s", text.strip(), maxsplit=1)[0]
+    return first.rstrip(".:;")

@@ -1,0 +1,1 @@
+"""The universal labeler: voting first, then one hypothesis for all further points."""

@@ -1,0 +1,59 @@
+"""The first part of a universal labeler: an agnostic labeler that says on its certificate what else was bought."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from secretballot.learners.labelers.agnostic import AgnosticLabeler
+from secretballot.learners.universal.budget_split import BudgetSplit
+from secretballot.privacy.ledger import Ledger
+
+__all__ = ["FirstPart"]
+
+_SHARED = (
+    "hypotheses",
+    "teacher",
+    "alpha",
+    "beta",
+    "max_unstable",
+    "n_teachers",
+    "calibration",
+    "neighbours",
+    "relabel_epsilon",
+    "vault",
+    "purpose",
+    "n_jobs",
+    "random_state",
+    "progress",
+)
+
+
+class FirstPart(AgnosticLabeler):
+    """The agnostic labeler, with a word on its certificate on what else was bought with it."""
+
+    split: BudgetSplit
+
+    @classmethod
+    def of(cls, split: BudgetSplit, settings: Mapping[str, Any], *, name: str, ledger: Ledger) -> Self:
+        """Return the labeler of the first questions.
+
+        Parameters
+        ----------
+        split : BudgetSplit
+            With a first part.
+        settings : mapping
+            Parameters of the universal labeler, of which it takes those that it knows.
+        name : str
+            Key in the ledger.
+        ledger : Ledger
+        """
+        own = {key: settings[key] for key in _SHARED}
+        first = cls(budget=split.first, n_queries=split.n_first, name=name, ledger=ledger, **own)
+        first.split = split
+        return first
+
+    def _declaration(self, aggregator: Any) -> dict[str, object]:
+        declared = super()._declaration(aggregator)
+        more = f"This is the first part of a universal labeler, bought together with a second one: {self.split}."
+        sentences = declared["assumptions"]
+        assert isinstance(sentences, list)
+        return {**declared, "assumptions": [*sentences, more]}

@@ -1,0 +1,1 @@
+"""The plan itself: its model, its text, its pictures."""

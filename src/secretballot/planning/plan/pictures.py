@@ -1,0 +1,300 @@
+"""Pictures of a plan: accuracy against epsilon, teachers against queries, and what the number of teachers does.
+
+Drawn from the plan alone, hence from public numbers and stand-in data.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from secretballot.planning.plan.model import Candidate, Estimate, Plan
+from secretballot.planning.plan.text import recipe_name
+from secretballot.report.extras import require_extra
+from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, PALE, Picture, grid
+from secretballot.report.wording import number_text
+
+__all__ = ["draw_candidates", "draw_frontier", "draw_plan_pictures", "draw_teachers"]
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_STEP = 5.0  # points between the marks of recipes that belong in one place
+_LEAST_SPAN = 8.0  # factor between the ends of an axis of sizes, so that there are ticks on it
+_RECOMMENDED = {
+    "linestyle": "",
+    "marker": "o",
+    "markersize": 12,
+    "markerfacecolor": "none",
+    "markeredgecolor": ORANGE,
+    "markeredgewidth": 2.0,
+    "zorder": 5,
+}
+
+
+def draw_plan_pictures(plan: Plan) -> dict[str, Picture]:
+    """Return the pictures of a plan by name: ``frontier``, ``candidates`` and ``teachers``.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+    return {"frontier": draw_frontier(plan), "candidates": draw_candidates(plan), "teachers": draw_teachers(plan)}
+
+
+def draw_frontier(plan: Plan) -> Picture:
+    """Draw the student's accuracy against epsilon with its ranges, and what has to be beaten.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+    useful = [(point.epsilon, point.candidate) for point in plan.frontier if point.candidate is not None]
+    useless = [point.epsilon for point in plan.frontier if point.candidate is None]
+    constant = 100 * plan.constant_accuracy
+    here = 100 * plan.recommended.expected.student_accuracy.value
+
+    def paint(axes: Any) -> None:
+        _axis_of_sizes(axes.xaxis, [plan.task.epsilon, *(point.epsilon for point in plan.frontier)])
+        estimates = [candidate.expected.student_accuracy for _, candidate in useful]
+        _band(axes, [epsilon for epsilon, _ in useful], estimates, BLUE, "student, nine runs of ten")
+        axes.axhline(constant, color=INK, linewidth=1.2, linestyle=(0, (5, 3)), label="most frequent class alone")
+        if useless:
+            axes.plot(
+                useless,
+                [constant] * len(useless),
+                linestyle="",
+                marker="x",
+                markersize=7,
+                color=INK,
+                label="nothing useful",
+                gid="useless",
+            )
+        axes.plot([plan.task.epsilon], [here], **_RECOMMENDED, label="this plan", gid="recommended")
+        _percent_axis(axes, [constant, here, *(100 * end for each in estimates for end in (each.low, each.high))])
+        axes.set_xlabel("epsilon of the release (nats)")
+        axes.set_ylabel("accuracy on new points (%)")
+        grid(axes, "both")
+        _legend(axes)
+
+    return Picture("frontier", 3.6, paint)
+
+
+def draw_candidates(plan: Plan) -> Picture:
+    """Draw the settings that were weighed: teachers against queries, a mark for each recipe, shaded by the student.
+
+    Where several recipes belong in one place, their marks stand side by side; of settings of one recipe the best is on
+    top.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+    recipes = list(dict.fromkeys(recipe_name(candidate.setting) for candidate in plan.weighed))
+    shares = [100 * _student(candidate) for candidate in plan.weighed]
+    low, high = min(shares), max(max(shares), min(shares) + 1)
+    shifts = _shifts(plan.weighed)
+
+    def paint(axes: Any) -> None:
+        normed = require_extra("matplotlib.colors", "report").Normalize(low, high)
+        look = {"cmap": "Blues", "norm": normed, "s": 24, "edgecolors": INK, "linewidths": 0.5, "clip_on": False}
+        for (recipe, shift), chosen in _grouped(plan.weighed, shifts).items():
+            number = recipes.index(recipe)
+            axes.scatter(
+                [candidate.setting.n_queries for candidate in chosen],
+                [candidate.setting.n_teachers for candidate in chosen],
+                c=[100 * _student(candidate) for candidate in chosen],
+                **look,
+                marker=_marker(number),
+                gid=f"recipe-{number}",
+                transform=_aside(axes, shift),
+            )
+        for number, recipe in enumerate(recipes):
+            axes.plot(
+                [],
+                [],
+                linestyle="",
+                marker=_marker(number),
+                markersize=6,
+                label=_short(recipe),
+                markerfacecolor=PALE,
+                markeredgecolor=INK,
+                markeredgewidth=0.6,
+            )
+        best = plan.recommended.setting
+        axes.plot(
+            [best.n_queries],
+            [best.n_teachers],
+            **_RECOMMENDED,
+            label="this plan",
+            gid="recommended",
+            transform=_aside(axes, shifts[_place(plan.recommended)]),
+        )
+        _axis_of_sizes(axes.xaxis, [candidate.setting.n_queries for candidate in plan.weighed])
+        _axis_of_sizes(axes.yaxis, [candidate.setting.n_teachers for candidate in plan.weighed])
+        axes.set_xlabel("queries asked (l)")
+        axes.set_ylabel("teachers (K)")
+        grid(axes, "both")
+        _shade_bar(axes, normed)
+        _legend(axes)
+
+    return Picture("candidates", 4.2, paint)
+
+
+def _place(candidate: Candidate) -> tuple[int, int, str]:
+    setting = candidate.setting
+    return setting.n_queries, setting.n_teachers, recipe_name(setting)
+
+
+def _shifts(candidates: Sequence[Candidate]) -> dict[tuple[int, int, str], float]:
+    """Return how far aside, in points, the mark of each place and recipe stands."""
+    together: dict[tuple[int, int], list[str]] = {}
+    for queries, teachers, recipe in dict.fromkeys(map(_place, candidates)):
+        together.setdefault((queries, teachers), []).append(recipe)
+    return {
+        (*place, recipe): _STEP * (rank - (len(recipes) - 1) / 2)
+        for place, recipes in together.items()
+        for rank, recipe in enumerate(recipes)
+    }
+
+
+def _grouped(
+    candidates: Sequence[Candidate], shifts: dict[tuple[int, int, str], float]
+) -> dict[tuple[str, float], list[Candidate]]:
+    """Return the candidates of each recipe that stand equally far aside, the best last, hence on top."""
+    groups: dict[tuple[str, float], list[Candidate]] = {}
+    for candidate in sorted(candidates, key=_student):
+        groups.setdefault((recipe_name(candidate.setting), shifts[_place(candidate)]), []).append(candidate)
+    return groups
+
+
+def _aside(axes: Any, shift: float) -> Any:
+    """Return the transform of data that puts marks so many points aside."""
+    transforms = require_extra("matplotlib.transforms", "report")
+    return axes.transData + transforms.ScaledTranslation(shift / 72, 0, axes.figure.dpi_scale_trans)
+
+
+def _marker(number: int) -> str:
+    return _MARKERS[number % len(_MARKERS)]
+
+
+def draw_teachers(plan: Plan) -> Picture:
+    """Draw what the number of teachers does to the exact vote, the released labels and the student.
+
+    For each number of teachers, the best setting of the recommended recipe.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+    recipe, best = recipe_name(plan.recommended.setting), {}
+    for candidate in sorted(plan.weighed, key=_student):
+        if recipe_name(candidate.setting) == recipe:
+            best[candidate.setting.n_teachers] = candidate
+    best[plan.recommended.setting.n_teachers] = plan.recommended
+    teachers = sorted(best)
+
+    def paint(axes: Any) -> None:
+        expected = [best[number].expected for number in teachers]
+        student = [each.student_accuracy for each in expected]
+        vote = [100 * each.vote_accuracy.value for each in expected]
+        label = [100 * each.label_accuracy.value for each in expected]
+        axes.plot(
+            teachers,
+            vote,
+            color=INK,
+            linewidth=1.2,
+            linestyle=(0, (5, 3)),
+            marker="^",
+            markersize=5,
+            label="exact vote",
+            gid="vote",
+        )
+        axes.plot(
+            teachers,
+            label,
+            color=ORANGE,
+            linewidth=1.2,
+            linestyle=(0, (1, 1.5)),
+            marker="s",
+            markersize=5,
+            label="released labels",
+            gid="labels",
+        )
+        _band(axes, teachers, student, BLUE, "student, nine runs of ten")
+        here = plan.recommended
+        axes.plot(
+            [here.setting.n_teachers], [100 * _student(here)], **_RECOMMENDED, label="this plan", gid="recommended"
+        )
+        _axis_of_sizes(axes.xaxis, teachers)
+        _percent_axis(axes, [*vote, *label, *(100 * end for each in student for end in (each.low, each.high))])
+        axes.set_xlabel(f"teachers (K); {_short(recipe)}")
+        axes.set_ylabel("right (%)")
+        grid(axes, "both")
+        _legend(axes)
+
+    return Picture("teachers", 3.6, paint)
+
+
+def _student(candidate: Candidate) -> float:
+    return candidate.expected.student_accuracy.value
+
+
+def _short(recipe: str) -> str:
+    """Return the name of a recipe as a legend of two columns has room for it."""
+    return recipe.replace(" in rounds", "")
+
+
+def _band(axes: Any, places: list[float] | list[int], estimates: list[Estimate], colour: str, name: str) -> None:
+    """Draw values as a line with marks, each with a bar over its range."""
+    values = [100 * each.value for each in estimates]
+    ends = [
+        [100 * (each.value - each.low) for each in estimates],
+        [100 * (each.high - each.value) for each in estimates],
+    ]
+    axes.errorbar(
+        places,
+        values,
+        yerr=ends,
+        color=colour,
+        linewidth=1.4,
+        marker="o",
+        markersize=5,
+        elinewidth=1.1,
+        capsize=3,
+        label=name,
+    )
+
+
+def _axis_of_sizes(axis: Any, sizes: list[float] | list[int]) -> None:
+    """Scale an axis by factors, with room at its ends, and ticks at 1, 2 and 5 times powers of ten."""
+    ticker = require_extra("matplotlib.ticker", "report")
+    room = max(1.35, (_LEAST_SPAN * min(sizes) / max(sizes)) ** 0.5)
+    low, high = min(sizes) / room, max(sizes) * room
+    axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low, high)})
+    wide = high / low > 300
+    axis.set_major_locator(
+        ticker.LogLocator(10, (1.0,), numticks=5) if wide else ticker.LogLocator(10, (1.0, 2.0, 5.0))
+    )
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value)))
+
+
+def _percent_axis(axes: Any, values: list[float]) -> None:
+    """Let the axis of percents hold all values with some room, and end at 0 and 100."""
+    low, high = min(values), max(values)
+    room = max(2.0, 0.08 * (high - low))
+    axes.set_ylim(max(0.0, low - room), min(101.5, high + room))  # the cap of a bar that ends at 100 stays in sight
+    ticker = require_extra("matplotlib.ticker", "report")
+    axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
+
+
+def _shade_bar(axes: Any, normed: Any) -> None:
+    cm = require_extra("matplotlib.cm", "report")
+    bar = axes.figure.colorbar(cm.ScalarMappable(normed, "Blues"), ax=axes, pad=0.02, aspect=28)
+    bar.set_label("accuracy of the student (%)")
+    bar.outline.set_linewidth(0.6)
+    bar.outline.set_edgecolor(GREY)
+
+
+def _legend(axes: Any) -> None:
+    """Put the legend above the picture, where it covers nothing."""
+    axes.figure.legend(
+        loc="outside upper left", ncols=2, frameon=False, fontsize=9, handletextpad=0.5, columnspacing=1.4
+    )

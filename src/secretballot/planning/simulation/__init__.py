@@ -1,0 +1,1 @@
+"""Simulated runs on stand-in data: teachers, votes, noise, and forecasts made of them."""

@@ -1,0 +1,202 @@
+"""What noise does to votes, computed from its law: answers, right labels, and what they are worth to a student.
+
+Votes here are made up (`VoteSample`); no private data are read.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from secretballot._validation import check_choice, check_count, check_positive, shown
+from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
+from secretballot.exceptions import ParameterError
+from secretballot.planning.plan.model import RELEASES
+from secretballot.planning.simulation.stream_forecast import stream_law
+from secretballot.planning.simulation.votes import VoteSample
+from secretballot.privacy.accounting import SparseVectorEvent
+from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
+from secretballot.privacy.mechanisms import plurality, stability
+
+__all__ = [
+    "Forecast",
+    "RoughForecast",
+    "forecast",
+    "forecast_gaussian",
+    "forecast_stream",
+    "right_chances",
+    "vote_accuracy",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+NODES = 48  # of the quadrature over the noise of the true class
+BLOCK = 2_000_000  # numbers held at once by the quadrature
+LATTICE_SIGMA = 2000.0
+ROUGH_POINTS = 600
+ROUGH_STEPS = np.arange(-7.0, 7.5, 0.5)  # log2 of sigma / K
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What one setting should lead to on one sample of votes.
+
+    Attributes
+    ----------
+    answered, answered_low, answered_high : float
+        Queries that get an answer: expectation, and the range of nine runs of ten.
+    vote_accuracy : float
+        Share of points whose exact plurality is the true class.
+    label_accuracy : float
+        Expected share of released labels that are the true class; of noisy counts, of the labels read off them.
+    information : float
+        Labels without noise that would tell a student about as much: each released value counts by its squared
+        correlation with the truth. Good for ranking settings, not for predicting students.
+    """
+
+    answered: float
+    answered_low: float
+    answered_high: float
+    vote_accuracy: float
+    label_accuracy: float
+    information: float
+
+
+def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
+    """Return what an aggregator should make of votes like these, asked about points drawn from among them.
+
+    Raises
+    ------
+    ParameterError
+        If the aggregator is neither Gaussian nor a sparse vector, or is for another number of classes.
+    """
+    if aggregator.n_classes != sample.counts.shape[1]:
+        raise ParameterError(
+            f"the aggregator is for {aggregator.n_classes} classes and the votes are on {sample.counts.shape[1]}; "
+            "calibrate it for as many."
+        )
+    if isinstance(aggregator, GaussianAggregator):
+        return forecast_gaussian(sample, aggregator.sigma, aggregator.n_queries, aggregator.release)
+    if isinstance(aggregator, SparseVectorAggregator):
+        return forecast_stream(sample, aggregator.mechanism.event(), aggregator.n_queries)
+    raise ParameterError(f"aggregator is {shown(aggregator)}; forecasts are for Gaussian voting and sparse vectors.")
+
+
+def forecast_gaussian(sample: VoteSample, sigma: float, n_queries: int, release: str) -> Forecast:
+    """Return what Gaussian voting should make of votes like these: every query is answered.
+
+    Parameters
+    ----------
+    sample : VoteSample
+    sigma : float
+        Noise on a count, in votes.
+    n_queries : int
+    release : {"labels", "counts"}
+    """
+    queries, kind = check_count("n_queries", n_queries), check_choice("release", release, RELEASES)
+    right = float(right_chances(sample, sigma).mean())
+    worth = _worth_of_counts(sample, sigma) if kind == "counts" else _worth_of_labels(right, sample.counts.shape[1])
+    return Forecast(queries, queries, queries, vote_accuracy(sample), right, queries * worth)
+
+
+def forecast_stream(sample: VoteSample, event: SparseVectorEvent, n_queries: int) -> Forecast:
+    """Return what a sparse vector should make of a stream of votes like these.
+
+    Answers are exact pluralities; points far from a tie are answered more often, and their labels are right more often.
+    """
+    right = (plurality(sample.counts) == sample.truth).astype(np.float64)
+    law = stream_law(event, check_count("n_queries", n_queries), stability(sample.counts), right)
+    accuracy = law.right / law.answered if law.answered > 1e-9 else float(right.mean())
+    worth = _worth_of_labels(accuracy, sample.counts.shape[1])
+    return Forecast(law.answered, law.low, law.high, float(right.mean()), accuracy, law.answered * worth)
+
+
+def vote_accuracy(sample: VoteSample) -> float:
+    """Return the share of points whose plurality, without noise, is the true class."""
+    return float(np.mean(plurality(sample.counts) == sample.truth))
+
+
+def right_chances(sample: VoteSample, sigma: float) -> FloatArray:
+    """Return the chance that Gaussian voting releases the true class, for every point; shape (n_points,).
+
+    Two classes: exact for the discrete law of the noise and its rule for ties. More: the continuous law stands in, by
+    quadrature over the noise of the true class: E[prod_c Phi(z + (n_truth - n_c) / sigma)].
+    """
+    noise = check_positive("sigma", sigma)
+    if sample.counts.shape[1] == 2:
+        return _right_of_two(sample, noise)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    weights = weights / math.sqrt(2 * math.pi)
+    leads = _leads(sample) / noise
+    step = max(1, BLOCK // (NODES * leads.shape[1]))
+    blocks = [np.prod(ndtr(leads[i : i + step, :, None] + nodes), axis=1) @ weights for i in range(0, len(leads), step)]
+    return np.concatenate(blocks)
+
+
+def _right_of_two(sample: VoteSample, sigma: float) -> FloatArray:
+    """Return P(2 (n_1 + X) >= K) where the truth is class 1, else one less it."""
+    votes, where = np.unique(sample.counts[:, 1], return_inverse=True)
+    need = -((2 * votes - sample.n_teachers) // 2)  # the least noise that makes it half of the teachers
+    one = _at_least(need, sigma)[where]
+    return np.asarray(np.where(sample.truth == 1, one, 1 - one))
+
+
+def _at_least(need: IntArray, sigma: float) -> FloatArray:
+    """Return P(X >= need) for discrete Gaussian X; beyond `LATTICE_SIGMA` the integral differs by less than 1e-8."""
+    if sigma > LATTICE_SIGMA:
+        return np.asarray(ndtr(-(need - 0.5) / sigma))
+    reach, pmf = discrete_gaussian_pmf(sigma)
+    tail = np.append(np.cumsum(pmf[::-1])[::-1], 0.0)  # of -reach, -reach + 1, ..., reach + 1
+    return np.asarray(np.minimum(tail[np.clip(need + reach, 0, len(pmf))], 1.0))
+
+
+def _leads(sample: VoteSample) -> FloatArray:
+    """Return votes for the true class less votes for each of the others, shape (n_points, n_classes - 1)."""
+    n, classes = sample.counts.shape
+    others = sample.counts[np.arange(classes) != sample.truth[:, None]].reshape(n, classes - 1)
+    own = sample.counts[np.arange(n), sample.truth]
+    return np.asarray(own[:, None] - others, dtype=np.float64)
+
+
+def _worth_of_labels(accuracy: float, n_classes: int) -> float:
+    """Return (1 - eta C / (C - 1))^2, eta the chance of a wrong label: 1 for the truth, 0 for a guess."""
+    return max(0.0, (accuracy - 1 / n_classes) / (1 - 1 / n_classes)) ** 2
+
+
+def _worth_of_counts(sample: VoteSample, sigma: float) -> float:
+    """Return the same for noisy counts: the squared correlation of the true class's noisy lead with the truth.
+
+    A label without noise leads by all K votes everywhere; a lead over the mean of the other classes has the noise of
+    two classes' difference, or twice that of the one count where there are two.
+    """
+    classes = sample.counts.shape[1]
+    lead = _leads(sample).mean(axis=1)
+    variance = 4 * sigma**2 if classes == 2 else sigma**2 * classes / (classes - 1)
+    return max(0.0, float(lead.mean())) ** 2 / float(np.mean(lead**2) + variance)
+
+
+class RoughForecast:
+    """Forecasts of one sample for any sigma, interpolated: good to some tenths of a point, for comparing many settings.
+
+    Parameters
+    ----------
+    sample : VoteSample
+    """
+
+    def __init__(self, sample: VoteSample) -> None:
+        self._sample = sample
+        self._vote_accuracy = vote_accuracy(sample)
+        few = VoteSample(sample.n_teachers, sample.counts[:ROUGH_POINTS], sample.truth[:ROUGH_POINTS])
+        chances = [float(right_chances(few, sample.n_teachers * 2.0**step).mean()) for step in ROUGH_STEPS]
+        self._accuracies = np.array(chances) + (self._vote_accuracy - vote_accuracy(few))
+
+    def gaussian(self, sigma: float, n_queries: int, release: str) -> Forecast:
+        """Return what `forecast_gaussian` does, nearly."""
+        place = math.log2(sigma / self._sample.n_teachers)
+        right = float(np.interp(place, ROUGH_STEPS, self._accuracies))
+        classes = self._sample.counts.shape[1]
+        worth = _worth_of_counts(self._sample, sigma) if release == "counts" else _worth_of_labels(right, classes)
+        return Forecast(n_queries, n_queries, n_queries, self._vote_accuracy, right, n_queries * worth)

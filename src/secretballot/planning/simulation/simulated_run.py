@@ -1,0 +1,171 @@
+"""One simulated run of a setting: ask, answer with the real recipe, teach a student, and score it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+
+from secretballot.aggregation import Aggregator, GaussianAggregator
+from secretballot.ensemble.isolation import isolated, one_thread
+from secretballot.ensemble.rows import take_rows
+from secretballot.exceptions import ParameterError
+from secretballot.planning.plan.model import Setting
+from secretballot.planning.simulation.forecast import forecast
+from secretballot.planning.simulation.seeded_noise import RehearsalNoise
+from secretballot.planning.simulation.votes import Rehearsal, VoteSample
+from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
+from secretballot.released import ReleasedLabels
+from secretballot.students import default_student, fit_student
+
+__all__ = ["Trial", "distinct_rows"]
+
+IntArray = NDArray[np.int64]
+ROUNDS = 20  # of a walk, as with real votes
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What a simulated run needs beside its setting: made-up public points with votes, and points to score on.
+
+    Attributes
+    ----------
+    points : array, sparse matrix or frame of shape (n_points, n_features)
+        The points of `sample`.
+    sample : VoteSample
+    X_test : array, sparse matrix or frame of shape (n_test, n_features)
+    y_test : ndarray of int64, shape (n_test,)
+        Class indices.
+    n_public : int
+        Public points that the run imitates; the student sees so many of `points`, or all of them.
+    student : classifier or None
+        None takes what is measured best for the release.
+    """
+
+    points: Any
+    sample: VoteSample
+    X_test: Any
+    y_test: IntArray
+    n_public: int
+    student: Any = None
+
+    def run(self, setting: Setting, aggregator: Aggregator, seed: int) -> Rehearsal:
+        """Return what comes of one run.
+
+        Parameters
+        ----------
+        setting : Setting
+        aggregator : Aggregator
+            With the noise of the run.
+        seed : int
+            Fixes the public points, the noise and the student's coins.
+
+        Raises
+        ------
+        ParameterError
+            If a strategy would have to ask more points than there are.
+        DataError
+            If the student cannot learn from what would be released.
+        """
+        rng = np.random.default_rng(seed)
+        public = self._public_rows(rng)
+        noise = RehearsalNoise(rng)
+        # a learner without a seed of its own draws from the global generators, which are seeded here
+        with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
+            if setting.strategy == "passive":
+                released = self._asked_at_random(public, setting, aggregator, noise, rng)
+            else:
+                released = self._walked(public, setting, aggregator, noise, rng)
+            student = default_student(released) if self.student is None else self.student
+            fitted = fit_student(student, take_rows(self.points, public), released, random_state=seed % 2**32)
+            student_accuracy = float(np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test))
+        return Rehearsal(student_accuracy, self._right_labels(public[released.queries], released, aggregator))
+
+    def _right_labels(self, rows: IntArray, released: ReleasedLabels, aggregator: Aggregator) -> float | None:
+        """Return the share of right labels: under Gaussian noise by its law, as one draw at these points says less."""
+        if not released.answered.any():
+            return None
+        asked = VoteSample(self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows])
+        if isinstance(aggregator, GaussianAggregator):
+            return forecast(asked, aggregator).label_accuracy
+        return float((asked.truth == released.labels)[released.answered].mean())
+
+    def _public_rows(self, rng: np.random.Generator) -> IntArray:
+        """Return rows of `points` as the public pool of the run, in random order."""
+        return rng.permutation(len(self.sample.truth))[: self.n_public]
+
+    def _asked_at_random(
+        self,
+        public: IntArray,
+        setting: Setting,
+        aggregator: Aggregator,
+        noise: RehearsalNoise,
+        rng: np.random.Generator,
+    ) -> ReleasedLabels:
+        """Answer random points; with fewer points than queries, each is asked several times, under fresh noise."""
+        # all points equally often, but for one more here and there: real queries are all at distinct points
+        turns = -(-setting.n_queries // len(public))
+        queries = np.concatenate([rng.permutation(len(public)) for _ in range(turns)])[: setting.n_queries]
+        answers = aggregator.answer(self.sample.counts[public[queries]], setting.n_teachers, noise)
+        return self._released(queries, answers.labels, answers.noisy_counts, aggregator)
+
+    def _walked(
+        self,
+        public: IntArray,
+        setting: Setting,
+        aggregator: Aggregator,
+        noise: RehearsalNoise,
+        rng: np.random.Generator,
+    ) -> ReleasedLabels:
+        """Answer what a strategy asks, in rounds; every point is asked once."""
+        places = distinct_rows(take_rows(self.points, public))
+        if setting.n_queries > len(places):
+            raise ParameterError(
+                f"n_queries is {setting.n_queries} and the stand-in has {len(places)} distinct public points for a "
+                "strategy to choose from; ask fewer, or give more stand-in rows."
+            )
+        strategy = strategy_by_name(setting.strategy)
+        classes = tuple(range(self.sample.counts.shape[1]))
+        pool = PublicPool(take_rows(self.points, public[places]), classes, setting.n_queries, int(rng.integers(2**31)))
+        selector = CheckedSelector(strategy, pool)
+        run = aggregator.start(setting.n_teachers, noise)
+        asked, labels, counts = list[IntArray](), list[IntArray](), list[IntArray]()
+        size, left = max(1, setting.n_queries // ROUNDS), setting.n_queries
+        while left and not run.stopped and len(proposed := selector.propose(min(size, left))):
+            answers = run.answer(self.sample.counts[public[places[proposed]]])
+            asked.append(proposed[: answers.n_reached])
+            labels.append(answers.labels[: answers.n_reached])
+            if answers.noisy_counts is not None:
+                counts.append(answers.noisy_counts[: answers.n_reached])
+            left -= answers.n_reached
+            so_far = np.concatenate(asked), np.concatenate(labels), np.concatenate(counts) if counts else None
+            selector.receive(self._released(*so_far, aggregator))
+        queries, given = (np.concatenate([np.empty(0, dtype=np.int64), *parts]) for parts in (asked, labels))
+        return self._released(places[queries], given, np.concatenate(counts) if counts else None, aggregator)
+
+    def _released(
+        self, queries: IntArray, labels: IntArray, counts: IntArray | None, aggregator: Aggregator
+    ) -> ReleasedLabels:
+        return ReleasedLabels(
+            queries=queries,
+            labels=labels,
+            classes=tuple(range(self.sample.counts.shape[1])),
+            n_teachers=self.sample.n_teachers,
+            sigma=None if counts is None else aggregator.sigma_of_counts,
+            noisy_counts=counts,
+            certificate={"simulated": True},
+        )
+
+
+def distinct_rows(X: Any) -> IntArray:
+    """Return the places of the distinct rows of a table, of equal ones the first, in rising order.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n, n_features)
+    """
+    if hasattr(X, "iloc"):
+        return np.flatnonzero(~X.duplicated().to_numpy())
+    rows = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    return np.sort(np.unique(rows, axis=0, return_index=True)[1])

@@ -1,0 +1,107 @@
+"""How teachers are believed to vote: the one thing that a forecast needs to know of a task."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.aggregation import Aggregator
+from secretballot.exceptions import ParameterError
+from secretballot.planning.plan.model import Setting
+
+__all__ = ["Rehearsal", "VoteModel", "VoteSample"]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class VoteSample:
+    """Votes as K teachers of one shard size would cast them on points like the public ones; made up, so no secret.
+
+    Attributes
+    ----------
+    n_teachers : int
+        K.
+    counts : ndarray of int64, shape (n_points, n_classes)
+        Votes; every row sums to K.
+    truth : ndarray of int64, shape (n_points,)
+        Index of the true class of each point, the label that a record there would carry.
+    """
+
+    n_teachers: int
+    counts: IntArray
+    truth: IntArray
+
+    def __post_init__(self) -> None:
+        if self.counts.ndim != 2 or self.truth.shape != self.counts.shape[:1]:
+            raise ParameterError(
+                f"counts has shape {self.counts.shape} and truth {self.truth.shape}; each point needs one of both."
+            )
+        if not (self.counts.min() >= 0 and (self.counts.sum(axis=1) == self.n_teachers).all()):
+            raise ParameterError(f"every row of counts must sum to the {self.n_teachers} teachers.")
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What came of one simulated run.
+
+    Attributes
+    ----------
+    student : float
+        Accuracy of the student on new points.
+    labels : float or None
+        Share of the answers that are the true class; None where there are none, or the model tells of votes alone.
+    """
+
+    student: float
+    labels: float | None = None
+
+
+class VoteModel(ABC):
+    """What is known of a task without private data: how teachers vote, and how students learn.
+
+    A model repeats what it does in folds, as like each other as two runs of the real thing, so that the spread over
+    folds says how sure a forecast is. It is deterministic given its seed.
+
+    Attributes
+    ----------
+    source : str
+        "stand-in", "curve" or "guess".
+    n_classes : int
+    n_folds : int
+    folds_average_out : bool
+        True where folds differ by the data they are measured on, so that their mean is surer than each; False where
+        they stand for different beliefs, of which one is true.
+    constant_accuracy : float
+        Accuracy of always saying the most frequent class.
+    assumptions : tuple of str
+        What is taken to be so, in sentences.
+    """
+
+    source: str
+    n_classes: int
+    n_folds: int
+    folds_average_out: bool = True
+    constant_accuracy: float
+    assumptions: tuple[str, ...]
+
+    @abstractmethod
+    def teacher_range(self, n_records: int) -> tuple[int, int]:
+        """Return the least and the largest number of teachers that the model can speak of, for n records in all."""
+
+    @abstractmethod
+    def votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
+        """Return votes of K teachers on shards of n / K records each."""
+
+    def can_walk(self, setting: Setting) -> bool:
+        """Return whether `rehearse` can simulate a setting; by default those that ask at random."""
+        return setting.strategy == "passive"
+
+    def with_public(self, n_public: int) -> "VoteModel | None":
+        """Return the model for another number of public points, None where it cannot tell what more would bring."""
+        return None
+
+    @abstractmethod
+    def rehearse(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> Rehearsal:
+        """Return what comes of one simulated run of `setting` with this noise."""

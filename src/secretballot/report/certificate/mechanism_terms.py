@@ -1,0 +1,98 @@
+"""What the certificate's mechanism states, and the events that follow from it: none more, none fewer, none cheaper."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from secretballot._validation import check_choice, check_count, shown
+from secretballot.exceptions import CertificateError
+from secretballot.privacy.accounting import Event, event_from_json
+from secretballot.report.certificate.chosen import CHOICE
+
+__all__ = ["check_terms", "count_columns_of", "events_of_terms", "most_abstentions", "most_queries"]
+
+_STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
+_SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
+_PLAN = ("name", "n_queries", "n_classes", "calibration", "budget")
+
+# Every field that `Aggregator.describe` writes; a choice also carries words on its candidates.
+_FIELDS = {
+    "gaussian": {*_PLAN, "sigma", "release", "n_teachers"},
+    "sparse-vector": {*_PLAN, *_STREAM},
+    "relabelled-sample": {*_PLAN, *_STREAM, *_SAMPLE},
+}
+_CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
+
+
+def check_terms(document: Mapping[str, Any]) -> None:
+    """Refuse a mechanism that is unknown, lacks a field or has one too many, or contradicts what was released.
+
+    Raises
+    ------
+    CertificateError
+        Naming the first such field.
+    ParameterError
+        If a parameter is out of its range.
+    """
+    mechanism, released = document["mechanism"], document["released"]
+    name = mechanism["name"]
+    if name == CHOICE:
+        return
+    if name not in _FIELDS:
+        raise CertificateError(f"The mechanism {shown(name)} is unknown to this program; update secretballot.")
+    different = set(mechanism) ^ _FIELDS[name]
+    if different:
+        raise CertificateError(f"The mechanism {name!r} lacks or adds the field {shown(min(different))}.")
+    check_choice("calibration", mechanism["calibration"], _CALIBRATIONS)
+    if mechanism["budget"] != {"epsilon": document["epsilon"], "delta": document["delta"]}:
+        raise CertificateError("The mechanism states another budget than the certificate.")
+    if check_count("n_classes", mechanism["n_classes"], minimum=2) != len(released["classes"]):
+        raise CertificateError("The mechanism states another n_classes than the certificate.")
+    if mechanism.get("n_teachers") not in (None, released["n_teachers"]):
+        raise CertificateError("The mechanism states another n_teachers than the certificate.")
+
+
+def events_of_terms(mechanism: Mapping[str, Any]) -> list[Event]:
+    """Return what the plan of a mechanism, whose fields were checked, is to the accountant.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    """
+    if mechanism["name"] == "gaussian":
+        return [event_from_json(_gaussian(mechanism))]
+    stream = {"event": "sparse-vector", "version": 1, **{key: mechanism[key] for key in _STREAM}}
+    if mechanism["name"] == "sparse-vector":
+        return [event_from_json(stream)]
+    sample = {key: mechanism[key] for key in _SAMPLE}
+    return [event_from_json({"event": "relabelled-sample", "version": 1, "stream": stream, **sample})]
+
+
+def _gaussian(mechanism: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event of Gaussian voting: labels of two classes alone have a price of their own."""
+    release = check_choice("release", mechanism["release"], ("labels", "counts"))
+    queries = check_count("n_queries", mechanism["n_queries"])
+    noise = {"version": 1, "sigma": mechanism["sigma"]}
+    if mechanism["n_classes"] == 2 and release == "labels":
+        return {**noise, "event": "label-gaussian", "queries": queries, "n_teachers": mechanism["n_teachers"]}
+    # One teacher moves one vote: one count of two classes, two counts of more.
+    return {**noise, "event": "gaussian", "shifts": queries if mechanism["n_classes"] == 2 else 2 * queries}
+
+
+def count_columns_of(mechanism: Mapping[str, Any]) -> int:
+    """Return how many noisy counts for each query the mechanism releases."""
+    if mechanism.get("release") != "counts":
+        return 0
+    return 1 if mechanism["n_classes"] == 2 else int(mechanism["n_classes"])
+
+
+def most_queries(mechanism: Mapping[str, Any]) -> int | None:
+    """Return the most queries of the plan; None for a chosen model, which answers as many as there are points."""
+    if mechanism["name"] == CHOICE:
+        return None
+    return check_count("n_queries", mechanism["n_queries"])
+
+
+def most_abstentions(mechanism: Mapping[str, Any]) -> int:
+    """Return after how many abstentions nothing more is answered; 0 for a mechanism that never abstains."""
+    return int(mechanism.get("max_unstable", 0))

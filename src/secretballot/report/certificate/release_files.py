@@ -1,0 +1,104 @@
+"""The folder of a release as a stranger gives it: exactly the files that its certificate lists, and nothing else."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from secretballot.exceptions import CertificateError
+from secretballot.report.certificate.fields import CERTIFICATE_FILE
+from secretballot.report.certificate.regular_files import named, regular_digest
+from secretballot.report.wording import count_text
+
+__all__ = ["LABELS_FILE", "check_files", "is_release_file"]
+
+LABELS_FILE = "labels.csv"
+_LISTING = 2  # the first version whose certificates list the files
+_MAX_FILES = 1000
+_MAX_TOTAL = 2 * 10**9  # bytes of all files together: what is read and digested in a few seconds
+
+# The files that a release may consist of, with how each begins where it has a beginning of its own.
+_BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
+    LABELS_FILE: (b"query,label,abstained",),
+    "README.txt": (b"",),
+    "schema.json": (b"{",),
+    "queries.json": (b"{",),
+    "student.skops": (b"PK\x03\x04",),
+    "student.onnx": (b"\x08",),
+    "report.html": (b"<!doctype html>",),
+}
+_PICTURE = re.compile(r"queries-[a-z]{1,20}\.(svg|png)")
+_PICTURES = {"svg": (b"<?xml", b"<svg"), "png": (b"\x89PNG",)}
+
+
+def is_release_file(name: str) -> bool:
+    """Return whether a release may have a file of this name beside its certificate."""
+    return name in _BEGINNINGS or _PICTURE.fullmatch(name) is not None
+
+
+def check_files(document: Mapping[str, Any], folder: Path) -> str:
+    """Return a sentence once the folder holds the listed files, with their sizes and digests, and nothing more.
+
+    Parameters
+    ----------
+    document : mapping
+        Certificate whose fields were checked before.
+    folder : path
+
+    Raises
+    ------
+    CertificateError
+        Naming the first file that is missing, not listed, or another one.
+    DataError
+        If a file cannot be read or is no regular file.
+    """
+    listed = document.get("files")
+    if listed is None or document["version"] < _LISTING:
+        raise CertificateError(
+            "The certificate does not list the files of its folder, as those of an earlier format did not; write the "
+            "release again with this version (the stored answer costs nothing)."
+        )
+    _check_names(set(listed), _names(folder))
+    if not sum(about["bytes"] for about in listed.values()) <= _MAX_TOTAL:
+        raise CertificateError(f"The listed files have more than {_MAX_TOTAL // 10**9} GB; so much is not read.")
+    for name, about in listed.items():
+        digest, size, beginning = regular_digest(folder / name, _MAX_TOTAL)
+        if (digest, size) != (about["sha256"], about["bytes"]):
+            raise CertificateError(f"{name} is not the file that was released: its size or SHA-256 is another.")
+        if not beginning.lower().startswith(tuple(start.lower() for start in _starts(name))):
+            raise CertificateError(f"{name} is no file of its kind: it does not begin like one.")
+    if listed[LABELS_FILE]["sha256"] != document["released"]["labels_sha256"]:
+        raise CertificateError(f"The certificate states two digests of {LABELS_FILE}.")
+    return f"{count_text(len(listed), 'file')} and no other, each the one that was released."
+
+
+def _names(folder: Path) -> set[str]:
+    """Return the names of everything in a folder, hidden things and folders included, up to a bound."""
+    found: set[str] = set()
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                found.add(entry.name)
+                if len(found) > _MAX_FILES:
+                    raise CertificateError(f"The folder holds more than {_MAX_FILES} files; a release has a few.")
+    except OSError as error:
+        raise CertificateError(f"{named(folder)} cannot be read: {error.strerror or error}.") from None
+    return found - {CERTIFICATE_FILE}
+
+
+def _check_names(listed: set[str], found: set[str]) -> None:
+    strange = sorted(name for name in listed if not is_release_file(name))
+    if strange:
+        raise CertificateError(f"The certificate lists {named(strange[0])}, which is no file of a release.")
+    if LABELS_FILE not in listed:
+        raise CertificateError(f"The certificate lists no {LABELS_FILE}.")
+    if found - listed:
+        name = named(min(found - listed))
+        raise CertificateError(f"The folder holds {name}, which the certificate does not list; take it out.")
+    if listed - found:
+        raise CertificateError(f"The folder lacks {named(min(listed - found))}, which the certificate lists.")
+
+
+def _starts(name: str) -> tuple[bytes, ...]:
+    return _BEGINNINGS.get(name) or _PICTURES[name.rpartition(".")[2]]

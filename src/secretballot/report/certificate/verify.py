@@ -1,0 +1,280 @@
+"""Verify a certificate from its own words: is it whole, does it add up, is the price right?
+
+The verifier believes nothing that it can compute. It prices the events again and refuses a promise that
+is smaller than they cost. What it cannot know is whether the events are what really happened: the digest
+is not a signature, so take certificates from those you trust, over a channel you trust.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from secretballot._validation import check_relation, plain_line, shown
+from secretballot._versions import draws_wrong_noise
+from secretballot.exceptions import CertificateError, SecretBallotError
+from secretballot.privacy.accounting import Event, delta_upper
+from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.report.certificate.chosen import CHOICE, check_chosen, is_chosen
+from secretballot.report.certificate.events import SLACK, check_relation_of, read_events
+from secretballot.report.certificate.fields import CERTIFICATE_FILE, check_fields, check_format, read_certificate
+from secretballot.report.certificate.mechanism_terms import check_terms, count_columns_of, events_of_terms, most_queries
+from secretballot.report.certificate.plan_checks import check_choices, check_plan, total_price
+from secretballot.report.certificate.release_files import LABELS_FILE, check_files
+from secretballot.report.certificate.released_rows import check_rows
+from secretballot.report.wording import count_text
+
+__all__ = ["Check", "Verification", "verify_certificate"]
+
+_LONGEST_DETAIL = 300  # characters
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    name : str
+        What was looked at, in one word.
+    ok : bool
+        Whether it was in order.
+    detail : str
+        One sentence on what was found.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+
+    def __post_init__(self) -> None:
+        # A stranger's text may stand in it: one line, of bounded length, whatever a message quotes.
+        object.__setattr__(self, "detail", plain_line(self.detail, longest=_LONGEST_DETAIL))
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of `verify_certificate`.
+
+    Attributes
+    ----------
+    checks : tuple of Check
+        In the order in which they were made. Where a certificate cannot be read, or lacks fields, the
+        checks that need them are left out.
+    unchecked : tuple of str
+        One sentence on each thing that was not looked at, since it was not given.
+    """
+
+    checks: tuple[Check, ...]
+    unchecked: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every check was in order."""
+        return all(check.ok for check in self.checks)
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """The checks that were not in order."""
+        return tuple(check for check in self.checks if not check.ok)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as JSON values."""
+        return {
+            "ok": self.ok,
+            "checks": [vars(check) for check in self.checks],
+            "unchecked": list(self.unchecked),
+        }
+
+
+def verify_certificate(certificate: Mapping[str, Any] | str | Path, folder: str | Path | None = None) -> Verification:
+    """Check a certificate and price its events again; whatever it holds, the answer is a `Verification`.
+
+    Parameters
+    ----------
+    certificate : mapping or path
+        The certificate, its file, or a release folder. A file that stands beside a ``labels.csv`` is taken for that of
+        a release folder, and the folder is checked too.
+    folder : path, optional
+        Release folder, whose files must be those that the certificate lists, and whose ``labels.csv`` must hold what
+        was paid for. By default the folder that `certificate` names or stands in.
+
+    Returns
+    -------
+    Verification
+        One `Check` for each thing looked at.
+    """
+    place = None if folder is None else Path(folder)
+    if isinstance(certificate, Mapping):
+        document = certificate
+    else:
+        path = Path(certificate)
+        if path.is_dir():
+            path, place = path / CERTIFICATE_FILE, place or path
+        elif path.name == CERTIFICATE_FILE and os.path.lexists(path.with_name(LABELS_FILE)):
+            place = place or path.parent
+        try:
+            document = read_certificate(path)
+        except CertificateError as error:
+            return Verification((Check("file", False, str(error)),))
+    checks: list[Check] = []
+    for name, look in _GATES:
+        checks.append(_look(name, look, document))
+        if not checks[-1].ok:
+            return Verification(tuple(checks))
+    checks += [_look(name, look, document) for name, look in _TERMS]
+    if checks[-1].ok:  # events that are not those of one mechanism could be many, and take long to price
+        checks += [_look(name, look, document) for name, look in _CONTENTS]
+        checks += [_look(name, look, document) for name, look in _OPTIONAL if name in document]
+    if place is None:
+        return Verification(tuple(checks), (_NO_FOLDER,))
+    checks.append(_look("files", lambda found: check_files(found, place), document))
+    checks.append(_look("labels", lambda found: check_rows(found, place / LABELS_FILE), document))
+    return Verification(tuple(checks))
+
+
+_NO_FOLDER = "The released labels and the other files were not looked at; give the release folder to check them too."
+
+
+def _look(name: str, look: Callable[[Mapping[str, Any]], str], document: Mapping[str, Any]) -> Check:
+    try:
+        return Check(name, True, look(document))
+    except SecretBallotError as error:
+        return Check(name, False, str(error))
+    except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError, RecursionError) as error:
+        # Numbers that pass their range can still be too extreme to compute with; that is no certificate.
+        return Check(name, False, f"This could not be evaluated ({type(error).__name__}).")
+
+
+def _events(document: Mapping[str, Any]) -> list[Event]:
+    return read_events(document["events"])
+
+
+def _check_digest(document: Mapping[str, Any]) -> str:
+    if certificate_digest(document) != document["digest"]:
+        raise CertificateError("The digest does not fit: the certificate was changed after it was written.")
+    return "The digest fits the text (it shows damage; it is not a signature)."
+
+
+def _check_events(document: Mapping[str, Any]) -> str:
+    return f"{count_text(len(_events(document)), 'event')}, of known kinds."
+
+
+def _check_price(document: Mapping[str, Any]) -> str:
+    price, epsilon, delta = document["price"], document["epsilon"], document["delta"]
+    if (price["epsilon"], price["delta"]) != (epsilon, delta):
+        raise CertificateError("The price is stated at another epsilon or delta than the promise.")
+    recomputed = delta_upper(_events(document), epsilon)
+    if not recomputed <= delta * SLACK:
+        raise CertificateError(
+            f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was {delta:.6g}."
+        )
+    if not price["delta_recomputed"] <= delta * SLACK:
+        raise CertificateError("The price states a larger delta than the promise.")
+    if not recomputed <= price["delta_recomputed"] * SLACK:
+        raise CertificateError(
+            f"For its events the certificate states delta {price['delta_recomputed']:.6g}; they cost {recomputed:.6g}."
+        )
+    return f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}, within the promised {delta:.6g}."
+
+
+def _check_mechanism(document: Mapping[str, Any]) -> str:
+    check_terms(document)
+    if not is_chosen(document) and _events(document) != events_of_terms(document["mechanism"]):
+        raise CertificateError(
+            "The events are not those of the mechanism: its noise, its queries and what it releases have another price."
+        )
+    for event in document["events"]:
+        check_relation_of(event, document)
+    check_chosen(document)
+    _check_assumed(document)
+    return "The events are exactly those of the mechanism."
+
+
+def _check_assumed(document: Mapping[str, Any]) -> None:
+    """Refuse assumptions about the parameters that the list of choices denies."""
+    chosen = bool(document.get("choices"))
+    if (FIXED_OR_PAID in document["assumptions"]) != chosen or (chosen and FIXED_BLINDLY in document["assumptions"]):
+        raise CertificateError(
+            f"The certificate lists {'' if chosen else 'no '}choices made with private data, and its assumptions say "
+            "otherwise."
+        )
+
+
+def _check_released(document: Mapping[str, Any]) -> str:
+    released, mechanism = document["released"], document["mechanism"]
+    queries, answered, columns = released["queries"], released["answered"], released["count_columns"]
+    if not answered <= queries:
+        raise CertificateError(f"{answered} answers to {queries} queries are too many.")
+    if columns != count_columns_of(mechanism):
+        raise CertificateError(
+            f"{columns} noisy counts for each query were released; the mechanism and its events pay for "
+            f"{count_columns_of(mechanism)}."
+        )
+    if mechanism["name"] in _ANSWERS_ALL and answered != queries:
+        raise CertificateError("The mechanism answers every query; the certificate says otherwise.")
+    planned = most_queries(mechanism)
+    if planned is not None and not queries <= planned:
+        raise CertificateError(f"The events pay for {planned} queries; {queries} were released.")
+    return f"{answered} of {queries} queries answered, all of them paid for by the events."
+
+
+def _check_budget(document: Mapping[str, Any]) -> str:
+    composition = document["composition"]
+    released, promised = ((part["unit"], part["neighbours"]) for part in (document, composition))
+    for pair in (released, promised):
+        check_relation(*pair)
+    # A ledger about records takes releases by user too, but not the other way, and only under add-remove; one about
+    # labels takes releases by record, since a changed label is a record replaced.
+    covered = (released, promised) in (
+        (("user", "add-remove"), ("record", "add-remove")),
+        (("record", "replace-one"), ("label", "replace-one")),
+    )
+    if released != promised and not covered:
+        raise CertificateError(
+            f"The release is by {released[0]} under {released[1]}, and the dataset's budget by {promised[0]} under "
+            f"{promised[1]}; the one does not add to the other."
+        )
+    budget, spent = composition["budget"], composition["spent_after"]
+    whole = dict(zip(("epsilon", "delta"), total_price(document), strict=True))
+    for key in ("epsilon", "delta"):
+        if not spent[key] <= budget[key] * SLACK:
+            raise CertificateError(f"The {key} spent on the dataset, {spent[key]:.6g}, exceeds {budget[key]:.6g}.")
+        # Only plain sums must show this release in full; a Renyi filter may find the whole cheaper.
+        floor = whole[key] if composition["kind"] == "basic" else 0
+        if not floor <= spent[key] * SLACK:
+            choices = ", with its choices," if document.get("choices") else ""
+            raise CertificateError(f"The {key} spent on the dataset is less than this release{choices} cost.")
+    kept = "a durable ledger" if composition["durable"] else "memory only, so earlier runs are not counted"
+    amount = f"epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} for each {promised[0]}"
+    return f"Spent on the dataset so far: {amount}, by {kept}."
+
+
+def _check_noise(document: Mapping[str, Any]) -> str:
+    if not document["noise"]["exact"]:
+        raise CertificateError("The noise was not exact; the price holds for exact noise only.")
+    return "The noise was exact."
+
+
+def _check_software(document: Mapping[str, Any]) -> str:
+    version = document["software"]["opendp"]
+    if draws_wrong_noise(version):
+        raise CertificateError(
+            f"The noise was drawn by OpenDP {shown(version)}, which is known to draw another distribution than it "
+            "states; what was promised does not hold. Release again with a later version."
+        )
+    return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
+
+
+_ANSWERS_ALL = ("gaussian", CHOICE)  # mechanisms that never abstain
+_GATES = (("format", check_format), ("fields", check_fields))
+_TERMS = (("digest", _check_digest), ("events", _check_events), ("mechanism", _check_mechanism))
+_CONTENTS = (
+    ("price", _check_price),
+    ("released", _check_released),
+    ("budget", _check_budget),
+    ("noise", _check_noise),
+    ("software", _check_software),
+)
+_OPTIONAL = (("plan", check_plan), ("choices", check_choices))

@@ -1,0 +1,1 @@
+"""Pictures of released values, and the style that all pictures share."""

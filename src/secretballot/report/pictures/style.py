@@ -1,0 +1,129 @@
+"""What all pictures share: style, colours, and the ways from painted axes to a page or a file.
+
+Colours are those of Okabe and Ito, told apart by the colour-blind; nothing is said by colour alone. Letters stay
+letters, so that a page can search, scale and read them aloud.
+"""
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+from typing import Any
+
+from secretballot.report.certificate.labels_file import class_text
+from secretballot.report.extras import require_extra
+from secretballot.report.wording import shown
+
+__all__ = ["BLUE", "GREY", "INK", "ORANGE", "PALE", "SLATE", "Picture", "grid", "short_name", "whole_numbers"]
+
+BLUE, ORANGE, GREY, SLATE, PALE, INK = "#0072B2", "#D55E00", "#8A8F98", "#C3C9D1", "#E6E8EB", "#1B1F24"
+_WIDTH = 5.0  # inches; 360 units of SVG, about the width of a telephone
+_DOTS_PER_INCH = 200
+_MARKS = re.compile(r'<use [^>]*? style="([^"]*)"/>\s*(?:<use [^>]*? style="\1"/>\s*)+')
+_LONGEST_NAME = 16
+_STYLE = {
+    "svg.fonttype": "none",
+    "font.family": ["DejaVu Sans"],
+    "font.size": 10.5,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.unicode_minus": False,
+    "hatch.linewidth": 0.7,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.width": 0.8,
+    "ytick.major.width": 0.8,
+    "figure.constrained_layout.use": True,
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture, painted anew for every way it is shown.
+
+    Attributes
+    ----------
+    name : str
+        Keeps its ids apart from those of other pictures on a page.
+    height : float
+        In inches; all are five inches wide.
+    paint : callable
+        Paints on the axes it is given.
+    """
+
+    name: str
+    height: float
+    paint: Callable[[Any], None]
+
+    def inline(self) -> str:
+        """Return the svg element that stands inside a page."""
+        return _inline(self._svg(), self.name)
+
+    def svg(self) -> bytes:
+        """Return an SVG file."""
+        text = self.inline().replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+        return text.replace(' aria-hidden="true"', ' role="img"', 1).encode()
+
+    def png(self) -> bytes:
+        """Return a PNG file."""
+        content = BytesIO()
+        self._save(content, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+        return content.getvalue()
+
+    def _svg(self) -> str:
+        text = StringIO()
+        self._save(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        return text.getvalue()
+
+    def _save(self, target: Any, **settings: Any) -> None:
+        matplotlib = require_extra("matplotlib", "report")
+        figures = require_extra("matplotlib.figure", "report")
+        with matplotlib.rc_context(_STYLE | {"svg.hashsalt": self.name}), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a font without some letter of a class name; the reader's browser has one
+            figure = figures.Figure(figsize=(_WIDTH, self.height))
+            self.paint(figure.add_subplot())
+            figure.savefig(target, **settings)
+
+
+def _inline(svg: str, name: str) -> str:
+    """Return the svg element alone: no document type, no metadata, ids with `name` in front."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    head, body = svg.split(">", 1)
+    box = re.search(r'viewBox="[^"]*"', head)
+    body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body).replace("xlink:href", "href")
+    return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{_lean(body.strip())}'
+
+
+def _lean(body: str) -> str:
+    """Say once, not for each, how many like marks look; hundredths of a point are enough for their places."""
+    body = re.sub(r'(<use href="[^"]*" x="[^"]*\.\d\d)\d*(" y="[^"]*\.\d\d)\d*"', r'\g<1>\g<2>"', body)
+    return _MARKS.sub(lambda run: f'<g style="{run[1]}">{run[0].replace(_styled(run[1]), "/>")}</g>', body)
+
+
+def _styled(style: str) -> str:
+    return f' style="{style}"/>'
+
+
+def grid(axes: Any, axis: str) -> None:
+    """Draw pale lines across one or both axes."""
+    axes.grid(axis=axis, color=PALE, linewidth=0.8)
+    axes.tick_params(length=3)
+
+
+def short_name(value: object) -> str:
+    """Return a class value as text that fits beside a bar."""
+    text = shown(class_text(value))
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+
+
+def whole_numbers(axis: Any) -> None:
+    """Put ticks of an axis on whole numbers only."""
+    axis.set_major_locator(require_extra("matplotlib.ticker", "report").MaxNLocator(5, integer=True))

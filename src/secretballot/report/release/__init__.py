@@ -1,0 +1,1 @@
+"""The release folder: its files, its page, its README."""

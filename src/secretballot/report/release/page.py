@@ -1,0 +1,331 @@
+"""The report: one page that a data-protection officer can read, with nothing in it from the secret side."""
+
+import math
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.privacy.accounting import delta_upper, event_from_json
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import UNSEEN_TEACHERS
+from secretballot.report.certificate.chosen import CHOICE, is_chosen
+from secretballot.report.certificate.plan_checks import total_price
+from secretballot.report.certificate.verify import verify_certificate
+from secretballot.report.extras import require_extra
+from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes
+from secretballot.report.release.chosen_words import CHOICE_SENTENCE, chosen_words
+from secretballot.report.release.plan_words import choice_rows, choices_words, plan_words
+from secretballot.report.rounds.captions import QUERY_TITLES, query_captions
+from secretballot.report.rounds.pictures import draw_query_pictures
+from secretballot.report.rounds.story import QueryStory, check_story
+from secretballot.report.wording import count_text, number_text, one_in, power_bound, shown, unit_noun
+
+__all__ = ["render_page", "student_confidence"]
+
+_FALSE_ALARMS = (0.001, 0.01, 0.05)
+_MOST_POINTS = 10_000
+_SENTENCES = {
+    CHOICE: CHOICE_SENTENCE,
+    "gaussian": "Votes are counted, and random noise with a bell-shaped law is added to the count before it is used.",
+    "sparse-vector": "A query is answered only if its vote is clearly decided, judged against a noisy threshold; "
+    "otherwise the answer is withheld, and after a fixed number of withheld answers the stream stops.",
+    "relabelled-sample": "A secret random part of the records gets new labels, which one rule of a public class gives "
+    "and which fit the old ones well; the teachers learn from these. A query is answered only if its vote is clearly "
+    "decided, judged against a noisy threshold; after a fixed number of withheld answers the stream stops.",
+}
+_PARAMETERS = {
+    "sigma": ("standard deviation of the noise", "votes"),
+    "n_candidates": ("candidates", ""),
+    "monotone": ("all scores move one way", ""),
+    "scale": ("scale of the choice", "mistakes"),
+    "outcome": ("number of the chosen one", ""),
+    "hypotheses": ("class of hypotheses", ""),
+    "n_public": ("public points that made it finite", ""),
+    "points_sha256": ("SHA-256 of these points, as doubles row by row", ""),
+    "n_queries": ("queries it was calibrated for", ""),
+    "n_classes": ("classes", ""),
+    "n_teachers": ("teachers it was calibrated for", ""),
+    "release": ("what is released", ""),
+    "calibration": ("calibration", ""),
+    "threshold_scale": ("scale of the noise on the threshold", "votes"),
+    "query_scale": ("scale of the noise on each query", "votes"),
+    "threshold": ("threshold", "votes"),
+    "max_unstable": ("withheld answers after which it stops", ""),
+    "refresh": ("fresh threshold noise after each withheld answer", ""),
+    "sampled": ("sampled", ""),
+    "out_of": ("out of", ""),
+    "neighbours": ("relation", ""),
+    "relabel_epsilon": ("parameter of the relabelling", ""),
+}
+
+
+def student_confidence(student: Any, X_public: Any) -> NDArray[np.float64]:
+    """Return the student's highest class probability on public points, at most ten thousand of them.
+
+    Parameters
+    ----------
+    student : fitted classifier
+        With `predict_proba`.
+    X_public : array, sparse matrix or frame of shape (n, n_features)
+        Public points; where there are more, every so many-th is taken.
+
+    Raises
+    ------
+    DataError
+        If the student gives no probabilities.
+    """
+    if not hasattr(student, "predict_proba"):
+        raise DataError(f"{type(student).__name__} gives labels without probabilities.")
+    step = max(1, math.ceil(X_public.shape[0] / _MOST_POINTS))
+    points = X_public.iloc[::step] if hasattr(X_public, "iloc") else X_public[::step]
+    try:
+        shares = np.asarray(student.predict_proba(points), dtype=np.float64)
+    except MemoryError:  # what memory there is, is no property of the student
+        raise
+    except Exception as error:  # the student may be anybody's; a picture less is no reason to lose a release
+        raise DataError(f"{type(student).__name__} gave no probabilities ({type(error).__name__}).") from None
+    confidence = shares.max(axis=1) if shares.ndim == 2 and shares.size else np.empty(0)
+    if not confidence.size or not np.isfinite(confidence).all():
+        raise DataError(f"{type(student).__name__} gave probabilities that are no numbers.")
+    return confidence
+
+
+def render_page(
+    released: ReleasedLabels,
+    *,
+    student: Any = None,
+    X_public: Any = None,
+    files_written: Mapping[str, str] | None = None,
+    story: QueryStory | None = None,
+) -> str:
+    """Return the report of a release as one HTML page that needs nothing else.
+
+    Parameters
+    ----------
+    released : ReleasedLabels
+        What left the door, with its certificate.
+    student : fitted classifier, optional
+        Trained on it.
+    X_public : array or frame of shape (n, n_features), optional
+        Public points on which the student's confidence is drawn.
+    files_written : mapping, optional
+        Name of each file beside the page, with what it is.
+    story : QueryStory, optional
+        How the queries were chosen; its pictures get a section of their own.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib or jinja2 is not installed.
+    ParameterError
+        If something else than released labels is given.
+    DataError
+        If the story is not the one of these labels.
+    """
+    if not isinstance(released, ReleasedLabels):
+        raise ParameterError(f"released is a {type(released).__name__}; a page is made from ReleasedLabels only.")
+    jinja2 = require_extra("jinja2", "report")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(number=number_text, shown=shown)
+    template = environment.from_string(
+        files("secretballot.report.release").joinpath("report.html.j2").read_text(encoding="utf-8")
+    )
+    certificate, markup = released.certificate, jinja2.utils.markupsafe.Markup
+    pictures, captions = _pictures(released, student, X_public)
+    drawn = _query_pictures(story, released)
+    page: str = template.render(
+        certificate=certificate,
+        issued=_moment(certificate["issued"]),
+        classes=[shown(value) for value in released.classes],
+        facts=_facts(released),
+        guarantee=_guarantee(certificate),
+        mechanism=_mechanism(certificate),
+        events=_events(certificate),
+        plan=plan_words(certificate),
+        choices=choices_words(certificate),
+        choice_rows=choice_rows(certificate),
+        pictures={name: markup(svg) for name, svg in pictures.items()},
+        captions=captions,
+        queries=[(name, title, markup(svg), caption) for name, title, svg, caption in drawn],
+        student=None if student is None else type(student).__name__,
+        verification=verify_certificate(certificate),
+        files_written=dict(files_written or {}),
+        count=count_text,
+    )
+    return page
+
+
+def _pictures(released: ReleasedLabels, student: Any, X_public: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """Return pictures by name, and the sentence for each, or for why there is none."""
+    pictures = {"budget": draw_budget(released.certificate), "votes": draw_votes(released)}
+    captions = {"budget": _budget_caption(released.certificate), "votes": _votes_caption(released)}
+    if student is None:
+        captions["confidence"] = "No student was trained in this run."
+    elif X_public is None:
+        captions["confidence"] = "No public points were given to draw it on."
+    else:
+        try:
+            confidence = student_confidence(student, X_public)
+        except DataError as error:
+            captions["confidence"] = str(error)
+        else:
+            # Our own student of noisy counts predicts votes; any other predicts the class itself.
+            of_votes = hasattr(student, "predict_shares")
+            pictures["confidence"] = draw_confidence(confidence, released.n_classes, of_votes=of_votes)
+            meaning = "Which share of the teachers it expects behind" if of_votes else "How sure the student is of"
+            captions["confidence"] = (
+                f"{meaning} its label, on {count_text(len(confidence), 'public point')}. A guess would have "
+                f"{1 / released.n_classes:.2g}; the dashed line halves the points. Sure is not right: the picture "
+                "shows no accuracy."
+            )
+    return pictures, captions
+
+
+def _query_pictures(story: QueryStory | None, released: ReleasedLabels) -> list[tuple[str, str, str, str]]:
+    """Return name, title, picture and caption of all that is drawn of a story."""
+    if story is None:
+        return []
+    check_story(story, released)
+    captions = query_captions(story, released)
+    drawn = draw_query_pictures(story, released)
+    return [(name, QUERY_TITLES[name], picture.inline(), captions[name]) for name, picture in drawn.items()]
+
+
+def _budget_caption(certificate: Mapping[str, Any]) -> str:
+    composition = certificate["composition"]
+    budget, spent = composition["budget"], composition["spent_after"]
+    left = max(0.0, budget["epsilon"] - spent["epsilon"])
+    if composition["kind"] == "basic":
+        before = max(0.0, spent["epsilon"] - certificate["epsilon"])
+        others = "other releases and choices" if certificate.get("choices") else "earlier releases"
+        words = f"{others} {number_text(before)} (grey), this release {number_text(certificate['epsilon'])} (blue)"
+    else:
+        words = f"all releases so far, this one included, {number_text(spent['epsilon'])} (blue)"
+    return (
+        f"Of epsilon {number_text(budget['epsilon'])} for each {composition['unit']} of this dataset: {words}, "
+        f"left {number_text(left)} (white). "
+        f"Of delta {number_text(budget['delta'])}, {number_text(spent['delta'])} is spent."
+    )
+
+
+def _votes_caption(released: ReleasedLabels) -> str:
+    abstained = int((~released.answered).sum())
+    if is_chosen(released.certificate):
+        return f"What the chosen model says of {count_text(len(released.queries), 'public point')}."
+    if released.noisy_counts is None:
+        return (
+            f"The released labels of {count_text(len(released.queries), 'query')}; {abstained:,} got no answer. "
+            "The counts behind them were not released."
+        )
+    sigma = f"{released.sigma:.3g}"
+    if released.n_classes == 2:
+        return (
+            f"The released noisy counts. From the dashed line, {number_text(released.n_teachers / 2)} votes, on, the "
+            f"label is {shown(released.classes[1])}; the grey band is one standard deviation of the noise, {sigma} "
+            "votes, to either side: inside it the noise may well have decided."
+        )
+    return (
+        "How far the winning class was ahead in the released noisy counts. The grey band is one standard deviation "
+        f"of the noise on a difference of two counts (each has {sigma} votes): inside it the noise may well have "
+        "decided."
+    )
+
+
+def _moment(issued: str) -> str:
+    """Return a time as people write it; anything unusual as it stands."""
+    day, _, time = issued.partition("T")
+    return f"{day} {time[:5]} UTC" if time.endswith("+00:00") else shown(issued)
+
+
+def _facts(released: ReleasedLabels) -> dict[str, Any]:
+    certificate = released.certificate
+    mechanism = certificate["mechanism"]["name"]
+    unit = unit_noun(certificate["unit"])
+    public = "the features and the number" if unit == "label" else "the number"
+    relation = {
+        "add-remove": f"adding or removing one {unit}",
+        "replace-one": f"replacing one {unit} by another, {public} of records being public",
+    }
+    return {
+        "unit": unit,
+        "unit_words": _unit_words(certificate["unit"], certificate["unit_column"]),
+        "relation_words": relation[certificate["neighbours"]],
+        "queries": len(released.queries),
+        "answered": int(released.answered.sum()),
+        "n_teachers": released.n_teachers,
+        "candidates": certificate["mechanism"]["n_candidates"] if is_chosen(certificate) else 0,
+        "chosen": chosen_words(certificate) if is_chosen(certificate) else "",
+        "unseen": UNSEEN_TEACHERS in certificate["assumptions"],
+        "counts": released.noisy_counts is not None,
+        "sentence": _SENTENCES.get(mechanism, "Random noise is added before anything is released."),
+    }
+
+
+def _unit_words(unit: str, column: str | None) -> str:
+    if unit == "label":
+        return "the label of one record"
+    if column:
+        return f"all records of one id in the column “{shown(column)}”"
+    return "all records of one person, or other declared unit" if unit == "user" else "one record"
+
+
+def _guarantee(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    epsilon, delta = total_price(certificate)
+    factor = math.exp(min(epsilon, 700.0))
+    return {
+        "epsilon": epsilon,
+        "delta": delta,
+        "factor": f"{factor:.3g}" if factor < 1e6 else f"{factor:.1e}",
+        "posterior": 100 * factor / (1 + factor),
+        "one_in": one_in(delta),
+        "weak": epsilon > 5,
+        "tests": [(100 * alarm, 100 * power_bound(epsilon, delta, alarm)) for alarm in _FALSE_ALARMS],
+    }
+
+
+def _mechanism(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the mechanism's parameters as pairs of words; the budget has a place of its own."""
+    rows = []
+    for key, value in certificate["mechanism"].items():
+        if key in ("name", "budget") or value is None:
+            continue
+        label, unit = _PARAMETERS.get(key, (key.replace("_", " "), ""))
+        rows.append((shown(label), f"{_value_text(value)} {unit}".strip()))
+    return rows
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number_text(value) if isinstance(value, int | float) else shown(value)
+
+
+def _events(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return every event with its parameters and what it would cost alone."""
+    events = certificate["events"]
+    alone = [certificate["price"]["delta_recomputed"]]
+    if len(events) > 1:
+        alone = [delta_upper([event_from_json(event)], certificate["epsilon"]) for event in events]
+    return [
+        {
+            "kind": shown(event["event"]),
+            "parameters": _parameters(event),
+            "delta": number_text(delta),
+        }
+        for event, delta in zip(events, alone, strict=True)
+    ]
+
+
+def _parameters(event: Mapping[str, Any]) -> str:
+    """Return an event's parameters in words, those of an event inside in brackets."""
+    return ", ".join(
+        f"{key.replace('_', ' ')} " + (f"({_parameters(value)})" if isinstance(value, Mapping) else _value_text(value))
+        for key, value in event.items()
+        if key not in ("event", "version") and value is not None
+    )

@@ -1,0 +1,1 @@
+"""Pictures and captions of what was asked, round by round."""

@@ -1,0 +1,174 @@
+"""The map of a public pool: which points were asked, when, and what came back.
+
+Class is told by colour and by shape, the round by a hollow or a filled mark, an abstention by a cross.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot.released import ReleasedLabels
+from secretballot.report.pictures.style import BLUE, INK, ORANGE, Picture, short_name
+from secretballot.report.rounds.story import QueryStory
+from secretballot.report.wording import shown
+
+__all__ = ["MOST_ASKED", "MOST_BACKGROUND", "ClassMarks", "axis_name", "class_marks", "draw_query_map", "thinned"]
+
+MOST_BACKGROUND = 1500  # points; more cannot be told apart, and each costs fifty bytes
+MOST_ASKED = 600  # queries; more would hide each other
+_STYLES = ((BLUE, "o"), (ORANGE, "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"), ("#56B4E9", "P"))
+_LONGEST_AXIS = 36
+_OTHERS = (INK, "*")
+_BACKGROUND, _REGION = "#B9BFC8", "#F6DFA4"
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ClassMarks:
+    """How a class, or all the rare ones together, is drawn: its name, the labels it stands for, colour and shape."""
+
+    name: str
+    labels: Sequence[int]
+    colour: str
+    marker: str
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Marks of one look, with their line in the legend."""
+
+    gid: str
+    name: str
+    places: FloatArray
+    style: dict[str, Any]
+
+
+def thinned(places: IntArray, most: int) -> IntArray:
+    """Return at most so many of `places`, evenly spread over their order."""
+    if len(places) <= most:
+        return places
+    return places[np.arange(most) * len(places) // most]
+
+
+def class_marks(released: ReleasedLabels) -> list[ClassMarks]:
+    """Return how classes are drawn; of many, the six most frequent have a look of their own."""
+    room, classes = len(_STYLES), released.classes
+    if released.n_classes <= room:
+        named = list(range(released.n_classes))
+    else:
+        counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
+        named = np.argsort(-counts, kind="stable")[:room].tolist()
+    marks = [ClassMarks(short_name(classes[label]), [label], *_STYLES[place]) for place, label in enumerate(named)]
+    rest = sorted(set(range(released.n_classes)) - set(named))
+    return [*marks, ClassMarks(f"{len(rest)} other classes", rest, *_OTHERS)] if rest else marks
+
+
+def axis_name(name: str) -> str:
+    """Return what a coordinate is, as text that fits along an axis."""
+    text = shown(name)
+    return text if len(text) <= _LONGEST_AXIS else text[: _LONGEST_AXIS - 1] + "…"
+
+
+def draw_query_map(story: QueryStory, released: ReleasedLabels) -> Picture:
+    """Draw the public pool with the queries, by released label and by early and late rounds.
+
+    The region of disagreement, where the story has one, is shaded under its points.
+
+    Parameters
+    ----------
+    story : QueryStory
+    released : ReleasedLabels
+        The release that the story tells of.
+    """
+    layers = [layer for layer in (*_pool(story), *_queries(story, released)) if len(layer.places)]
+    legend = _legend_rows(layers)
+
+    def paint(axes: Any) -> None:
+        for layer in layers:
+            axes.plot(*layer.places.T, linestyle="", gid=layer.gid, label=layer.name, **layer.style)
+        axes.set_xlabel(axis_name(story.axes[0]))
+        axes.set_ylabel("spread out to be seen" if story.is_line else axis_name(story.axes[1]))
+        if story.is_line:
+            axes.set_yticks([])
+            axes.set_ylim(-0.05, 1.05)
+        axes.tick_params(length=3)
+        _legend(axes, legend)
+
+    return Picture("map", (2.6 if story.is_line else 4.1) + 0.19 * len(legend), paint)
+
+
+def _pool(story: QueryStory) -> list[_Layer]:
+    """Return the points that were not asked, over the shade of the region of disagreement."""
+    inside = np.zeros(len(story.rows), dtype=bool) if story.region is None else story.region
+    shade, points = (
+        story.positions[thinned(np.flatnonzero(chosen), MOST_BACKGROUND)]
+        for chosen in (inside, ~np.isin(story.rows, story.asked))
+    )
+    return [
+        _Layer("region", "region of disagreement", shade, _round_dots(11, _REGION)),
+        _Layer("pool", "not asked", points, _round_dots(2.2, _BACKGROUND)),
+    ]
+
+
+def _round_dots(size: float, colour: str) -> dict[str, Any]:
+    return {"marker": "o", "markersize": size, "color": colour, "markeredgewidth": 0}
+
+
+def _queries(story: QueryStory, released: ReleasedLabels) -> list[_Layer]:
+    shown = thinned(np.arange(len(story.asked)), MOST_ASKED)
+    places = story.positions[np.searchsorted(story.rows, story.asked[shown])]
+    labels = released.labels[shown]
+    late = (story.round_of >= len(story.rounds) // 2)[shown]  # of one round only, all
+    size = float(np.clip(70 / np.sqrt(max(1, len(shown))), 3.4, 6.5))
+    layers = []
+    for number, marks in enumerate(class_marks(released)):
+        look = {"marker": marks.marker, "markersize": size, "markeredgecolor": marks.colour, "markeredgewidth": 1.1}
+        for later, fill in ((False, "white"), (True, marks.colour)):
+            chosen = np.isin(labels, marks.labels) & (late == later)
+            name = marks.name if len(story.rounds) < 2 else f"{marks.name}, {_rounds_words(story, later)}"
+            gid = f"asked-{number}-{'late' if later else 'early'}"
+            layers.append(_Layer(gid, name, places[chosen], look | {"markerfacecolor": fill}))
+    cross = {"marker": "x", "markersize": size, "color": INK, "markeredgewidth": 1.2}
+    return [*layers, _Layer("abstained", "no answer", places[labels < 0], cross)]
+
+
+def _rounds_words(story: QueryStory, later: bool) -> str:
+    """Return the numbers of the earlier or the later rounds, from 1, as words."""
+    count = len(story.rounds)
+    first, last = (count // 2 + 1, count) if later else (1, count // 2)
+    return f"round {first}" if first == last else f"rounds {first} to {last}"
+
+
+def _legend_rows(layers: Sequence[_Layer]) -> list[tuple[str, str]]:
+    """Return pairs of gids for the lines of the legend: a class on one line, early on the left, late on the right."""
+    gids = [layer.gid for layer in layers]
+    kinds = dict.fromkeys(gid.rsplit("-", 1)[0] for gid in gids if gid.startswith("asked-"))
+    rows = [(f"{kind}-early", f"{kind}-late") for kind in kinds]
+    rest: list[str] = [gid for gid in ("pool", "region", "abstained") if gid in gids]
+    if not any(early in gids for early, _ in rows):
+        rest, rows = [late for _, late in rows] + rest, []
+    return rows + [(rest[place], "".join(rest[place + 1 : place + 2])) for place in range(0, len(rest), 2)]
+
+
+def _legend(axes: Any, rows: Sequence[tuple[str, str]]) -> None:
+    """Put the legend under the axes, where it can hide nothing."""
+    found = {line.get_gid(): line for line in axes.get_lines()}
+    (gap,) = axes.plot([], [], linestyle="", label=" ")
+    handles = [found.get(gid, gap) for column in zip(*rows, strict=True) for gid in column]
+    if handles:
+        axes.figure.legend(
+            handles,
+            [handle.get_label() for handle in handles],
+            loc="outside lower left",
+            ncols=2,
+            frameon=False,
+            fontsize=9,
+            handletextpad=0.3,
+            columnspacing=1.2,
+            borderaxespad=0.2,
+        )

@@ -1,0 +1,321 @@
+"""The student as a file: skops, which loads without running what it holds, and ONNX for other languages.
+
+A pickle may run any program when it is opened; a skops file names the types it needs, and loads only those that
+its reader trusts. The list of trusted types here is short on purpose: linear models, naive Bayes, pipelines and
+preprocessing need no list at all; trees, boosting and neighbours need the types named below.
+"""
+
+import os
+import stat
+import warnings
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+
+from secretballot._drafts import draft_file
+from secretballot._seeded import own_global_states
+from secretballot._validation import plain_line
+from secretballot.exceptions import DataError, SecretBallotError
+from secretballot.report.extras import require_extra
+from secretballot.report.student.canonical import canonical_student
+from secretballot.report.student.checks import check_student, known_estimators
+from secretballot.report.student.counts_graph import COUNTS_STUDENT, counts_graph
+from secretballot.report.student.grammar import LARGEST_FILE, NotAStudentError, checked_members, object_types
+from secretballot.report.student.onnx_names import with_plain_names
+
+__all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_student", "load_student"]
+
+VOTING_STUDENT = "secretballot.students.voting.VotingStudent"
+
+# Types that carry numbers and no code of a stranger's choosing: our own students, and scikit-learn's containers,
+# trees, distances and optimisers.
+TRUSTED_TYPES = (
+    COUNTS_STUDENT,
+    "secretballot.students.graph_counts.GraphCountsClassifier",
+    VOTING_STUDENT,
+    "fractions.Fraction",
+    "numpy.dtype",
+    "secretballot.hypotheses.cuts.Cut",
+    "secretballot.hypotheses.finite.FiniteClass",
+    "secretballot.hypotheses.finite.Member",
+    "secretballot.hypotheses.halfspaces.Halfspaces",
+    "secretballot.hypotheses.interval_spaces.Interval",
+    "secretballot.hypotheses.intervals.Intervals",
+    "secretballot.hypotheses.planar_boxes.Rectangle",
+    "secretballot.hypotheses.planar_lines.Halfspace",
+    "secretballot.hypotheses.rectangles.Rectangles",
+    "secretballot.hypotheses.stumps.DecisionStumps",
+    "secretballot.hypotheses.thresholds.Thresholds",
+    "secretballot.students.hypothesis_student.HypothesisStudent",
+    "sklearn._loss.link.HalfLogitLink",
+    "sklearn._loss.link.Interval",
+    "sklearn._loss.link.LogitLink",
+    "sklearn._loss.link.MultinomialLogit",
+    "sklearn._loss.loss.ExponentialLoss",
+    "sklearn._loss.loss.HalfBinomialLoss",
+    "sklearn._loss.loss.HalfMultinomialLoss",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    "sklearn.gaussian_process.kernels.ConstantKernel",
+    "sklearn.gaussian_process.kernels.Product",
+    "sklearn.gaussian_process.kernels.RBF",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.metrics._dist_metrics.ManhattanDistance64",
+    "sklearn.metrics._dist_metrics.MinkowskiDistance64",
+    "sklearn.neighbors._ball_tree.BallTree",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.tree._tree.Tree",
+    "sklearn.utils._bunch.Bunch",
+)
+_PREVIEW_ROWS = 1000
+_MOST_TYPES_NAMED = 10  # in a message
+
+
+def dump_student(student: Any, path: str | Path) -> tuple[str, ...]:
+    """Write a fitted student to a skops file whose bytes are a function of the student's values alone.
+
+    Not of the process: no address, date, memory left over or order of a hash table. Objects that the student keeps in
+    several places are written in each.
+
+    Parameters
+    ----------
+    student : fitted estimator
+        Trained on released labels and public points only; its file will be published.
+    path : path
+        File to write.
+
+    Returns
+    -------
+    tuple of str
+        Types in the file that `load_student` will not accept without being told; mostly none.
+
+    Raises
+    ------
+    MissingExtraError
+        If skops is not installed.
+    DataError
+        If the student holds something that skops cannot write, or that has no canonical form.
+    """
+    content = _canonical(student)
+    untrusted = _needed(content)
+    if content != _canonical(_read_back(student, content, untrusted)):
+        raise DataError(
+            f"{type(student).__name__} is not the same once it was written and read; "
+            "use plain arrays and scikit-learn estimators as its attributes."
+        )
+    _write_aside(Path(path), content)
+    return tuple(untrusted)
+
+
+def _canonical(student: Any) -> bytes:
+    skops = require_extra("skops.io", "export")
+    problem = ""
+    try:
+        # A learner without a seed may keep numpy's global generator: it is written as if it had just been seeded.
+        with own_global_states(0):
+            return canonical_student(skops.dumps(student))
+    except (SecretBallotError, MemoryError):  # what memory there is, is no property of the student
+        raise
+    except Exception as error:  # any student may be given, and skops passes on whatever its parts raise
+        problem = _one_line(error)
+    raise DataError(
+        f"{type(student).__name__} cannot be written by skops ({problem}); "
+        "use plain arrays and scikit-learn estimators as its attributes."
+    )
+
+
+def _needed(content: bytes) -> list[str]:
+    """Return the types that a reader will have to name."""
+    skops = require_extra("skops.io", "export")
+    return _untrusted(content, _object_types(content, skops.get_untrusted_types(data=content)), ())
+
+
+def _object_types(content: bytes, trusted: Sequence[str]) -> set[str]:
+    problem = ""
+    try:
+        return object_types(checked_members(content), trusted)
+    except NotAStudentError as error:
+        problem = str(error)
+    raise DataError(f"The student could be written, but nobody would read it again: {problem}.")
+
+
+def _read_back(student: Any, content: bytes, trusted: Sequence[str]) -> Any:
+    """Return the student that a reader finds in the file."""
+    problem = ""
+    try:
+        return _loaded(content, trusted)
+    except NotAStudentError as error:
+        problem = str(error)
+    except MemoryError:
+        raise
+    except Exception as error:  # as in writing
+        problem = _one_line(error)
+    raise DataError(
+        f"{type(student).__name__} could be written but not be read again ({problem}); "
+        "define its classes in an installed module, and use plain arrays as attributes."
+    )
+
+
+def load_student(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
+    """Load a student from a skops file, refusing every type that is not trusted and every structure that is not sound.
+
+    Whatever the file holds, it is refused in one sentence or gives a student whose predictions stay inside of its
+    arrays: sizes are bounded, every node of the file is of a known kind, trees and searches lead nowhere but down, and
+    indices stay inside. Types that cannot be checked so must be named in `trusted`. Parallel workers that the student
+    asks for are left out, so that it predicts the same each time.
+
+    Parameters
+    ----------
+    path : path
+        ``student.skops`` of a release folder.
+    trusted : sequence of str, optional
+        Full names of further types that you trust, such as the class of a student of your own. They may do anything.
+
+    Returns
+    -------
+    estimator
+        The fitted student.
+
+    Raises
+    ------
+    MissingExtraError
+        If skops is not installed.
+    DataError
+        If the file cannot be read, is too large or not sound, or needs a type that is not trusted; the message names
+        it.
+    """
+    require_extra("skops.io", "export")
+    path, problem = Path(path), ""
+    try:
+        return _loaded(_read(path), trusted)
+    except _UntrustedError as error:
+        needed = ", ".join(error.types[:_MOST_TYPES_NAMED])
+        problem = (
+            f"{path} needs types that are not trusted: {needed}; if you know them, "
+            "name them in load_student(..., trusted=[...])."
+        )
+    except OSError as error:
+        problem = f"{path} cannot be read: {error.strerror or error}."
+    except NotAStudentError as error:
+        problem = f"{path} is not a readable skops file that could be a student: {error}."
+    except Exception as error:  # a damaged file can fail in any way inside skops
+        problem = f"{path} is not a readable skops file ({type(error).__name__})."
+    raise DataError(plain_line(problem))
+
+
+class _UntrustedError(Exception):
+    def __init__(self, types: Sequence[str]) -> None:
+        super().__init__(types)
+        self.types = types
+
+
+def _read(path: Path) -> bytes:
+    """Return the content of a regular file within the bound."""
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise NotAStudentError("it is no regular file")
+        if about.st_size > LARGEST_FILE:
+            raise NotAStudentError("it is too large")
+        return file.read(LARGEST_FILE + 1)[:LARGEST_FILE]
+
+
+def _loaded(content: bytes, trusted: Sequence[str]) -> Any:
+    """Return the student in a file, checked before and after its objects are made."""
+    skops = require_extra("skops.io", "export")
+    members = checked_members(content)
+    types = object_types(members, trusted)
+    # As it would have been written here: without numbers by which one part could stand for another that was checked.
+    clean = canonical_student(content, from_memory=False)
+    refused = _untrusted(clean, types, trusted)
+    if refused:
+        raise _UntrustedError(refused)
+    student = skops.loads(clean, trusted=[*TRUSTED_TYPES, *trusted])
+    check_student(student)
+    return student
+
+
+def _untrusted(content: bytes, types: Collection[str], trusted: Sequence[str]) -> list[str]:
+    """Return the types in a file that neither skops nor the lists know; of objects, all that are not in the lists."""
+    skops = require_extra("skops.io", "export")
+    needed = {*types, *skops.get_untrusted_types(data=content)}
+    return sorted(needed - {*TRUSTED_TYPES, *trusted} - (known_estimators() & set(types)))
+
+
+def _write_aside(path: Path, content: bytes) -> None:
+    """Write a file beside its place, then move it there."""
+    with draft_file(path) as (file, draft):
+        file.write(content)
+        file.flush()
+        draft.chmod(0o644)
+        draft.replace(path)
+
+
+def _one_line(error: Exception) -> str:
+    text = shorten(str(error), 200, placeholder=" ...").rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
+    """Write a fitted student to an ONNX file, after checking that it predicts as the student does.
+
+    Its bytes, too, are a function of the student's values alone.
+
+    Parameters
+    ----------
+    student : fitted estimator
+        As in `dump_student`.
+    path : path
+        File to write.
+    X_public : array of shape (n, n_features)
+        Public points; the file must give the student's own labels on the first thousand of them.
+
+    Raises
+    ------
+    MissingExtraError
+        If skl2onnx or onnxruntime is not installed.
+    DataError
+        If the student does not convert, or the converted one predicts otherwise.
+    """
+    require_extra("skl2onnx", "onnx")
+    runtime = require_extra("onnxruntime", "onnx")
+    points = X_public[:_PREVIEW_ROWS]
+    if not isinstance(points, np.ndarray) or points.ndim != 2 or points.dtype.kind not in "fiu":
+        raise DataError("ONNX needs the public points as one numeric array; convert the frame first.")
+    points = points.astype(np.float32)
+    try:
+        with own_global_states(0):
+            warnings.simplefilter("ignore")  # of the converter, about its own future
+            model = _converted(student, points)
+            quiet = runtime.SessionOptions()
+            quiet.log_severity_level = 3  # it would tell standard error of shapes it had to guess
+            session = runtime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
+            found = np.asarray(session.run(None, {session.get_inputs()[0].name: points})[0])
+            wanted = np.asarray(student.predict(points))
+    except MemoryError:
+        raise
+    except Exception as error:  # converters are many and raise what they like
+        raise DataError(f"{type(student).__name__} does not convert to ONNX ({_one_line(error)}).") from None
+    different = int(np.count_nonzero(found.astype(str) != wanted.astype(str)))
+    if different:
+        raise DataError(f"The ONNX student differs from the student on {different} of {len(points)} public points.")
+    _write_aside(Path(path), model)
+
+
+def _converted(student: Any, points: np.ndarray[Any, Any]) -> bytes:
+    name = f"{type(student).__module__}.{type(student).__qualname__}"
+    if name == COUNTS_STUDENT:
+        return counts_graph(student)
+    if name == VOTING_STUDENT:
+        student = student.as_adaboost()
+    skl2onnx = require_extra("skl2onnx", "onnx")
+    model = with_plain_names(skl2onnx.to_onnx(student, points[:1], options={"zipmap": False}))
+    return bytes(model.SerializeToString(deterministic=True))

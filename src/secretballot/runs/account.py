@@ -1,0 +1,61 @@
+"""The account behind a run: opened or made, asked early, and never paid twice for one run."""
+
+import os
+from pathlib import Path
+
+from secretballot.door.known_ledger import keep_in_step
+from secretballot.exceptions import LedgerError
+from secretballot.learners.pate.estimated_size import EstimatedPlan
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.runs.folder import RunFolder
+from secretballot.runs.progress import Watch
+
+__all__ = ["open_ledger", "settle_request"]
+
+
+def open_ledger(path: Path, *, dataset: str, budget: PrivacyBudget, unit: str, neighbours: str) -> Ledger:
+    """Open the ledger at `path`, or make one whose whole budget, unit and relation are those of this run.
+
+    Raises
+    ------
+    LedgerError
+        If the file is the account of another dataset, unit or relation, or cannot be used.
+    """
+    if not os.path.lexists(path):
+        return Ledger(path, dataset=dataset, budget=budget, unit=unit, neighbours=neighbours)
+    ledger = Ledger.open_existing(path)
+    if ledger.dataset != dataset:
+        raise LedgerError(
+            f"The ledger {str(path)!r} is the account of the dataset {ledger.dataset!r}, and this run is about "
+            f"{dataset!r}; give the right ledger, or the dataset's name with --dataset."
+        )
+    ledger.check_promise(unit, neighbours)
+    return ledger
+
+
+def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: bool) -> None:
+    """Take a new key where the run was broken off between paying and answering; what was paid stays spent.
+
+    A plan that is answered query by query goes on where it was.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger is older than what the vault of the run has seen of it.
+    """
+    keep_in_step(folder.vault, ledger)
+    folder.pays_from(ledger)
+    estimate = EstimatedPlan.request_of(folder.request)  # which comes first, and without which nothing can go on
+    if _is_broken(ledger, folder.request, goes_on=goes_on) or _is_broken(ledger, estimate, goes_on=False):
+        watch.note(
+            "The interrupted run had paid for a release and not finished it; that stays spent, and this is a new one.",
+            private=False,
+        )
+        folder.renew_request()
+
+
+def _is_broken(ledger: Ledger, request: str, *, goes_on: bool) -> bool:
+    """Return whether a request was paid for and gets no answer any more."""
+    entry = ledger.entry(request)
+    return entry is not None and {"reserved": not goes_on, "forfeited": True, "committed": False}[entry.state]

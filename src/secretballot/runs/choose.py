@@ -1,0 +1,371 @@
+"""One run of a choice, from files to a release: what `secretballot choose` does, callable from Python too."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from secretballot._validation import check_choice, check_count, shown
+from secretballot.datasets.schema import Schema
+from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.hypotheses import HypothesisClass
+from secretballot.learners.selection.semi_private import SemiPrivateClassifier
+from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.trained import NEIGHBOURS
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.publishing.job import ChosenHypothesis, ReleaseJob, SavedStudent
+from secretballot.publishing.process import start_publishing
+from secretballot.publishing.release import ReleaseFolder, check_parts, publish
+from secretballot.publishing.work import HYPOTHESES, hypotheses_by_name
+from secretballot.report.certificate.fields import read_certificate
+from secretballot.report.student.export import load_student
+from secretballot.runs.account import open_ledger, settle_request
+from secretballot.runs.finished_run import look_again
+from secretballot.runs.folder import RunFolder, file_digest
+from secretballot.runs.progress import Watch
+from secretballot.runs.tables import RunInputs, RunTables, check_files, read_inputs
+
+__all__ = ["ChooseOutcome", "ChooseRun", "run_choose"]
+
+_DIGITS = 12  # of a candidate's digest in its name: enough to tell files apart
+
+
+@dataclass(frozen=True)
+class ChooseRun:
+    """What to choose from, by which records, at which price.
+
+    Attributes
+    ----------
+    tables : RunTables
+    epsilon : float
+        Price; delta is 0.
+    out : Path
+        Folder for vault and release.
+    candidates : tuple of Path
+        Saved students; or none, with `hypotheses`.
+    hypotheses : str or None
+        One of `HYPOTHESES`: a class, on the public points.
+    n_public : int or None
+        How many public points make a class finite, chosen at random by `seed`; None takes all.
+    neighbours : str
+    ledger : Path or None
+        Account of the private dataset; None makes one in the vault.
+    dataset : str or None
+        Public name of the private dataset; None takes the name of its file.
+    seed : int
+        Of the choice of public points, never of noise.
+    without : tuple of {"report", "student"}
+        Parts of the release that are not wanted.
+    """
+
+    tables: RunTables
+    epsilon: float
+    out: Path
+    candidates: tuple[Path, ...] = ()
+    hypotheses: str | None = None
+    n_public: int | None = None
+    neighbours: str = "add-remove"
+    ledger: Path | None = None
+    dataset: str | None = None
+    seed: int = 0
+    without: tuple[str, ...] = ()
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The price of the choice."""
+        return PrivacyBudget(self.epsilon, 0.0)
+
+    @property
+    def dataset_name(self) -> str:
+        """The public name of the private dataset."""
+        return self.dataset or self.tables.private.stem
+
+    def description(self) -> dict[str, Any]:
+        """Return, as JSON, all that shapes the result: the settings and the digests of the files."""
+        settings = asdict(self)
+        tables = settings.pop("tables")
+        for name in ("out", "candidates", "without"):
+            settings.pop(name)
+        tables.pop("evaluate")
+        files = {name: tables.pop(name) for name in ("private", "public", "schema")}
+        digests = {f"{name} file": None if path is None else file_digest(path) for name, path in files.items()}
+        plain: dict[str, Any] = json.loads(json.dumps({"verb": "choose", **settings, **tables}, default=str))
+        return {**plain, **digests, "candidates": [file_digest(path) for path in self.candidates]}
+
+
+@dataclass(frozen=True)
+class ChooseOutcome:
+    """What a run of a choice came to; `accuracy` is about the test file and is not for publication by itself.
+
+    Attributes
+    ----------
+    certificate : dict
+    chosen : str
+        The candidate's name, or the hypothesis in words.
+    n_candidates : int
+    accuracy : float or None
+        Share of the test file's rows that the chosen one got right.
+    release, vault : Path
+    files : tuple of str
+        Names of the files in the release.
+    resumed : bool
+        Whether an interrupted run was taken up.
+    """
+
+    certificate: dict[str, Any]
+    chosen: str
+    n_candidates: int
+    accuracy: float | None
+    release: Path
+    vault: Path
+    files: tuple[str, ...]
+    resumed: bool
+
+
+def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
+    """Choose a model by private records and write the folders of the run.
+
+    Parameters
+    ----------
+    run : ChooseRun
+    watch : Watch, optional
+        Told what happens.
+
+    Returns
+    -------
+    ChooseOutcome
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit; nothing was spent.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used.
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id of the unit column.
+    Relation : as the run declares.
+    Price : (epsilon, 0), composed in the ledger with everything else released from the dataset. The candidates may
+        depend on these records by what the same ledger paid for only: the caller's word, written on the certificate.
+    Messages : checks before the choice speak to the curator alone and never show a private value.
+    """
+    watch = watch or Watch()
+    start_publishing()  # which takes seconds to be ready, and is wanted at the end
+    _check(run)
+    run = replace(run, tables=replace(run.tables, schema=run.tables.schema or _schema_beside(run.candidates)))
+    check_files(run.tables)
+    description = run.description()
+    if description["private file"] == description["public file"]:
+        raise DataError("The private and the public file are the same; the public one must be free to publish.")
+    folder = RunFolder(run.out, description)
+    if folder.finished:
+        return _outcome_again(folder, watch)
+    watch.step("Reading tables")
+    inputs = read_inputs(run.tables, watch)
+    candidates = _candidates(run)
+    hypotheses = None if run.hypotheses is None else _class_by_name(run.hypotheses, inputs.X_public.shape[1])
+    check_parts(run.without)
+    with folder:
+        ledger = open_ledger(
+            run.ledger or folder.ledger,
+            dataset=run.dataset_name,
+            budget=run.budget,
+            unit="record" if inputs.units is None else "user",
+            neighbours=run.neighbours,
+        )
+        settle_request(folder, ledger, watch, goes_on=False)
+        refuse_beyond(ledger, run.budget, folder.request, goes_on=False)
+        _note_other_accounts(run.candidates, ledger, watch)
+        watch.step("Choosing")
+        model = SemiPrivateClassifier(
+            hypotheses,
+            candidates or None,
+            budget=run.budget,
+            n_public=run.n_public,
+            neighbours=run.neighbours,
+            ledger=ledger,
+            request=folder.request,
+            purpose="choose",
+            random_state=run.seed,
+        )
+        _fit(model, run, inputs)
+        made = publish(folder.release, _job(run, model, inputs), say=watch.step)
+    mechanism = model.certificate_["mechanism"]
+    return ChooseOutcome(
+        certificate=made.certificate,
+        chosen=_chosen_words(mechanism, inputs.schema, inputs.classes),
+        n_candidates=model.n_candidates_,
+        accuracy=_accuracy(made, inputs),
+        release=folder.release,
+        vault=folder.vault,
+        files=tuple(made.files),
+        resumed=folder.resumed,
+    )
+
+
+def _check(run: ChooseRun) -> None:
+    """Refuse settings that cannot be before any file is opened."""
+    _ = run.budget
+    if bool(run.candidates) == (run.hypotheses is not None):
+        raise ParameterError("Name either saved students with --candidates, or a class with --hypotheses.")
+    if run.hypotheses is not None:
+        check_choice("hypotheses", run.hypotheses, HYPOTHESES)
+    check_choice("neighbours", run.neighbours, NEIGHBOURS)
+    if run.neighbours == "replace-one" and run.tables.unit is not None:
+        raise ParameterError("A unit column goes with neighbours add-remove only; leave --unit or --neighbours out.")
+    if run.n_public is not None:
+        check_count("n_public", run.n_public)
+    check_count("seed", run.seed, minimum=0)
+
+
+def _candidates(run: ChooseRun) -> list[tuple[str, Any]]:
+    """Load the saved students; each is called by its file's name and the beginning of its digest."""
+    digests = [file_digest(path) for path in run.candidates]
+    if len(set(digests)) < len(digests):
+        raise ParameterError("Two of the candidates are the same file; name each once.")
+    pairs = zip(run.candidates, digests, strict=True)
+    return [(f"{path.stem} {digest[:_DIGITS]}", load_student(path)) for path, digest in pairs]
+
+
+def _schema_beside(candidates: Sequence[Path]) -> Path | None:
+    """Return the schema that the saved students were released with: they read columns as it makes them.
+
+    Raises
+    ------
+    DataError
+        If they were released with different ones.
+    """
+    beside = [path.parent / "schema.json" for path in candidates]
+    found = [path for path in beside if path.is_file()]
+    if found and (len(found) < len(beside) or len({file_digest(path) for path in found}) > 1):
+        raise DataError(
+            "The candidates were released with different columns, or some without a schema.json beside them; choose "
+            "among students of one schema, or name it with --schema."
+        )
+    return found[0] if found else None
+
+
+def _note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watch) -> None:
+    """Say so where a student was released under another account: what it cost is then not part of this promise."""
+    own = (ledger.dataset, ledger.unit, ledger.neighbours, ledger.budget.to_json())
+    for path in candidates:
+        certificate = path.parent / "certificate.json"
+        if not certificate.is_file():
+            continue
+        paid = read_certificate(certificate).get("composition", {})
+        if tuple(paid.get(term) for term in ("dataset", "unit", "neighbours", "budget")) != own:
+            watch.note(
+                f"{path} was released under another account; if it is about the same people, its price adds to this "
+                "one and the certificate does not say so. Give both the same --ledger and --dataset.",
+                private=False,
+            )
+
+
+def _outcome_again(folder: RunFolder, watch: Watch) -> ChooseOutcome:
+    """Return what the finished run came to; the chosen model is not measured again.
+
+    Raises
+    ------
+    CertificateError
+        If its release is damaged.
+    """
+    again = look_again(folder, watch)
+    certificate = again.certificate
+    chosen, problem = "", False
+    try:
+        mechanism = certificate["mechanism"]
+        n_candidates = int(mechanism["n_candidates"])
+        chosen = _chosen_words(
+            mechanism, Schema.read(folder.release / "schema.json"), certificate["released"]["classes"]
+        )
+    except (LookupError, TypeError, ValueError, AttributeError):
+        problem = True
+    if problem:
+        raise CertificateError(f"{shown(folder.release)} is damaged; see what `secretballot verify` says of it.")
+    return ChooseOutcome(
+        certificate=certificate,
+        chosen=chosen,
+        n_candidates=n_candidates,
+        accuracy=None,
+        release=folder.release,
+        vault=folder.vault,
+        files=again.files,
+        resumed=False,
+    )
+
+
+def _chosen_words(mechanism: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
+    """Return the name of the chosen candidate; of a hypothesis, a cut of one column in words and any other as JSON.
+
+    Numbers are those of the encoded column.
+    """
+    if "chosen" in mechanism:
+        return str(mechanism["chosen"])
+    hypothesis = mechanism["hypothesis"]
+    if "direction" not in hypothesis:
+        return json.dumps(hypothesis)
+    column = schema.feature_names[hypothesis.get("feature", 0)]
+    sign = ">=" if hypothesis["direction"] == "up" else "<"
+    return f"{classes[1]} where {column} {sign} {hypothesis['threshold']} (encoded), else {classes[0]}"
+
+
+def _class_by_name(name: str, n_features: int) -> HypothesisClass:
+    if name != "stumps" and n_features != 1:
+        raise DataError(
+            f"The public file makes {n_features} feature columns, and {name} need exactly one; drop the others with "
+            "--drop, or use --hypotheses stumps."
+        )
+    return hypotheses_by_name(name, n_features)
+
+
+def _job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs) -> ReleaseJob:
+    """Return all that the release is made of: what left the door, public inputs, and settings."""
+    return ReleaseJob(
+        model.released_labels_,
+        _chosen_file(run, model) if run.hypotheses is None else ChosenHypothesis(run.hypotheses),
+        inputs.X_public,
+        replace(inputs.schema, classes=inputs.classes).to_json(),
+        seed=run.seed,
+        without=run.without,
+    )
+
+
+def _chosen_file(run: ChooseRun, model: SemiPrivateClassifier) -> SavedStudent:
+    """Return the file of the chosen candidate, as it was when it was chosen."""
+    path = run.candidates[model.choice_.outcome]
+    content = path.read_bytes()
+    if not model.certificate_["mechanism"]["chosen"].endswith(sha256(content).hexdigest()[:_DIGITS]):
+        raise DataError(f"The file {str(path)!r} was changed while the run was at work; put it back, and repeat.")
+    return SavedStudent(content)
+
+
+def _fit(model: SemiPrivateClassifier, run: ChooseRun, inputs: RunInputs) -> None:
+    model.fit(
+        inputs.private.X,
+        _class_values(inputs)[inputs.private.index],
+        X_public=inputs.X_public,
+        classes=list(inputs.classes),
+        units=inputs.units,
+        unit_name=run.tables.unit,
+    )
+
+
+def _class_values(inputs: RunInputs) -> np.ndarray[Any, Any]:
+    """Return classes as an array that keeps their Python types."""
+    values = np.empty(len(inputs.classes), dtype=object)
+    values[:] = inputs.classes
+    return values
+
+
+def _accuracy(made: ReleaseFolder, inputs: RunInputs) -> float | None:
+    if inputs.test is None or made.student is None:
+        return None
+    return float(np.mean(np.asarray(made.student.predict(inputs.test.X)) == _class_values(inputs)[inputs.test.index]))

@@ -1,0 +1,1 @@
+"""Whether sealed diagnostics of private votes support a setting: a study for the curator alone."""

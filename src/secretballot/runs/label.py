@@ -1,0 +1,228 @@
+"""One run of labelling, from a file of votes to a release: what `secretballot label` does, callable from Python too."""
+
+import json
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from secretballot._validation import check_choice, check_count
+from secretballot.aggregation import WeakSignalWarning
+from secretballot.door import release
+from secretballot.ensemble.votes import VoteCounts
+from secretballot.exceptions import ParameterError
+from secretballot.learners.pate.defaults import AGGREGATORS, choose_aggregator
+from secretballot.learners.training.account import refuse_beyond
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.publishing.job import ReleaseJob
+from secretballot.publishing.process import start_publishing
+from secretballot.publishing.release import check_parts, publish
+from secretballot.released import ReleasedLabels
+from secretballot.runs.account import open_ledger, settle_request
+from secretballot.runs.finished_run import look_again
+from secretballot.runs.folder import RunFolder, file_digest
+from secretballot.runs.progress import Watch, note_few_answers
+
+__all__ = ["LabelOutcome", "LabelRun", "run_label"]
+
+
+@dataclass(frozen=True)
+class LabelRun:
+    """Which votes to turn into released labels, at which price.
+
+    Attributes
+    ----------
+    votes : Path
+        Votes (n_queries x n_teachers) or counts (n_queries x n_classes), as .npy, .csv or .parquet.
+    epsilon, delta : float
+        Price of the release.
+    out : Path
+        Folder for vault and release.
+    kind : str or None
+        "votes" or "counts"; None lets the reader of the file decide or refuse.
+    classes : tuple or None
+        Declared classes.
+    teachers : int or None
+        Number of teachers, where the file does not say it.
+    queries : int or None
+        How many rows to ask, chosen at random by `seed`; None takes as many as the budget carries, at most all.
+    aggregator : str
+        "gaussian" or "sparse-vector".
+    max_unstable : int or None
+        Abstentions at which the sparse vector stops.
+    release : str
+        "labels" or "counts".
+    ledger : Path or None
+        Account of the private dataset; None makes one in the vault.
+    dataset : str or None
+        Public name of the private dataset; None takes the name of the vote file.
+    seed : int
+        Of the choice of rows, never of noise.
+    without : tuple of {"report", "student"}
+        Parts of the release that are not wanted.
+    header : str or None
+        "yes" or "no": whether the first line of a CSV file names its columns.
+    """
+
+    votes: Path
+    epsilon: float
+    delta: float
+    out: Path
+    kind: str | None = None
+    classes: tuple[Any, ...] | None = None
+    teachers: int | None = None
+    queries: int | None = None
+    aggregator: str = "gaussian"
+    max_unstable: int | None = None
+    release: str = "labels"
+    ledger: Path | None = None
+    dataset: str | None = None
+    seed: int = 0
+    header: str | None = None
+    without: tuple[str, ...] = ()
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The price of the release."""
+        return PrivacyBudget(self.epsilon, self.delta)
+
+    def description(self) -> dict[str, Any]:
+        """Return, as JSON, all that shapes the result: the settings and the digest of the file."""
+        settings = asdict(self)
+        for name in ("out", "without"):
+            settings.pop(name)
+        path = settings.pop("votes")
+        plain: dict[str, Any] = json.loads(json.dumps({"verb": "label", **settings}, default=str))
+        return {**plain, "vote file": file_digest(path)}
+
+
+@dataclass(frozen=True)
+class LabelOutcome:
+    """What a run of labelling came to.
+
+    Attributes
+    ----------
+    certificate : dict
+    queries, answered : int
+        Rows asked, and answered.
+    release, vault : Path
+    files : tuple of str
+        Names of the files in the release.
+    resumed : bool
+        Whether an interrupted run was taken up.
+    """
+
+    certificate: dict[str, Any]
+    queries: int
+    answered: int
+    release: Path
+    vault: Path
+    files: tuple[str, ...]
+    resumed: bool
+
+
+def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
+    """Release labels for a file of votes and write the folders of the run.
+
+    Parameters
+    ----------
+    run : LabelRun
+    watch : Watch, optional
+        Told what happens.
+
+    Returns
+    -------
+    LabelOutcome
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit; nothing was spent.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used.
+
+    Privacy
+    -------
+    Unit : one record under "add-remove", if the votes came about so; the certificate says that nobody checked it.
+    Price : the run's (epsilon, delta), composed in the ledger with everything else released from the dataset.
+    """
+    watch = watch or Watch()
+    start_publishing()  # which takes seconds to be ready, and is wanted at the end
+    _check(run)
+    folder = RunFolder(run.out, run.description())
+    if folder.finished:
+        again = look_again(folder, watch)
+        return LabelOutcome(**vars(again), release=folder.release, vault=folder.vault, resumed=False)
+    watch.step("Reading votes")
+    counts = VoteCounts.read(
+        run.votes,
+        kind=run.kind,
+        classes=None if run.classes is None else list(run.classes),
+        n_teachers=run.teachers,
+        header=run.header,
+    )
+    check_parts({*run.without, "student"})  # a file of votes has no public points, so there is no student
+    with folder:
+        ledger = open_ledger(
+            run.ledger or folder.ledger,
+            dataset=run.dataset or run.votes.stem,
+            budget=run.budget,
+            unit="record",  # what the door takes votes for that nobody declared
+            neighbours="add-remove",
+        )
+        settle_request(folder, ledger, watch, goes_on=False)
+        refuse_beyond(ledger, run.budget, folder.request, goes_on=False)
+        watch.step("Drawing noise")
+        released = _released(run, counts, ledger, folder, watch)
+        note_few_answers(released, watch)
+        made = publish(folder.release, ReleaseJob(released, without=run.without), say=watch.step)
+    return LabelOutcome(
+        certificate=made.certificate,
+        queries=len(released.queries),
+        answered=int(released.answered.sum()),
+        release=folder.release,
+        vault=folder.vault,
+        files=tuple(made.files),
+        resumed=folder.resumed,
+    )
+
+
+def _check(run: LabelRun) -> None:
+    """Refuse settings that cannot be before any file is opened."""
+    _ = run.budget
+    check_choice("aggregator", run.aggregator, AGGREGATORS)
+    check_choice("release", run.release, ("labels", "counts"))
+    if run.release == "counts" and run.aggregator == "sparse-vector":
+        raise ParameterError("Counts come from the gaussian aggregator only; leave --release or --aggregator out.")
+    for name in ("teachers", "queries", "max_unstable"):
+        if getattr(run, name) is not None:
+            check_count(name, getattr(run, name))
+    check_count("seed", run.seed, minimum=0)
+
+
+def _released(run: LabelRun, counts: VoteCounts, ledger: Ledger, folder: RunFolder, watch: Watch) -> ReleasedLabels:
+    aggregator = choose_aggregator(
+        run.aggregator,
+        run.budget,
+        n_teachers=counts.n_teachers,
+        n_classes=counts.n_classes,
+        n_public=counts.n_queries,
+        n_queries=run.queries,
+        max_unstable=run.max_unstable,
+        release=run.release,
+    )
+    rows = np.arange(counts.n_queries)
+    if aggregator.n_queries < counts.n_queries:
+        rows = np.sort(np.random.default_rng(run.seed).choice(rows, aggregator.n_queries, replace=False))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", WeakSignalWarning)
+        released = release(counts, aggregator, ledger, queries=rows, request=folder.request, purpose="label")
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        watch.note(text, private=False)
+    return released

@@ -1,0 +1,419 @@
+"""One run of learning, from files to folders: what `secretballot learn` does, callable from Python as well."""
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secretballot._validation import check_choice, check_count, check_positive
+from secretballot.aggregation import WeakSignalWarning
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.pate.active import ActivePATEClassifier
+from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.learners.pate.defaults import choose_teachers
+from secretballot.learners.pate.rounds import AskableRows
+from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.trained import NEIGHBOURS
+from secretballot.named_learners import teacher_by_name
+from secretballot.planning.plan.model import Plan
+from secretballot.privacy.accounting import PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.publishing.job import AskedInRounds, NamedStudent, ReleaseJob
+from secretballot.publishing.process import start_publishing
+from secretballot.publishing.release import ReleaseFolder, check_parts, publish
+from secretballot.queries import STRATEGIES, strategy_by_name
+from secretballot.runs.account import open_ledger, settle_request
+from secretballot.runs.finished_run import look_again
+from secretballot.runs.folder import RunFolder, file_digest
+from secretballot.runs.plan_agreement import check_settings, check_tables
+from secretballot.runs.progress import Watch, note_few_answers
+from secretballot.runs.tables import RunInputs, RunTables, check_files, read_inputs
+from secretballot.students.names import student_by_name
+
+__all__ = ["LearnOutcome", "LearnRun", "run_learn"]
+
+DEFAULT_TEACHERS = 250
+PASSIVE = "passive"
+
+
+@dataclass(frozen=True)
+class LearnRun:
+    """What to learn, from which files, at which price.
+
+    Attributes
+    ----------
+    tables : RunTables
+        Files, and the columns with a duty.
+    epsilon, delta : float
+        Price of the release.
+    out : Path
+        Folder for vault and release.
+    teachers : int or None
+        Number of teachers K. None follows from the stated number of records, and is 250 where none is stated.
+    queries : int or None
+        Public points to have labelled; None takes the learner's default.
+    aggregator : str
+        "gaussian" or "sparse-vector".
+    max_unstable : int or None
+        Abstentions at which the sparse vector stops.
+    estimate_epsilon : float or None
+        Part of epsilon that pays for a private estimate, which then sets the number of queries or of abstentions.
+    release : str
+        "auto", "labels" or "counts".
+    strategy : str
+        "passive" asks random public points at once; any other name of `secretballot.queries` asks in rounds.
+    round_size : int or None
+        Queries per round; None takes a twentieth of the plan.
+    teacher, student : str
+        Names, or "package.module:Class"; the student "auto" is the one that measured best for what is released.
+    records : int or None
+        Publicly stated number of private records.
+    neighbours : str
+        "add-remove" or "replace-one".
+    abstentions : str
+        "drop", "random" or "majority".
+    ledger : Path or None
+        Account of the private dataset; None makes one in the vault.
+    dataset : str or None
+        Public name of the private dataset; None takes the name of its file.
+    seed : int
+        Of fits and of the choice of public points, never of noise.
+    jobs : int
+        Workers.
+    without : tuple of {"report", "student"}
+        Parts of the release that are not wanted.
+    plan : Plan or None
+        What the settings were taken from (`plan_run.run_by_plan`); they must agree with it.
+    """
+
+    tables: RunTables
+    epsilon: float
+    delta: float
+    out: Path
+    teachers: int | None = None
+    queries: int | None = None
+    aggregator: str = "gaussian"
+    max_unstable: int | None = None
+    estimate_epsilon: float | None = None
+    release: str = "auto"
+    strategy: str = PASSIVE
+    round_size: int | None = None
+    teacher: str = "logistic"
+    student: str = "auto"
+    records: int | None = None
+    neighbours: str = "add-remove"
+    abstentions: str = "drop"
+    ledger: Path | None = None
+    dataset: str | None = None
+    seed: int = 0
+    jobs: int = 1
+    without: tuple[str, ...] = ()
+    plan: Plan | None = None
+
+    @property
+    def budget(self) -> PrivacyBudget:
+        """The price of the release."""
+        return PrivacyBudget(self.epsilon, self.delta)
+
+    @property
+    def dataset_name(self) -> str:
+        """The public name of the private dataset."""
+        return self.dataset or self.tables.private.stem
+
+    def description(self) -> dict[str, Any]:
+        """Return, as JSON, all that shapes the result: the settings and the digests of the files."""
+        settings = asdict(self)
+        tables = settings.pop("tables")
+        for name in ("out", "jobs", "without", "plan"):  # a plan shapes the result by the settings alone
+            settings.pop(name)
+        tables.pop("evaluate")
+        files = {name: tables.pop(name) for name in ("private", "public", "schema")}
+        digests = {f"{name} file": None if path is None else file_digest(path) for name, path in files.items()}
+        plain: dict[str, Any] = json.loads(json.dumps({"verb": "learn", **settings, **tables}, default=str))
+        return {**plain, **digests}
+
+
+@dataclass(frozen=True)
+class LearnOutcome:
+    """What a run of learning came to; `accuracy` is about the test file and is not for publication by itself.
+
+    Attributes
+    ----------
+    certificate : dict
+    accuracy : float or None
+        Share of the test file's rows that the student got right.
+    queries, answered : int
+        Public points asked, and answered.
+    release, vault : Path
+    files : tuple of str
+        Names of the files in the release.
+    resumed : bool
+        Whether an interrupted run was taken up.
+    plan : Plan or None
+        What was forecast, where the run followed a plan.
+    """
+
+    certificate: dict[str, Any]
+    accuracy: float | None
+    queries: int
+    answered: int
+    release: Path
+    vault: Path
+    files: tuple[str, ...]
+    resumed: bool
+    plan: Plan | None = None
+
+
+def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
+    """Learn from files and write the folders of the run.
+
+    A run that was interrupted goes on when it is repeated: finished teachers are kept in the vault, and a release that
+    was paid for is taken from the ledger.
+
+    Parameters
+    ----------
+    run : LearnRun
+    watch : Watch, optional
+        Told what happens.
+
+    Returns
+    -------
+    LearnOutcome
+
+    Raises
+    ------
+    ParameterError, DataError
+        If something does not fit; nothing was spent.
+    BudgetError
+        If the ledger does not admit the price; nothing was spent.
+    LedgerError
+        If the ledger cannot be used.
+
+    Privacy
+    -------
+    Unit : one record, or all records of one id of the unit column.
+    Relation : as the run declares.
+    Price : the run's (epsilon, delta), composed in the ledger with everything else released from the dataset.
+    Messages : checks before the release speak to the curator alone and never show a private value.
+    """
+    watch = watch or Watch()
+    start_publishing()  # which takes seconds to be ready, and is wanted at the end
+    _check(run, watch)
+    teacher_by_name(run.teacher)  # an unknown name is refused before any file is opened
+    student = student_by_name(run.student)
+    check_files(run.tables)
+    description = run.description()
+    _refuse_private_as_public(description)
+    folder = RunFolder(run.out, description)
+    if folder.finished:
+        return _outcome_again(run, folder, watch)
+    watch.step("Reading tables")
+    inputs = read_inputs(run.tables, watch)
+    _check_against(run, inputs, watch)
+    check_parts(run.without)
+    with folder:
+        if folder.resumed:
+            watch.note("An interrupted run is taken up: what was learnt and paid for is kept.", private=False)
+        ledger = open_ledger(
+            run.ledger or folder.ledger,
+            dataset=run.dataset_name,
+            budget=run.budget,
+            unit="record" if inputs.units is None else "user",
+            neighbours=run.neighbours,
+        )
+        goes_on = run.strategy != PASSIVE
+        settle_request(folder, ledger, watch, goes_on=goes_on)
+        if run.estimate_epsilon is None:  # which may be paid already: the learner looks before it trains
+            refuse_beyond(ledger, run.budget, folder.request, goes_on=goes_on)
+        watch.step("Training teachers")
+        model = _model(run, folder, ledger, watch, inputs, student)
+        _fit(model, run, inputs, watch)
+        note_few_answers(model.released_labels_, watch)
+        made = publish(folder.release, _job(run, model, inputs), say=watch.step)
+    released = model.released_labels_
+    return LearnOutcome(
+        certificate=made.certificate,
+        accuracy=_accuracy(made, inputs, watch),
+        queries=len(released.queries),
+        answered=int(released.answered.sum()),
+        release=folder.release,
+        vault=folder.vault,
+        files=tuple(made.files),
+        resumed=folder.resumed,
+        plan=run.plan,
+    )
+
+
+def _outcome_again(run: LearnRun, folder: RunFolder, watch: Watch) -> LearnOutcome:
+    """Return what the finished run came to; the student is not measured again."""
+    again = look_again(folder, watch)
+    return LearnOutcome(
+        **vars(again), accuracy=None, release=folder.release, vault=folder.vault, resumed=False, plan=run.plan
+    )
+
+
+def _check(run: LearnRun, watch: Watch) -> None:
+    """Refuse settings that cannot be, and warn of a careless one, before any file is opened."""
+    delta = run.budget.delta
+    if run.plan is not None:
+        check_settings(run.plan, vars(run))
+    if run.teachers is not None:
+        check_count("teachers", run.teachers)
+    check_choice("aggregator", run.aggregator, ("gaussian", "sparse-vector"))
+    check_choice("release", run.release, ("auto", "labels", "counts"))
+    check_choice("neighbours", run.neighbours, NEIGHBOURS)
+    check_choice("strategy", run.strategy, STRATEGIES)
+    if run.round_size is not None:
+        check_count("round_size", run.round_size)
+        if run.strategy == PASSIVE:
+            raise ParameterError("A round size goes with a strategy that asks in rounds; name one with --strategy.")
+    check_choice("abstentions", run.abstentions, ("drop", "random", "majority"))
+    check_count("jobs", run.jobs)
+    check_count("seed", run.seed, minimum=0)
+    if run.queries is not None:
+        check_count("queries", run.queries)
+    if run.max_unstable is not None:
+        check_count("max_unstable", run.max_unstable)
+    if run.estimate_epsilon is not None:
+        check_positive("estimate_epsilon", run.estimate_epsilon)
+    if run.neighbours == "replace-one" and run.tables.unit is not None:
+        raise ParameterError("A unit column goes with neighbours add-remove only; leave --unit or --neighbours out.")
+    if run.records is None:
+        return
+    check_count("records", run.records)
+    if run.teachers is not None and run.teachers > run.records:
+        raise ParameterError(
+            f"{run.teachers} teachers are more than the {run.records} records stated; use fewer with --teachers."
+        )
+    if delta * run.records >= 1:
+        watch.note(_careless(delta, f"one over the stated number of records, {run.records}"), private=False)
+
+
+def _careless(delta: float, bound: str) -> str:
+    return (
+        f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random would keep such a "
+        "promise; use a much smaller delta."
+    )
+
+
+def _check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
+    """Check settings against tables: more queries than public points, a number of records that is not so."""
+    n_public, n_private = len(inputs.X_public), len(inputs.private.X)
+    if run.plan is not None:
+        check_tables(run.plan, n_classes=len(inputs.classes), n_public=n_public, n_private=n_private, watch=watch)
+    if run.queries is not None and run.queries > n_public:
+        raise ParameterError(
+            f"{run.queries} queries are more than the {n_public} rows of the public file; ask for fewer with --queries."
+        )
+    if run.neighbours == "replace-one" and run.records not in (None, n_private):
+        raise DataError(
+            "The private file has another number of rows than was stated with --records or a plan, and under "
+            "replace-one that number is public and exact; state the right one."
+        )
+    n_units = n_private if inputs.units is None else len(set(inputs.units))
+    if run.records is None and run.delta * n_units >= 1:
+        watch.note(_careless(run.delta, "one over the number of units in the private file"), private=True)
+
+
+def _refuse_private_as_public(description: Mapping[str, Any]) -> None:
+    """Refuse the most expensive slip of the hand: the private file in the place of the public one."""
+    if description["private file"] == description["public file"]:
+        raise DataError("The private and the public file are the same; the public one must be free to publish.")
+
+
+def _teachers(run: LearnRun, inputs: RunInputs, watch: Watch) -> int:
+    """Return the number of teachers: as asked, else by the stated records, else the default."""
+    if run.teachers is not None:
+        return run.teachers
+    if run.records is None:
+        return DEFAULT_TEACHERS
+    chosen = choose_teachers(run.budget, run.records, inputs.X_public.shape[1])
+    watch.note(f"{chosen} teachers, by the stated {run.records} records.", private=False)
+    return chosen
+
+
+def _model(
+    run: LearnRun, folder: RunFolder, ledger: Ledger, watch: Watch, inputs: RunInputs, student: Any
+) -> PATEClassifier:
+    settings: dict[str, Any] = {
+        "n_teachers": _teachers(run, inputs, watch),
+        "budget": run.budget,
+        "aggregator": run.aggregator,
+        "n_queries": run.queries,
+        "release": run.release,
+        "max_unstable": run.max_unstable,
+        "estimate_epsilon": run.estimate_epsilon,
+        "neighbours": run.neighbours,
+        "abstentions": run.abstentions,
+        "ledger": ledger,
+        "vault": folder.vault,
+        "request": folder.request,
+        "purpose": "learn",
+        "n_jobs": run.jobs,
+        "random_state": run.seed,
+        "progress": watch.progress,
+    }
+    teacher = teacher_by_name(run.teacher, len(inputs.classes))
+    if run.strategy == PASSIVE:
+        return PATEClassifier(teacher, student, **settings)
+    strategy = strategy_by_name(run.strategy)
+    return ActivePATEClassifier(teacher, student, strategy=strategy, round_size=run.round_size, **settings)
+
+
+def _job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> ReleaseJob:
+    """Return all that the release is made of: what left the door, public inputs, and settings."""
+    story = None
+    if isinstance(model, ActivePATEClassifier):
+        story = AskedInRounds(run.strategy, AskableRows.of(inputs.X_public).rows, run.round_size)
+    return ReleaseJob(
+        model.released_labels_,
+        NamedStudent(run.student),
+        inputs.X_public,
+        replace(inputs.schema, classes=inputs.classes).to_json(),
+        story,
+        run.abstentions,
+        run.seed,
+        run.without,
+    )
+
+
+def _fit(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
+    """Fit all but the student; of all warnings only those that follow from public numbers are passed on."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", WeakSignalWarning)
+        model.fit_labels(
+            inputs.private.X,
+            _class_values(inputs.classes)[inputs.private.index],
+            X_public=inputs.X_public,
+            classes=list(inputs.classes),
+            units=inputs.units,
+            unit_name=run.tables.unit,
+        )
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        watch.note(text, private=False)
+
+
+def _accuracy(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> float | None:
+    """Return the share of test rows that the published student gets right, None without a test file."""
+    if inputs.test is None:
+        return None
+    if made.student is None:
+        watch.note(
+            "The student cannot be handed back by the process that fitted it, so it is not measured.", private=False
+        )
+        return None
+    right = np.asarray(made.student.predict(inputs.test.X)) == _class_values(inputs.classes)[inputs.test.index]
+    return float(np.mean(right))
+
+
+def _class_values(classes: Sequence[Any]) -> NDArray[np.object_]:
+    """Return classes as an array that keeps their Python types."""
+    values = np.empty(len(classes), dtype=object)
+    values[:] = classes
+    return values

@@ -1,0 +1,222 @@
+"""From public numbers and files to a plan, which is what `secretballot plan` does; and from a plan to a run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from secretballot._validation import check_count, check_instance
+from secretballot.exceptions import ParameterError
+from secretballot.learners.pate.active import ActivePATEClassifier
+from secretballot.learners.pate.classifier import PATEClassifier
+from secretballot.named_learners import teacher_by_name
+from secretballot.planning.plan.model import Plan, Task
+from secretballot.planning.planner import MOST_CLASSES
+from secretballot.planning.planner import plan as make_plan
+from secretballot.queries import strategy_by_name
+from secretballot.runs.learn import PASSIVE, LearnRun
+from secretballot.runs.plan_agreement import check_imports, settings_of
+from secretballot.runs.plan_files import check_plan_folder, read_plan, write_plan
+from secretballot.runs.progress import Watch
+from secretballot.runs.stand_in_table import StandInTable, read_stand_in
+from secretballot.runs.tables import RunTables, check_classes
+from secretballot.students.names import student_by_name
+
+__all__ = ["PlanRun", "classifier_by_plan", "read_plan", "run_by_plan", "run_plan"]
+
+
+@dataclass(frozen=True)
+class PlanRun:
+    """What to plan for, in public numbers.
+
+    Attributes
+    ----------
+    records, public : int
+        Publicly stated number of private records; number of public points.
+    epsilon, delta : float
+        Price of the release to come.
+    classes : tuple, int or None
+        The classes, or how many there are; None takes those of the stand-in table or its schema.
+    teacher, student : str
+        Names, or "package.module:Class".
+    like : StandInTable or None
+        A labelled public table that stands in for the private one.
+    curve : mapping of int to float, or None
+        Accuracy of one teacher on new points, by the number of records that it learnt from.
+    teachers : int or None
+        Number of teachers K where it is given beforehand, by silos or votes that exist; None chooses one.
+    seed : int
+        Of the simulation.
+    out : Path or None
+        Folder for the plan.
+    """
+
+    records: int
+    public: int
+    epsilon: float
+    delta: float
+    classes: tuple[Any, ...] | int | None = None
+    teacher: str = "logistic"
+    student: str = "auto"
+    like: StandInTable | None = None
+    curve: Mapping[int, float] | None = None
+    teachers: int | None = None
+    seed: int = 0
+    out: Path | None = None
+
+
+def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
+    """Plan, and write the folder of the plan where one is named.
+
+    Parameters
+    ----------
+    run : PlanRun
+    watch : Watch, optional
+        Told what happens.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ParameterError
+        If something does not fit, or no setting answers anything; the message then says what would.
+    DataError
+        If the stand-in table cannot be used, or the folder is not free.
+
+    Privacy
+    -------
+    Reads no private data and spends nothing. That the stand-in table is public is the caller's word.
+    """
+    watch = watch or Watch()
+    _check(run)
+    if run.out is not None:
+        check_plan_folder(run.out)
+    like, n_classes = None, _number_of(run.classes)
+    if run.like is not None:
+        watch.step("Reading the table")
+        table, names = read_stand_in(run.like, run.classes, watch)
+        like, n_classes = (table.X, table.index), len(names)
+    elif n_classes is None:
+        raise ParameterError("classes is missing; say how many there are, or list them, with --classes.")
+    # refuses public numbers that cannot be, before any teacher is trained
+    task = Task(run.records, run.public, n_classes, run.epsilon, run.delta, run.teacher, run.student)
+    watch.step("Weighing settings")
+    made = make_plan(
+        task.n_records,
+        task.n_public,
+        budget=task.budget,
+        n_classes=n_classes,
+        like=like,
+        curve=run.curve,
+        n_teachers=run.teachers,
+        teacher=run.teacher,
+        student=run.student,
+        seed=run.seed,
+        progress=watch.progress,
+    )
+    if run.out is not None:
+        watch.step("Writing the plan")
+        write_plan(made, run.out, watch)
+    return made
+
+
+def _check(run: PlanRun) -> None:
+    """Refuse what cannot be before any file is opened."""
+    check_count("records", run.records)
+    check_count("public", run.public)
+    if run.teachers is not None:
+        check_count("teachers", run.teachers)
+    check_count("seed", run.seed, minimum=0)
+    if isinstance(run.classes, tuple):
+        check_classes(run.classes)
+    elif run.classes is not None and check_count("classes", run.classes, minimum=2) > MOST_CLASSES:
+        raise ParameterError(f"classes is {run.classes}; plans are made for at most {MOST_CLASSES:,} classes.")
+    if run.like is not None and run.curve is not None:
+        raise ParameterError("like and curve both say how teachers learn; give one of the two.")
+    teacher_by_name(run.teacher)
+    student_by_name(run.student)
+
+
+def _number_of(classes: tuple[Any, ...] | int | None) -> int | None:
+    return len(classes) if isinstance(classes, tuple) else classes
+
+
+def run_by_plan(plan: Plan, tables: RunTables, out: Path, **given: Any) -> LearnRun:
+    """Return the run that a plan recommends.
+
+    Parameters
+    ----------
+    plan : Plan
+    tables : RunTables
+    out : Path
+        Folder for vault and release.
+    **given
+        Further settings of `LearnRun`; one that the plan has too must be the same.
+
+    Raises
+    ------
+    ParameterError
+        If teacher or student of the plan is a class to be imported that was not given as well.
+
+    Notes
+    -----
+    A setting that contradicts the plan is refused by `run_learn`, before any file is opened.
+    """
+    check_instance("plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read")
+    check_imports(plan, given)
+    return LearnRun(tables, out=out, plan=plan, **{**settings_of(plan), **given})
+
+
+def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
+    """Return the learner that a plan recommends, not yet fitted.
+
+    Parameters
+    ----------
+    plan : Plan
+    **more
+        Parameters of `PATEClassifier` that a plan leaves open, such as `ledger`, `vault`, `random_state`; `teacher`
+        and `student` where others than the plan's shall learn.
+
+    Returns
+    -------
+    PATEClassifier
+        An `ActivePATEClassifier` where the plan asks in rounds.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is given that the plan has set, or is unknown.
+
+    Privacy
+    -------
+    Unit, relation, sensitivity, price : as for `PATEClassifier`, at the budget of the plan.
+    """
+    check_instance("plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read")
+    check_imports(plan, more)
+    task, setting = plan.task, plan.recommended.setting
+    planned: dict[str, Any] = {
+        "n_teachers": setting.n_teachers,
+        "budget": task.budget,
+        "aggregator": setting.aggregator,
+        "n_queries": setting.n_queries,
+        "release": setting.release,
+        "max_unstable": setting.max_unstable,
+    }
+    twice = sorted({*planned, "strategy", "estimate_epsilon"} & set(more))
+    if twice:
+        raise ParameterError(
+            f"{', '.join(twice)} follows from the plan; leave it out, or make the learner without one."
+        )
+    kind, own = PATEClassifier, {}
+    if setting.strategy != PASSIVE:
+        kind, own = ActivePATEClassifier, {"strategy": strategy_by_name(setting.strategy)}
+    learners = {
+        "teacher": more["teacher"] if "teacher" in more else teacher_by_name(task.teacher, task.n_classes),
+        "student": more["student"] if "student" in more else student_by_name(task.student),
+    }
+    unknown = sorted(set(more) - set(kind._get_param_names()))
+    if unknown:
+        raise ParameterError(f"{', '.join(unknown)} is no parameter of {kind.__name__}; see its documentation.")
+    return kind(**{**planned, **own, **more, **learners})

@@ -1,0 +1,110 @@
+"""A labelled public table in the place of the private one: read and encoded as a run reads its tables."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from secretballot._naming import name_columns
+from secretballot.datasets.cells import is_missing, texts_of
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import check_columns, check_named, class_indices, read_table
+from secretballot.exceptions import DataError
+from secretballot.report.wording import count_text
+from secretballot.runs.progress import Watch
+from secretballot.runs.tables import LabelledTable, check_classes
+
+__all__ = ["StandInTable", "read_stand_in"]
+
+ROLE = "stand-in file"
+MOST_CLASSES = 1000  # more distinct labels than this are a column of numbers
+LEAST_OF_A_CLASS = 2  # rows, on average; with fewer, labels are a column of numbers too, or nothing can be learnt
+
+
+@dataclass(frozen=True)
+class StandInTable:
+    """Which labelled public file stands in for the private one.
+
+    Attributes
+    ----------
+    path : Path
+    target : str
+        Column with the class.
+    schema : Path or None
+        Schema file, the same as of the run to come; None takes types and categories from the file itself.
+    drop : tuple of str
+        Columns left out.
+    """
+
+    path: Path
+    target: str
+    schema: Path | None = None
+    drop: tuple[str, ...] = ()
+
+
+def read_stand_in(
+    table: StandInTable, classes: tuple[Any, ...] | int | None, watch: Watch
+) -> tuple[LabelledTable, tuple[Any, ...]]:
+    """Read and encode the table; return it with its classes.
+
+    Parameters
+    ----------
+    table : StandInTable
+    classes : tuple, int or None
+        Declared classes; how many there are, to be found in the file; or those of the schema or the file.
+    watch : Watch
+        Told of columns that are no features.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or does not fit the schema or the classes.
+    ParameterError
+        If the classes are not two or more different ones.
+    """
+    frame = read_table(table.path, role=ROLE)
+    nowhere = [name for name in table.drop if name not in frame.columns]
+    if nowhere:
+        raise DataError(f"The {ROLE} lacks {name_columns(nowhere)}, to be dropped; spell columns as the file does.")
+    check_named(frame, table.target, "its label column with --target", role=ROLE)
+    schema = _schema(table, frame, watch)
+    names = _classes(frame, table.target, schema.classes if classes is None else classes)
+    index = class_indices(frame, table.target, names, role=ROLE)
+    return LabelledTable(schema.encode(frame, role=ROLE), index), names
+
+
+def _schema(table: StandInTable, frame: pd.DataFrame, watch: Watch) -> Schema:
+    aside = (table.target, *table.drop)
+    features = frame.drop(columns=list(aside))
+    if table.schema is None:
+        schema = Schema.infer(features)
+    else:
+        schema = Schema.read(table.schema, public=features, ignore=aside)
+        check_columns(features, schema.names, role=ROLE, source="the schema", aside=schema.ignored)
+    for name, reason in schema.ignored.items():
+        watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
+    return schema
+
+
+def _classes(frame: pd.DataFrame, target: str, declared: tuple[Any, ...] | int | None) -> tuple[Any, ...]:
+    """Return the classes; those of a public file may be read off it, in the order of their texts."""
+    if isinstance(declared, tuple):
+        return check_classes(declared)
+    found = sorted({text for text in texts_of(frame[target]) if not is_missing(text)})
+    if not 2 <= len(found) <= MOST_CLASSES:
+        raise DataError(
+            f"The {ROLE} has {count_text(len(found), 'different label')} in column {target!r}; name the column of "
+            f"classes with --target, of which there are 2 to {MOST_CLASSES:,}."
+        )
+    if len(found) * LEAST_OF_A_CLASS > len(frame):
+        raise DataError(
+            f"The {ROLE} has {len(found)} different labels in column {target!r} of {count_text(len(frame), 'row')}; "
+            f"name the column of classes with --target, or give {LEAST_OF_A_CLASS} rows of each class or more."
+        )
+    if declared is not None and declared != len(found):
+        raise DataError(
+            f"The {ROLE} has {len(found)} classes in column {target!r}, not {declared}; list them by name with "
+            "--classes, also those that the file lacks."
+        )
+    return tuple(found)

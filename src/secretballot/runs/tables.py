@@ -1,0 +1,217 @@
+"""The tables of a run, checked before anything is trained, drawn or paid.
+
+Everything said here is said to the curator alone: it names columns, counts and row numbers, never a cell.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from secretballot._naming import name_columns
+from secretballot.datasets.cells import whole
+from secretballot.datasets.schema import Schema
+from secretballot.datasets.tables import (
+    check_columns,
+    check_file,
+    check_named,
+    class_indices,
+    name_rows,
+    read_table,
+    unit_ids,
+)
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.runs.progress import Watch
+
+__all__ = ["LabelledTable", "RunInputs", "RunTables", "check_classes", "check_files", "read_inputs"]
+
+
+@dataclass(frozen=True)
+class RunTables:
+    """Which files a run reads, and which of their columns have a duty.
+
+    Attributes
+    ----------
+    private, public : Path
+        Labelled private records; unlabelled public ones.
+    target : str
+        Column with the class.
+    classes : tuple or None
+        Declared classes; None takes those of the schema file.
+    unit : str or None
+        Column with the id of the person a record belongs to; None makes every record its own unit.
+    schema : Path or None
+        Schema file; None takes types and categories from the public file.
+    drop : tuple of str
+        Columns left out of every file.
+    evaluate : Path or None
+        Labelled records to measure the student on.
+    """
+
+    private: Path
+    public: Path
+    target: str
+    classes: tuple[Any, ...] | None = None
+    unit: str | None = None
+    schema: Path | None = None
+    drop: tuple[str, ...] = ()
+    evaluate: Path | None = None
+
+
+@dataclass(frozen=True)
+class LabelledTable:
+    """Features and class indices of labelled records.
+
+    Attributes
+    ----------
+    X : ndarray of float, shape (n_rows, n_features)
+    index : ndarray of int64, shape (n_rows,)
+        Class of each row, as an index into the declared classes.
+    """
+
+    X: NDArray[np.float64]
+    index: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RunInputs:
+    """The tables as matrices; `private`, `units` and `test` are not for publication.
+
+    Attributes
+    ----------
+    schema : Schema
+        Encoding of the columns, from public knowledge.
+    classes : tuple
+        Declared classes.
+    private : LabelledTable
+    units : ndarray of str objects, shape (n_private,), or None
+    X_public : ndarray of float, shape (n_public, n_features)
+    test : LabelledTable or None
+    """
+
+    schema: Schema
+    classes: tuple[Any, ...]
+    private: LabelledTable
+    units: NDArray[np.object_] | None
+    X_public: NDArray[np.float64]
+    test: LabelledTable | None
+
+
+def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
+    """Return declared classes, at least two and all different.
+
+    Raises
+    ------
+    ParameterError
+        If they are not.
+    """
+    texts = [whole(str(value)) for value in classes]
+    if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
+        raise ParameterError(
+            f"classes are {', '.join(map(repr, classes)) or 'none'}; declare two or more different ones."
+        )
+    return tuple(classes)
+
+
+def check_files(tables: RunTables) -> None:
+    """Refuse files that cannot be tables, before time goes into reading or digesting any of them.
+
+    Raises
+    ------
+    DataError
+        If one of them is no regular file, empty, unreadable or too large.
+    """
+    check_file(tables.private, role="private file")
+    check_file(tables.public, role="public file")
+    if tables.evaluate is not None:
+        check_file(tables.evaluate, role="test file")
+
+
+def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
+    """Read and check every table of a run.
+
+    Parameters
+    ----------
+    tables : RunTables
+    watch : Watch
+        Told what was left out, completed or counted as missing.
+
+    Raises
+    ------
+    DataError
+        If a table cannot be read or does not fit the others.
+    ParameterError
+        If the classes are not declared, or not properly.
+    """
+    schema, public, not_public = _public(tables, watch)
+    declared = tables.classes if tables.classes is not None else schema.classes
+    if declared is None:
+        raise ParameterError(
+            "The classes are not declared, and they must not be inferred from private labels; "
+            'list them with --classes, or under "classes" in the schema file.'
+        )
+    classes = check_classes(declared)
+    test = None if tables.evaluate is None else _labelled(tables, tables.evaluate, "test file", schema, classes)[0]
+    private, frame = _labelled(tables, tables.private, "private file", schema, classes, watch)
+    nowhere = [name for name in not_public if name not in frame.columns]
+    if nowhere:
+        raise DataError(
+            f"What is to be dropped, {name_columns(nowhere)}, stands in no file; spell columns as the files do."
+        )
+    units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
+    return RunInputs(schema, classes, private, units, schema.encode(public, role="public file"), test)
+
+
+def _public(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
+    """Read the public table and settle the schema; its target column, if any, is never used.
+
+    Also returns the columns to drop that the public file does not have.
+    """
+    public = read_table(tables.public, role="public file")
+    aside = [name for name in (tables.target, tables.unit, *tables.drop) if name is not None]
+    not_public = [name for name in tables.drop if name not in public.columns]
+    if tables.target in public.columns:
+        watch.note(
+            f"The public file has the column {tables.target!r}, which is the target; it is left out and never used.",
+            private=False,
+        )
+    public = public.drop(columns=[name for name in aside if name in public.columns])
+    if tables.schema is None:
+        schema = Schema.infer(public)
+    else:
+        schema = Schema.read(tables.schema, public=public, ignore=aside)
+        check_columns(public, schema.names, role="public file", source="the schema", aside=schema.ignored)
+    for name, reason in schema.ignored.items():
+        watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
+    return schema, public, not_public
+
+
+def _labelled(
+    tables: RunTables, path: Path, role: str, schema: Schema, classes: tuple[Any, ...], watch: Watch | None = None
+) -> tuple[LabelledTable, pd.DataFrame]:
+    """Read a labelled table; only a `watch` makes extra columns an error and unread numbers a note."""
+    frame = read_table(path, role=role)
+    aside = {tables.target, tables.unit or tables.target, *tables.drop, *schema.ignored}
+    check = partial(check_columns, frame, schema.names, role=role, source=schema.source, aside=aside)
+    check(extra_allowed=True)
+    # before surplus columns are refused: a name misspelt makes the true one a surplus column
+    check_named(frame, tables.target, "its label column with --target", role=role)
+    if watch is not None:
+        if tables.unit is not None:
+            check_named(frame, tables.unit, "the column of unit ids with --unit", role=role)
+        check(extra_allowed=False)
+    index = class_indices(frame, tables.target, classes, role=role)
+    encoding = schema.encoding(frame, role=role)
+    if watch is not None:
+        for name, rows in encoding.unreadable.items():
+            watch.note(
+                f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count as missing "
+                f"({name_rows(rows)}).",
+                private=True,
+            )
+    return LabelledTable(encoding.matrix, index), frame

@@ -1,0 +1,353 @@
+"""Choosing a candidate: exactly epsilon on tiny neighbouring hold-outs, whatever the candidates do, and certified."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+import secretballot as sb
+from secretballot.door import purchase
+from secretballot.learners.selection import candidates as room
+from secretballot.learners.selection.candidates import certified
+from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.noise import ExactNoise
+from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
+from secretballot.students import fit_student
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+EPSILON = 0.8
+
+
+class Cut(BaseEstimator):
+    """Answer 1 at or above a cut of the first column; row by row, unless told to misbehave."""
+
+    def __init__(self, cut: float = 0.0, trouble: str = "") -> None:
+        self.cut, self.trouble = cut, trouble
+
+    def predict(self, X: Any) -> Any:
+        X = np.asarray(X)
+        strange = bool((X[:, 0] > 50).any())
+        if self.trouble == "raises" and strange:
+            raise RuntimeError("secret value seen")
+        if self.trouble == "exits" and strange:
+            raise SystemExit
+        if self.trouble == "exits everywhere":
+            raise SystemExit
+        if self.trouble == "rubbish" and strange:
+            return ["?"] * (len(X) + 1)
+        if self.trouble == "centres":
+            X = X - X.mean(axis=0)
+        if self.trouble == "forgets":
+            self.cut += 1
+        return (X[:, 0] >= self.cut).astype(int)
+
+
+def _ledger(**settings: Any) -> sb.Ledger:
+    return sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1e6, 1e-6), **settings)
+
+
+def _choose(candidates: Any, X: Any, y: Any, ledger: sb.Ledger | None = None, **settings: Any) -> Any:
+    account = _ledger() if ledger is None else ledger
+    return sb.choose_candidate(
+        candidates, X, y, **{"classes": [0, 1], "epsilon": EPSILON, "ledger": account, **settings}
+    )
+
+
+@pytest.fixture
+def law(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function to the exact law of the choice: the scores that reach the door, and the door's mechanism."""
+    seen: list[Any] = []
+
+    class Spy(ExponentialChoice):
+        def release(self, scores: Any, noise: Any, multiplicities: Any = None) -> int:
+            seen.append(self.law(scores))
+            return 0
+
+    monkeypatch.setattr("secretballot.door.choice.ExponentialChoice", Spy)
+    monkeypatch.setattr(room, "_rehearse", lambda *_: None)
+
+    def of(candidates: Any, X: Any, y: Any, **settings: Any) -> Any:
+        neighbours = settings.get("neighbours", "add-remove")
+        unit = "user" if "units" in settings else "record"
+        _choose(candidates, X, y, _ledger(neighbours=neighbours, unit=unit), **settings)
+        return seen.pop()
+
+    return of
+
+
+CANDIDATES = [Cut(0.5), Cut(1.5), Cut(99)]
+POINTS = np.array([[0.0], [1.0], [2.0], [3.0]])
+
+
+def _loss(one: Any, other: Any) -> float:
+    return float(np.abs(np.log(one / other)).max())
+
+
+def test_removing_a_unit_of_many_records_loses_epsilon_and_no_more(law: Any) -> None:
+    units, worst = np.array(["a", "a", "a", "b"]), 0.0
+    for labels in itertools.product((0, 1), repeat=4):
+        y = np.array(labels)
+        whole = law(CANDIDATES, POINTS, y, units=units)
+        for gone in "ab":
+            stays = units != gone
+            worst = max(worst, _loss(whole, law(CANDIDATES, POINTS[stays], y[stays], units=units[stays])))
+    assert 0.5 * EPSILON < worst <= EPSILON * (1 + 1e-9)
+
+
+def test_counting_records_instead_of_units_loses_more(law: Any) -> None:
+    candidates, X, y, units = [Cut(0.5), Cut(98), Cut(99)], np.full((4, 1), 2.0), np.ones(4), np.array([0, 0, 0, 1])
+    whole, less = (law(candidates, X[k:], y[k:]) for k in (0, 3))
+    assert _loss(whole, less) > 2 * EPSILON
+    whole, less = (law(candidates, X[k:], y[k:], units=units[k:]) for k in (0, 3))
+    assert _loss(whole, less) <= EPSILON
+
+
+def _worst_replaced(law: Any) -> float:
+    """Return the largest loss between hold-outs of two records that differ in the second."""
+    records = list(itertools.product((0.0, 1.0, 2.0), (0, 1)))
+    laws = {
+        pair: law(
+            CANDIDATES,
+            *(np.array(part) for part in ([[x] for x, _ in pair], [label for _, label in pair])),
+            neighbours="replace-one",
+        )
+        for pair in itertools.product(records[:2], records)
+    }
+    return max(_loss(laws[one], laws[two]) for one, two in itertools.permutations(laws, 2) if one[0] == two[0])
+
+
+def test_replacing_a_record_loses_epsilon_and_no_more(law: Any) -> None:
+    assert 0.5 * EPSILON < _worst_replaced(law) <= EPSILON * (1 + 1e-9)
+
+
+def test_forgetting_the_half_under_replace_one_is_caught(law: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ExponentialChoice, "_moved", 1)
+    assert _worst_replaced(law) > 1.3 * EPSILON
+
+
+@pytest.mark.parametrize("trouble", ["raises", "exits", "rubbish"])
+def test_a_record_that_upsets_a_candidate_counts_against_it_once(law: Any, trouble: str) -> None:
+    """Were it wrong everywhere, one strange record would move its score by all the others."""
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0], [60.0]]), np.array([0, 1, 1, 1, 1])
+    candidates = [Cut(0.5, trouble), Cut(99)]
+    with_it, without = law(candidates, X, y), law(candidates, X[:4], y[:4])
+    assert _loss(with_it, without) <= EPSILON
+    assert with_it[0] > 0.8
+
+
+def test_nothing_a_candidate_says_escapes(law: Any, capsys: Any, caplog: Any) -> None:
+    class Loud(Cut):
+        def predict(self, X: Any) -> Any:
+            print("secret")
+            np.log(np.zeros(1))
+            return super().predict(X)
+
+    law([Loud(0.5), Cut(99)], POINTS, [0, 1, 1, 1])
+    assert "secret" not in capsys.readouterr().out
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("candidate", "words"),
+    [
+        (LogisticRegression(), "NotFittedError"),
+        (Cut(0.0, "centres"), "otherwise alone than among others"),
+        (Cut(-2.0, "forgets"), "otherwise alone than among others"),
+        (LogisticRegression().fit(np.zeros((4, 7)) + np.arange(4)[:, None], [0, 0, 1, 1]), "ValueError"),
+        (DummyClassifier(strategy="constant", constant=5).fit(POINTS, [5, 5, 5, 5]), "one of the classes"),
+        (Cut(-9.0, "exits everywhere"), "SystemExit"),
+        (DummyClassifier(strategy="constant", constant=[0, 1]).fit(POINTS, [[0, 1]] * 4), "one of the classes"),
+        (3, "give a fitted classifier"),
+    ],
+)
+def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(candidate: Any, words: str) -> None:
+    ledger = _ledger()
+    with pytest.raises(sb.ParameterError, match=words):
+        _choose([("bad", candidate), ("good", Cut(1))], POINTS, [0, 1, 1, 1], ledger)
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"candidates": [Cut(0)]},
+        {"candidates": [("a", Cut(0)), ("a", Cut(1))]},
+        {"candidates": [(3, Cut(0)), ("a", Cut(1))]},
+        {"epsilon": 0},
+        {"epsilon": float("nan")},
+        {"epsilon": 1e9},
+        {"classes": None},
+        {"classes": [1]},
+        {"y": [0, 1, 1]},
+        {"y": [0, 1, 1, 2]},
+        {"X": POINTS[:, 0]},
+        {"X": pd.DataFrame({"a": [0.0, 1, 2, 3]})},
+        {"X_public": np.zeros((3, 2))},
+        {"units": [1, 2, 3]},
+        {"units": [1, 2, 3, None]},
+        {"units": [1, 2, 3, 4], "neighbours": "replace-one"},
+        {"neighbours": "replace-one"},
+        {"neighbours": "near"},
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_spent(settings: dict[str, Any]) -> None:
+    given = {"candidates": [Cut(0), Cut(1)], "X": POINTS, "y": [0, 1, 1, 1], **settings}
+    ledger = _ledger()
+    with pytest.raises(sb.SecretBallotError) as caught:
+        _choose(ledger=ledger, **given)
+    assert ledger.history() == []
+    assert "\n" not in str(caught.value)
+
+
+def test_frames_and_words_for_classes() -> None:
+    X = pd.DataFrame({"a": [0.0, 1, 2, 3], "b": ["x", "y", "x", "x"]})
+    y = np.array(["no", "yes", "yes", "yes"])
+
+    class OnFrames:
+        def __init__(self, word: str) -> None:
+            self.word = word
+
+        def predict(self, X: pd.DataFrame) -> Any:
+            return np.where(X["a"] > 0.5, self.word, "no")
+
+    found = _choose(
+        [("right", OnFrames("yes")), ("wrong", OnFrames("no"))], X, y, classes=["no", "yes"], epsilon=50, X_public=X
+    )
+    assert (found.name, found.index) == ("right", 0)
+    assert found.candidate.word == "yes"
+    with pytest.raises(sb.DataError, match="X_public is missing"):
+        _choose([OnFrames("yes"), OnFrames("no")], X, y, classes=["no", "yes"])
+
+
+def test_frames_are_tried_on_public_rows() -> None:
+    X = pd.DataFrame({"a": [0.0, 1, 2, 3]})
+    found = _choose([Cut(0.5), Cut(99)], X, [0, 1, 1, 1], X_public=X, epsilon=50)
+    assert found.index == 0
+
+
+def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = _ledger()
+    first = _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="one")
+    again = _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="one")
+    assert first.choice == again.choice
+    assert len(ledger.history()) == 1
+
+    class Interrupted(ExactNoise):
+        def exponential_choice(self, *arguments: object) -> int:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(purchase, "choice_noise", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="two")
+    monkeypatch.undo()
+    with pytest.raises(sb.LedgerError):
+        _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="two")
+    assert ledger.spent().epsilon == 2 * EPSILON
+
+
+def test_the_better_candidate_is_chosen_as_often_as_stated() -> None:
+    X = np.linspace(-1, 1, 40)[:, None]
+    y = (X[:, 0] > 0).astype(int)
+    candidates = [("good", Cut(0.0)), ("fair", Cut(0.5)), ("bad", Cut(1.0))]
+    scores = np.array([int(((X[:, 0] >= one.cut) == y).sum()) for _, one in candidates])
+    epsilon, ledger = 0.4, _ledger()
+    stated, weak = (ExponentialChoice(e, monotone=True).law(scores)[0] for e in (epsilon, epsilon / 10))
+    found = [_choose(candidates, X, y, ledger, epsilon=epsilon).index for _ in range(24)]
+    assert stated > 0.97
+    assert weak < 0.5  # with the noise of a tenth of epsilon this would fail
+    assert found.count(0) >= 19
+
+
+# --- the certificate ---
+
+
+@pytest.fixture(scope="module")
+def task() -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    X, P = rng.normal(size=(3000, 3)), rng.normal(size=(200, 3))
+    return {"X": X, "y": (X[:, 0] > 0).astype(int), "P": P}
+
+
+def _fit(task: dict[str, Any], ledger: sb.Ledger, rows: Any, **settings: Any) -> sb.PATEClassifier:
+    given = {"n_teachers": 50, "budget": sb.PrivacyBudget(0.4, 4e-7), "random_state": 0, **settings}
+    model = sb.PATEClassifier(ledger=ledger, **given)
+    return model.fit(task["X"][rows], task["y"][rows], X_public=task["P"], classes=[0, 1])
+
+
+def _chosen(task: dict[str, Any], ledger: sb.Ledger, **settings: Any) -> Any:
+    taught, held = sb.hold_out(3000, 0.1)
+    fits = [(f"K={k}", _fit(task, ledger, taught, n_teachers=k)) for k in (50, 20)]
+    return sb.choose_candidate(
+        fits, task["X"][held], task["y"][held], classes=[0, 1], epsilon=0.2, ledger=ledger, **settings
+    )
+
+
+def test_the_certificate_counts_the_choice_and_what_was_not_chosen(task: dict[str, Any], tmp_path: Path) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
+    found = _chosen(task, ledger)
+    released = found.certified()
+    certificate, before = released.certificate, found.candidate.certificate_
+    assert sb.verify_certificate(certificate).ok
+    assert [choice["epsilon"] for choice in certificate["choices"]] == [0.2, 0.4]
+    assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 8e-7}
+    assert certificate["released"] == before["released"]
+    assert FIXED_OR_PAID in certificate["assumptions"]
+    assert FIXED_BLINDLY not in certificate["assumptions"]
+    assert "choices" not in before  # the candidate's own certificate stays as it was
+    assert certificate["choices"][0]["outcome"]["mechanism"]["candidates"] == ["K=50", "K=20"]
+
+
+def test_every_tampering_with_the_choice_is_caught(task: dict[str, Any]) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    certificate = _chosen(task, ledger).certified().certificate
+    choice, rejected = certificate["choices"]
+    forgeries = [
+        {"choices": [choice]},
+        {"choices": []},
+        {"choices": [choice | {"epsilon": 0.1}, rejected]},
+        {"choices": [choice, rejected | {"delta": 0.0}]},
+        {"choices": [choice, rejected | {"reservation": choice["reservation"]}]},
+        {"composition": certificate["composition"] | {"spent_after": {"epsilon": 0.8, "delta": 8e-7}}},
+    ]
+    for changed in forgeries[1:]:
+        forged = certificate | changed
+        forged["digest"] = certificate_digest(forged)
+        assert not sb.verify_certificate(forged).ok, changed
+    assert not sb.verify_certificate(certificate | forgeries[0]).ok  # no signature, but the digest tells
+
+
+def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    taught, held = sb.hold_out(3000, 0.1)
+    first = _fit(task, ledger, taught, budget=sb.PrivacyBudget(0.9, 1e-6))
+    other = fit_student(DecisionTreeClassifier(max_depth=3), task["P"], first.released_labels_)
+    found = sb.choose_candidate(
+        [first, other], task["X"][held], task["y"][held], classes=[0, 1], epsilon=0.1, ledger=ledger
+    )
+    certificate = certified(first.released_labels_, [found.choice], rejected=[first.released_labels_]).certificate
+    assert [choice["epsilon"] for choice in certificate["choices"]] == [0.1]
+    assert found.certified(first.released_labels_).certificate["choices"] == certificate["choices"]
+    assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
+
+
+def test_prices_of_other_accounts_and_units_are_refused(task: dict[str, Any]) -> None:
+    ledger, rows = sb.Ledger.in_memory(dataset="d", budget=BUDGET), np.arange(3000)
+    model = _fit(task, ledger, rows)
+    elsewhere = sb.Ledger.in_memory(dataset="another", budget=BUDGET)
+    found = _choose([model, Cut(0)], task["X"][:50], task["y"][:50], elsewhere, epsilon=0.1)
+    with pytest.raises(sb.ParameterError, match="the same ledger"):
+        found.certified(model.released_labels_)
+    by_record = _choose([model, Cut(0)], task["X"][:50], task["y"][:50], ledger, epsilon=0.1).choice
+    users = sb.PATEClassifier(n_teachers=20, budget=sb.PrivacyBudget(0.3, 1e-7), ledger=ledger)
+    users.fit(task["X"], task["y"], X_public=task["P"], classes=[0, 1], units=rows // 2)
+    with pytest.raises(sb.ParameterError, match="choose by the same unit"):
+        certified(users.released_labels_, [by_record])
+    with pytest.raises(sb.ParameterError, match="does not say what it was learnt from"):
+        room.ChosenCandidate(Cut(0), 0, "cut", by_record).certified()

@@ -1,0 +1,365 @@
+"""Plans set by a paid estimate: the promise holds for both steps together, and the plan fits votes of known margin."""
+
+import functools
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from sklearn.linear_model import LogisticRegression
+
+import secretballot as sb
+from secretballot.aggregation import WeakSignalWarning, gaussian, sparse_vector
+from secretballot.audit import discrete_gaussian_law, hockey_stick
+from secretballot.door import purchase
+from secretballot.learners.pate import estimated_size as estimates
+from secretballot.learners.pate.defaults import choose_label_queries
+from secretballot.learners.pate.estimated_size import BETA, FRACTIONS, EstimatedPlan
+from secretballot.privacy.accounting import calibrate_label_gaussian, calibrate_sparse_vector
+from secretballot.privacy.accounting.sparse_vector import laplace_above
+from secretballot.privacy.mechanisms import StabilityQuantile, quantile_slack, stability_quantile
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.plan_checks import total_price
+
+BUDGET = sb.PrivacyBudget(1.0, 1e-6)
+SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calibrate_label_gaussian)
+# noise may leave a fit here with too little to plan by, now and then
+pytestmark = pytest.mark.filterwarnings("ignore::secretballot.aggregation.WeakSignalWarning")
+
+
+def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> EstimatedPlan:
+    given = {
+        "epsilon": 0.1,
+        "budget": BUDGET,
+        "aggregator": "gaussian",
+        "release": "labels",
+        "n_classes": 2,
+        **settings,
+    }
+    return EstimatedPlan(n_teachers=n_teachers, n_points=n_points, **given)
+
+
+@pytest.fixture(autouse=True)
+def calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calibrate each noise once for all tests."""
+    for module in (estimates, sparse_vector):
+        monkeypatch.setattr(module, "calibrate_sparse_vector", SPARSE)
+    monkeypatch.setattr(gaussian, "calibrate_label_gaussian", LABELS)
+
+
+# --- the promise for both steps together ---
+
+K, POINTS = 8, 2
+TINY = _plan(K, POINTS, epsilon=2.0, budget=sb.PrivacyBudget(4.0, 0.02))
+SEEN = np.arange(-12, 17)
+
+
+def _sizes(plan: EstimatedPlan) -> dict[int, int]:
+    return {int(q): plan.size_by(int(q)) for q in SEEN}
+
+
+def _joint_law(ones: tuple[int, ...], plan: EstimatedPlan, sizes: dict[int, int], sigmas: dict[int, float]) -> Any:
+    """Return the law of (released number, labels) for votes `ones` for class 1 at two points, shape (29, 4)."""
+    table = np.column_stack([K - np.array(ones), ones])
+    seen = StabilityQuantile(plan.fraction, plan.epsilon).law(table, SEEN)
+    law = np.zeros((len(SEEN), 4))
+    for row, q in enumerate(SEEN):
+        noise = discrete_gaussian_law(sigmas[sizes[int(q)]])
+        right = noise.at_least(math.ceil(K / 2) - np.array(ones))
+        first, second = right[0], right[1]
+        if sizes[int(q)] == 1:
+            law[row, :2] = 1 - first, first
+        else:
+            law[row] = (1 - first) * (1 - second), first * (1 - second), (1 - first) * second, first * second
+    return law * seen[:, None]
+
+
+def _worst_delta(plan: EstimatedPlan, sizes: dict[int, int], sigmas: dict[int, float], epsilon: float) -> float:
+    tables = list(itertools.product(range(K + 1), repeat=POINTS))
+    laws = {table: _joint_law(table, plan, sizes, sigmas) for table in tables}
+    worst = 0.0
+    for one, other in itertools.permutations(tables, 2):
+        if max(abs(a - b) for a, b in zip(one, other, strict=True)) <= 1:
+            worst = max(worst, hockey_stick(laws[one].ravel(), laws[other].ravel(), epsilon))
+    return worst
+
+
+def _sigmas(plan: EstimatedPlan) -> dict[int, float]:
+    return {size: plan._sized(size).sigma for size in (1, 2)}  # type: ignore[attr-defined]
+
+
+def test_estimate_and_answers_keep_the_promise_on_all_neighbouring_votes() -> None:
+    sizes = _sizes(TINY)
+    assert set(sizes.values()) == {1, 2}  # the number has a say, so that this is no idle test
+    delta = _worst_delta(TINY, sizes, _sigmas(TINY), TINY.budget.epsilon)
+    assert 0 < delta <= TINY.budget.delta
+
+
+def test_an_estimate_that_nobody_paid_for_breaks_the_promise() -> None:
+    """The answers take the whole budget: together with the number, that is more than was promised."""
+    unpaid = _plan(K, POINTS, epsilon=2.0, budget=sb.PrivacyBudget(6.0, 0.02))
+    assert unpaid.rest.epsilon == TINY.budget.epsilon
+    assert _worst_delta(TINY, _sizes(TINY), _sigmas(unpaid), TINY.budget.epsilon) > TINY.budget.delta
+
+
+def test_a_number_without_noise_breaks_the_promise() -> None:
+    bare = _plan(K, POINTS, epsilon=30.0, budget=sb.PrivacyBudget(32.0, 0.02))
+    assert _worst_delta(bare, _sizes(TINY), _sigmas(TINY), TINY.budget.epsilon) > 10 * TINY.budget.delta
+
+
+# --- what is read off the number ---
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.3, 2.0])
+def test_the_slack_is_the_least_that_the_noise_exceeds_rarely(epsilon: float) -> None:
+    plan = _plan(epsilon=epsilon, budget=sb.PrivacyBudget(3.0, 1e-6))
+    scale, slack = StabilityQuantile(0.5, epsilon).scale, plan._slack
+    assert laplace_above(slack, scale) <= BETA
+    assert slack == 0 or laplace_above(slack - 1, scale) > BETA
+
+
+@pytest.mark.parametrize("share", [0.4, 0.7])
+def test_the_number_of_labels_fits_votes_of_known_margin(share: float) -> None:
+    """A median vote comes out right 19 times in 20, and the plan is not much smaller than the margin allows."""
+    k, n = 250, 120
+    plan, margin = _plan(k, n, epsilon=0.2), 2 * int(share * k / 2)
+    ones = np.where(np.arange(n) < 0.48 * n, k // 2, (k + margin) // 2)  # just over half have the margin, the rest tie
+    counts = sb.VoteCounts.from_counts(np.column_stack([k - ones, ones]))
+    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(100.0, 0.0))
+    found = np.sort([plan.buy(counts, ledger, None, {"unit": "record"}).outcome for _ in range(40)])
+    most, typical = plan.size_by(int(found[-12])), plan.size_by(int(found[20]))
+    exact = choose_label_queries(plan.rest, k, 2, n, margin)
+    assert most <= exact  # 1 in 20 may plan for more; 12 of 40 would be a chance of 1e-6
+    lost = 2 * (plan._slack + 4) / margin  # the slack, and the noise of the median number, in shares of the margin
+    assert typical >= min(n, 0.9 * exact * (1 - lost) ** 2)  # queries go with the square of the margin
+    assert ndtr(margin / (2 * plan._sized(typical).sigma)) >= 0.949  # type: ignore[attr-defined]
+
+
+def test_the_estimate_uses_more_where_votes_agree_and_less_where_they_do_not() -> None:
+    plan = _plan(250, 200)
+    sizes = [plan.size_by(q) for q in (50, 75, 90, 124)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 100 < 150 < sizes[-1]
+    assert plan.size_by(10**6) == sizes[-1]  # beyond a unanimous vote there is only noise
+
+
+@pytest.mark.parametrize("released", [-5, 0, 10, 23])
+def test_too_much_noise_shows_nothing_and_says_so(released: int) -> None:
+    plan = _plan()
+    with pytest.warns(WeakSignalWarning, match=f"is {released} votes of 250 teachers.* a margin of 0.6 K is assumed"):
+        assert plan.size_by(released) == choose_label_queries(plan.rest, 250, 2, 500)
+    with pytest.warns(WeakSignalWarning, match="one abstention"):
+        assert _plan(aggregator="sparse-vector").size_by(released) == 1
+
+
+@pytest.mark.parametrize("aggregator", ["gaussian", "sparse-vector"])
+def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(aggregator: str) -> None:
+    _plan(aggregator=aggregator, n_teachers=2000).check_reach()
+    with pytest.raises(sb.ParameterError, match="so it could show nothing"):
+        _plan(aggregator=aggregator, n_teachers=40).check_reach()
+
+
+def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be_passed() -> None:
+    plan = _plan(1200, 100, aggregator="sparse-vector")
+    quantile = StabilityQuantile(FRACTIONS["sparse-vector"], 0.1)
+
+    def needs(unstable: int) -> int:
+        event = SPARSE(plan.rest, unstable)
+        return event.threshold + quantile_slack(quantile, event, 100, BETA).total
+
+    for released in (needs(2), needs(2) + 1, needs(4) + 1):
+        found = plan.size_by(released)
+        assert found < 11
+        assert needs(found) < released <= needs(found + 1)
+    assert plan.size_by(599) <= 11  # the whole pool can need no more
+
+
+def test_an_estimated_stream_answers_what_it_was_shown_to() -> None:
+    """Nine in ten points are stable: nearly all of them are answered, and the wrong quantile would not do."""
+    plan, k = _plan(1200, 60, aggregator="sparse-vector"), 1200
+    ones = np.where(np.arange(60) % 12 == 0, k // 2, k)  # one in twelve ties
+    table = np.column_stack([k - ones, ones])
+    assert stability_quantile(table, 0.1) == 599
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    counts = sb.VoteCounts.from_counts(table)
+    estimate = plan.buy(counts, ledger, None, {"unit": "record"})
+    aggregator = plan.aggregator_by(estimate)
+    assert aggregator.max_unstable > 5  # type: ignore[attr-defined]
+    released = sb.release(counts, aggregator, ledger, choices=[estimate])
+    assert released.answered[ones == k].mean() > 0.95
+    assert sb.verify_certificate(released.certificate).ok
+
+
+@pytest.mark.parametrize(("whole", "part"), [(1.0, 0.1), (0.5, 0.05), (2.0, 0.3), (0.7, 0.1), (1.1, 0.2), (3.3, 1.1)])
+def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: float) -> None:
+    budget = sb.PrivacyBudget(whole, 1e-6)
+    rest = _plan(epsilon=part, budget=budget).rest
+    assert rest.epsilon == pytest.approx(whole - part, rel=1e-12)
+    ledger = sb.Ledger.in_memory(dataset="d", budget=budget)
+    counts = sb.VoteCounts.from_counts(np.tile([200, 50], (5, 1)))
+    sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=part)
+    sb.release(counts, sb.GaussianAggregator.calibrate(rest, 5, n_teachers=250), ledger)
+
+
+# --- in a fit ---
+
+
+@pytest.fixture(scope="module")
+def task() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    X, P = rng.normal(size=(3000, 3)), rng.normal(size=(60, 3))
+    return {"X": X, "y": (X[:, 0] > 0).astype(int), "P": P}
+
+
+def _fit(task: dict[str, Any], kind: Any = sb.PATEClassifier, **settings: Any) -> Any:
+    given = {"n_teachers": 150, "budget": BUDGET, "random_state": 0, "release": "labels", "estimate_epsilon": 0.1}
+    return kind(**{**given, **settings}).fit(task["X"], task["y"], X_public=task["P"], classes=[0, 1])
+
+
+@pytest.mark.parametrize("kind", [sb.PATEClassifier, sb.ActivePATEClassifier])
+@pytest.mark.parametrize(
+    "settings", [{}, {"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 400}]
+)
+def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
+    task: dict[str, Any], kind: Any, settings: dict[str, Any]
+) -> None:
+    certificate = _fit(task, kind, **settings).certificate_
+    assert sb.verify_certificate(certificate).ok
+    assert total_price(certificate) == pytest.approx((1.0, 1e-6), rel=1e-12)
+    (estimate,) = certificate["choices"]
+    assert (estimate["epsilon"], estimate["delta"], certificate["epsilon"]) == (0.1, 0.0, 0.9)
+    assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
+    name = certificate["mechanism"]["name"]
+    plan = _plan(settings.get("n_teachers", 150), 60, aggregator=name)
+    size = "n_queries" if name == "gaussian" else "max_unstable"
+    assert certificate["mechanism"][size] == plan.size_by(estimate["outcome"]["value"])
+    for change in ({"choices": []}, {"choices": [estimate | {"epsilon": 0.01}]}, {"epsilon": 0.8}):
+        forged = certificate | change
+        assert not sb.verify_certificate(forged | {"digest": certificate_digest(forged)}).ok
+
+
+def test_counts_of_a_plan_of_rounds_are_planned_by_the_estimate_too(task: dict[str, Any]) -> None:
+    model = _fit(task, sb.ActivePATEClassifier, release="counts")
+    assert model.certificate_["plan"]["planned"] == _plan(150, 60, release="counts").size_by(
+        model.certificate_["choices"][0]["outcome"]["value"]
+    )
+
+
+def test_a_fit_that_is_interrupted_while_labels_are_drawn_stays_spent(
+    task: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=sb.PrivacyBudget(5.0, 1e-5))
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sb.GaussianAggregator, "answer", interrupt)
+    settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
+    with pytest.raises(KeyboardInterrupt):
+        _fit(task, sb.PATEClassifier, **settings)
+    monkeypatch.undo()
+    with pytest.raises(sb.LedgerError):
+        _fit(task, sb.PATEClassifier, **settings)
+    assert ledger.spent().epsilon == 1.0
+
+
+@pytest.mark.parametrize("kind", [sb.PATEClassifier, sb.ActivePATEClassifier])
+@pytest.mark.parametrize("place", ["stability", "estimate", "release"])
+def test_an_interrupted_fit_pays_for_its_estimate_once(
+    task: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, place: str
+) -> None:
+    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=sb.PrivacyBudget(5.0, 1e-5))
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    target, name = {
+        "stability": (sb.VoteCounts, "open_at_the_door"),  # while the number is drawn: it stays spent
+        "estimate": (EstimatedPlan, "aggregator_by"),  # after the number is out
+        "release": (purchase, "noise_source"),  # before the labels are bought
+    }[place]
+    monkeypatch.setattr(target, name, interrupt)
+    settings = {"ledger": ledger, "request": "fit", "vault": tmp_path / "vault"}
+    with pytest.raises(KeyboardInterrupt):
+        _fit(task, kind, **settings)
+    monkeypatch.undo()
+    if place == "stability":
+        with pytest.raises(sb.LedgerError):
+            _fit(task, kind, **settings)
+        assert ledger.spent().epsilon <= 1.0
+        return
+    model = _fit(task, kind, **settings)
+    assert ledger.spent().epsilon == 1.0
+    assert [entry.request for entry in ledger.history()] == ["fit/estimate", "fit"]
+    again = _fit(task, kind, **settings)
+    assert again.released_labels_ == model.released_labels_
+    assert len(ledger.history()) == 2
+    with pytest.raises(sb.ParameterError, match="answered before"):
+        _fit(task, kind, **settings, budget=sb.PrivacyBudget(2.0, 1e-6))
+
+
+def test_the_same_request_with_another_split_of_the_budget_is_refused(task: dict[str, Any]) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(5.0, 1e-5))
+    _fit(task, ledger=ledger, request="fit")
+    for estimate in (None, 0.2):
+        with pytest.raises(sb.ParameterError, match="answered before"):
+            _fit(task, ledger=ledger, request="fit", estimate_epsilon=estimate)
+    assert len(ledger.history()) == 2
+
+
+def test_nothing_is_read_off_the_votes_before_it_is_paid(task: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    opened, original = [], sb.VoteCounts.open_at_the_door
+
+    def look(self: sb.VoteCounts) -> Any:
+        opened.append([entry.state for entry in ledger.history()])
+        return original(self)
+
+    monkeypatch.setattr(sb.VoteCounts, "open_at_the_door", look)
+    _fit(task, ledger=ledger)
+    assert opened == [["reserved"], ["committed", "reserved"]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_queries": 50}, "n_queries is given"),
+        ({"max_unstable": 3}, "max_unstable is given"),
+        ({"aggregator": sb.GaussianAggregator(50.0, 20, delta=1e-6)}, "an aggregator is given"),
+        ({"release": "counts"}, "noisy counts of all public points"),
+        ({"release": "auto"}, "noisy counts of all public points"),
+        ({"estimate_epsilon": 1.0}, "leave something for answers"),
+        ({"estimate_epsilon": 0.0}, "positive"),
+        ({"estimate_epsilon": float("nan")}, "positive"),
+        ({"estimate_epsilon": "a tenth"}, "number"),
+        ({"aggregator": "median"}, "aggregator"),
+        ({"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 20}, "cannot be passed"),
+    ],
+)
+def test_bad_settings_are_refused_before_training_and_nothing_is_spent(
+    task: dict[str, Any], settings: dict[str, Any], words: str
+) -> None:
+    def train(done: int, total: int) -> None:
+        raise AssertionError("a teacher was trained")
+
+    ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
+    with pytest.raises(sb.ParameterError, match=words) as caught:
+        _fit(task, ledger=ledger, progress=train, **settings)
+    assert ledger.history() == []
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [sb.PATEClassifier, sb.ActivePATEClassifier])
+def test_a_ledger_that_would_pay_for_the_estimate_alone_is_refused(task: dict[str, Any], kind: Any) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(0.9, 1e-6))
+    with pytest.raises(sb.BudgetError, match="Nothing was spent"):
+        _fit(task, kind, ledger=ledger)
+    assert ledger.history() == []
+
+
+def test_a_renyi_ledger_pays_for_both(task: dict[str, Any]) -> None:
+    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(3.0, 1e-5), composition="renyi")
+    assert sb.verify_certificate(_fit(task, ledger=ledger).certificate_).ok

@@ -1,0 +1,229 @@
+"""Teachers that are kept: found again, tied to their data, closed to others, without the ids that drew their shards."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import secretballot as sb
+from secretballot.learners.training import trained as room
+from secretballot.learners.training.column_template import template_from_json, template_of, template_to_json
+
+
+def table(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+X, Y = table()
+POINTS, _ = table(40, 1)
+
+
+def trained(vault: Path | None, **changes: Any) -> sb.TrainedTeachers:
+    given: dict[str, Any] = {"X": X, "y": Y, "classes": [0, 1], "n_teachers": 9, "vault": vault, **changes}
+    return sb.train_teachers(None, given.pop("X"), given.pop("y"), **given)
+
+
+def opened(teachers: sb.TrainedTeachers, points: Any = POINTS) -> list[list[int]]:
+    return teachers.vote(teachers.points(points)).open_at_the_door().tolist()
+
+
+class _Crash(BaseException):
+    pass
+
+
+def test_kept_teachers_vote_as_before_without_their_data(tmp_path: Path) -> None:
+    first = trained(tmp_path / "vault")
+    for again in (trained(tmp_path / "vault"), sb.TrainedTeachers.load(tmp_path / "vault")):
+        assert again.serial == first.serial != ""
+        assert opened(again) == opened(first)
+        assert (again.classes, again.n_teachers, again.declaration) == ((0, 1), 9, first.declaration)
+    assert sum(opened(first)[0]) == 9
+
+
+def test_teachers_that_are_found_are_not_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained(tmp_path / "vault")
+
+    def fit(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(room.TeacherEnsemble, "fit", fit)
+    trained(tmp_path / "vault")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"X": X[:-1], "y": Y[:-1]},
+        {"X": np.where(np.arange(300)[:, None] == 7, 0.5, X)},
+        {"y": np.where(np.arange(300) == 7, 1 - Y, Y)},
+        {"n_teachers": 10},
+        {"random_state": 3},
+        {"neighbours": "replace-one"},
+        {"units": np.arange(300) // 2, "unit_name": "patient"},
+        {"classes": [1, 0]},
+    ],
+    ids=["a record less", "a value", "a label", "teachers", "coins", "relation", "units", "classes"],
+)
+def test_a_vault_of_other_data_or_settings_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    trained(tmp_path / "vault")
+    with pytest.raises(sb.DataError, match="belongs to other data.*Nothing was spent"):  # noqa: RUF043
+        trained(tmp_path / "vault", **changes)
+
+
+def test_the_ids_that_drew_the_shards_are_gone_before_anybody_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = tmp_path / "vault"
+
+    def crash(_: Path) -> None:
+        assert (vault / "record.ids").exists()
+        raise _Crash
+
+    monkeypatch.setattr(room, "forget_records", crash)
+    with pytest.raises(_Crash):
+        trained(vault)
+    monkeypatch.undo()
+    assert (vault / "record.ids").exists()
+    sb.TrainedTeachers.load(vault)
+    assert not (vault / "record.ids").exists()
+
+
+def test_an_interrupted_training_keeps_its_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault = tmp_path / "vault"
+
+    def crash(*_: object) -> None:
+        raise _Crash
+
+    monkeypatch.setattr(room.TeacherEnsemble, "keep", crash)
+    with pytest.raises(_Crash):
+        trained(vault)
+    monkeypatch.undo()
+    ids = (vault / "record.ids").read_bytes()
+    seen = []
+    monkeypatch.setattr(room, "forget_records", lambda place: seen.append((place / "record.ids").read_bytes()))
+    trained(vault)
+    assert seen == [ids]
+
+
+def test_of_two_that_train_at_once_the_first_to_keep_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault, real, meanwhile = tmp_path / "vault", room.keep_secret, []
+
+    def late(path: Path, content: bytes) -> bytes:
+        monkeypatch.setattr(room, "keep_secret", real)
+        meanwhile.append(trained(vault))
+        return real(path, content)
+
+    monkeypatch.setattr(room, "keep_secret", late)
+    mine = trained(vault)
+    assert mine.serial == meanwhile[0].serial == sb.TrainedTeachers.load(vault).serial
+    assert opened(mine) == opened(meanwhile[0])
+
+
+def test_everything_in_the_vault_is_closed_to_others(tmp_path: Path) -> None:
+    trained(tmp_path / "vault")
+    for path in [tmp_path / "vault", *(tmp_path / "vault").rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"serial": "x"}'])
+def test_damage_is_told_in_one_sentence(tmp_path: Path, content: bytes) -> None:
+    trained(tmp_path / "vault")
+    (tmp_path / "vault" / room.FILE).write_bytes(content)
+    for attempt in (lambda: trained(tmp_path / "vault"), lambda: sb.TrainedTeachers.load(tmp_path / "vault")):
+        with pytest.raises(sb.DataError, match="is damaged"):
+            attempt()
+
+
+def test_lost_teachers_are_not_trained_anew(tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    trained(vault)
+    serial = json.loads((vault / room.FILE).read_bytes())["serial"]
+    for path in vault.rglob("*.teachers"):
+        path.unlink()
+    with pytest.raises(sb.DataError, match="damaged or were kept under other versions"):
+        trained(vault)
+    assert json.loads((vault / room.FILE).read_bytes())["serial"] == serial
+    with pytest.raises(sb.DataError, match="holds no teachers"):
+        sb.TrainedTeachers.load(tmp_path)
+
+
+def test_teachers_without_a_vault_have_no_serial() -> None:
+    teachers = trained(None)
+    assert (teachers.serial, teachers.vault) == ("", None)
+    assert repr(teachers) == "TrainedTeachers(n_teachers=9, classes=[0, 1], teachers=<private>)"
+
+
+@pytest.mark.parametrize(
+    ("classes", "columns"),
+    [(None, [pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01")]), ([(1, 2), (3, 4)], ["a", "b"])],
+    ids=["categories", "classes"],
+)
+def test_what_would_not_read_back_is_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, classes: Any, columns: list[Any]
+) -> None:
+    monkeypatch.setattr(room.TeacherEnsemble, "fit", lambda *_, **__: pytest.fail("was trained"))
+    template = template_of(pd.DataFrame({"x": pd.Categorical(columns)}))
+    with pytest.raises(sb.DataError, match="cannot be kept in a vault"):
+        room.keep_teachers(
+            tmp_path, lambda: pytest.fail("was trained"), (1,), tuple(classes or (0, 1)), {}, template, 0
+        )
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        POINTS,
+        POINTS.astype(np.float32),
+        sparse.csr_matrix(POINTS),
+        np.array([["a", 1], ["b", 2]], dtype=object),
+        pd.DataFrame({"age": [1.0], "city": pd.Categorical(["b"], categories=["b", "a"], ordered=True), 3: ["text"]}),
+        pd.DataFrame({"when": pd.to_datetime(["2020-01-01"]), "on": [True], "n": pd.array([1], dtype="Int64")}),
+        pd.DataFrame({"code": pd.Categorical([10, 20], categories=[20, 10])}),
+    ],
+)
+def test_templates_read_back_as_they_are(public: Any) -> None:
+    template = template_of(public)
+    read = template_from_json(json.loads(json.dumps(template_to_json(template))))
+    assert read.shape == template.shape == (0, public.shape[1])
+    if hasattr(public, "iloc"):
+        pd.testing.assert_frame_equal(read, template, check_index_type=False)
+        assert list(read.dtypes) == list(public.dtypes)
+    else:
+        assert read.dtype == public.dtype
+        assert sparse.issparse(read) == sparse.issparse(public)
+
+
+def test_frames_are_asked_with_the_columns_they_were_trained_on(tmp_path: Path) -> None:
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=200), "c": pd.Categorical(rng.choice(["a", "b"], 200), categories=["a", "b"])}
+    )
+    label = (frame.x > 0).astype(int).to_numpy()
+    teacher = make_pipeline(
+        make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["c"]), remainder="passthrough"),
+        LogisticRegression(),
+    )
+    settings: dict[str, Any] = {"classes": [0, 1], "X_public": frame[:20], "n_teachers": 5, "vault": tmp_path / "v"}
+    first = sb.train_teachers(teacher, frame, label, **settings)
+    again = sb.TrainedTeachers.load(tmp_path / "v")
+    assert opened(again, frame[:30]) == opened(first, frame[:30])
+    with pytest.raises(sb.DataError, match="misses column"):
+        again.points(frame[["x"]])
+    with pytest.raises(sb.DataError, match="in another order"):
+        again.points(frame[["c", "x"]])
+    with pytest.raises(sb.DataError):
+        again.points(frame.assign(x="text"))
+    with pytest.raises(sb.DataError, match="X_public is missing"):
+        sb.train_teachers(teacher, frame, label, classes=[0, 1])

@@ -1,0 +1,300 @@
+"""A certificate that holds verifies; one that was touched, or promises less than it cost, does not."""
+
+import copy
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secretballot.privacy.accounting import (
+    GaussianEvent,
+    LabelGaussianEvent,
+    PrivacyBudget,
+    PureEvent,
+    SparseVectorEvent,
+    StabilityEvent,
+    calibrate_gaussian,
+)
+from secretballot.released import ReleasedLabels
+from secretballot.report.certificate.build import certificate_digest
+from secretballot.report.certificate.verify import verify_certificate
+
+Make = Callable[..., ReleasedLabels]
+Place = tuple[str | int, ...]
+
+
+def leaves(value: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield the place of every value in a JSON document that holds no others."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*place, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, (*place, index))
+    else:
+        yield place
+
+
+def changed(certificate: dict[str, Any], place: Place, value: Any) -> dict[str, Any]:
+    document = copy.deepcopy(certificate)
+    holder: Any = document
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    return document
+
+
+def forged(certificate: dict[str, Any], *changes: tuple[Place, Any]) -> dict[str, Any]:
+    """Return the certificate with changes and a digest that fits them."""
+    for place, value in changes:
+        certificate = changed(certificate, place, value)
+    return certificate | {"digest": certificate_digest(certificate)}
+
+
+def other(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value * 2 if value else 1
+    return "something else" if value is None else value + "x"
+
+
+def failed(document: Any, folder: Path | None = None) -> set[str]:
+    return {check.name for check in verify_certificate(document, folder).failures}
+
+
+def test_a_true_certificate_verifies(released: ReleasedLabels) -> None:
+    verification = verify_certificate(released.certificate)
+    assert verification.ok, verification.failures
+    assert verification.to_json()["ok"] is True
+    assert [check.name for check in verification.checks] == [
+        "format",
+        "fields",
+        "digest",
+        "events",
+        "mechanism",
+        "price",
+        "released",
+        "budget",
+        "noise",
+        "software",
+    ]
+
+
+def test_a_change_of_any_single_value_is_seen(released: ReleasedLabels) -> None:
+    certificate = released.certificate
+    places = list(leaves(certificate))
+    assert len(places) > 40
+    for place in places:
+        value = certificate
+        for key in place:
+            value = value[key]  # type: ignore[index]
+        for put in (other(value), None if value is not None else 0, "", [], -1, float("nan"), float("inf")):
+            assert not verify_certificate(changed(certificate, place, put)).ok, (place, put)
+
+
+def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
+    certificate = make_binary().certificate
+    for key in certificate:
+        assert not verify_certificate({k: v for k, v in certificate.items() if k != key}).ok, key
+    for place in ((), ("price",), ("composition",), ("composition", "budget"), ("noise",), ("released",)):
+        assert failed(forged(certificate, ((*place, "approved"), True))) == {"fields"}, place
+    assert failed(forged(certificate, (("mechanism", "approved"), True))) == {"mechanism"}
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize(
+    "places",
+    [
+        [("epsilon",), ("price", "epsilon"), ("mechanism", "budget", "epsilon")],
+        [("events", 0, "sigma"), ("mechanism", "sigma")],
+    ],
+    ids=["epsilon", "sigma"],
+)
+def test_a_forger_with_a_new_digest_cannot_promise_less(make_binary: Make, places: list[Place], factor: float) -> None:
+    sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-5), 60)
+    release = make_binary(events=[GaussianEvent(sigma, 60)], mechanism={"name": "gaussian", "sigma": sigma})
+    assert verify_certificate(release.certificate).ok
+    start = sigma if "sigma" in places[0] else 1.0
+    # The forger states the dearest delta that is still promised.
+    forgery = [*[(place, start * factor) for place in places], (("price", "delta_recomputed"), 1e-5)]
+    assert failed(forged(release.certificate, *forgery)) == {"price"}
+
+
+def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make) -> None:
+    certificate = make_binary().certificate
+    small = certificate["price"]["delta_recomputed"] / 2
+    places: list[Place] = [
+        ("delta",),
+        ("mechanism", "budget", "delta"),
+        ("price", "delta"),
+        ("price", "delta_recomputed"),
+    ]
+    assert failed(forged(certificate, *[(place, small) for place in places])) == {"price"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ([(("mechanism", "sigma"), 999.0)], "mechanism"),
+        ([(("mechanism", "n_classes"), 3)], "mechanism"),
+        ([(("mechanism", "budget"), {"epsilon": 0.5, "delta": 1e-5})], "mechanism"),
+        ([(("price", "epsilon"), 2.0)], "price"),
+        ([(("price", "delta_recomputed"), 1e-300)], "price"),
+        ([(("released", "queries"), 61)], "released"),
+        ([(("released", "answered"), 61)], "released"),
+        ([(("released", "count_columns"), 2)], "released"),
+        ([(("released", "count_columns"), 7)], "released"),
+        ([(("released", "classes"), ["a", "b", "c"])], "mechanism"),
+        ([(("released", "classes"), ["a", "a"])], "fields"),
+        ([(("released", "classes"), ["1", 1])], "fields"),
+        ([(("released", "answered"), 59)], "released"),
+        ([(("composition", "reservation"), 0)], "fields"),
+        ([(("unit_column",), None)], "fields"),
+        ([(("unit_column",), " ")], "fields"),
+        ([(("unit",), "record")], "fields"),
+        ([(("software", "opendp"), "0.14.0")], "software"),
+        ([(("software", "opendp"), "0.14.1")], "software"),
+        ([(("software",), {})], "fields"),
+        ([(("issued",), "yesterday")], "fields"),
+        ([(("purpose",), "x" * 20_000)], "format"),
+        ([(("mechanism", "release"), "labels")], "mechanism"),
+        ([(("mechanism", "release"), "exact votes")], "mechanism"),
+        ([(("mechanism", "n_queries"), 30)], "mechanism"),
+        ([(("mechanism", "n_queries"), 30), (("events", 0, "shifts"), 30)], "released"),
+        ([(("mechanism", "n_queries"), 120)], "mechanism"),
+        ([(("mechanism", "calibration"), "my own")], "mechanism"),
+        ([(("price", "delta_recomputed"), 2e-5)], "price"),
+        ([(("composition", "spent_after", "epsilon"), 4.1)], "budget"),
+        ([(("composition", "spent_after", "delta"), 4.1e-5)], "budget"),
+        ([(("composition", "spent_after", "epsilon"), 0.5)], "budget"),
+        ([(("composition", "budget", "epsilon"), 1.2)], "budget"),
+        ([(("composition", "neighbours"), "replace-one")], "budget"),
+        ([(("neighbours",), "replace-one")], "budget"),
+        ([(("unit",), "record"), (("unit_column",), None)], "budget"),
+        ([(("noise", "exact"), False)], "noise"),
+        ([(("events", 0, "event"), "magic")], "events"),
+        ([(("events", 0, "version"), 2)], "events"),
+        ([(("events", 0, "sigma"), "32")], "events"),
+        ([(("events", 0, "shifts"), 1.5)], "events"),
+        ([(("events", 0, "sigma"), 1e300), (("mechanism", "sigma"), 1e300)], "events"),
+    ],
+)
+def test_a_forger_cannot_break_what_must_agree(make_binary: Make, changes: list[Any], check: str) -> None:
+    assert check in failed(forged(make_binary().certificate, *changes))
+
+
+def test_one_shift_for_each_histogram_is_too_few(make_multi: Make) -> None:
+    """The printed noise with sensitivity 1 on histograms would pay for half of the queries only."""
+    certificate = make_multi().certificate
+    assert failed(forged(certificate, (("events", 0, "shifts"), 40))) == {"mechanism"}
+
+
+def test_labels_alone_do_not_pay_for_counts(make_binary: Make) -> None:
+    release = make_binary(events=[LabelGaussianEvent(32.0, 60, None)])
+    assert failed(release.certificate) == {"mechanism"}
+    assert failed(forged(release.certificate, (("mechanism", "release"), "labels"))) == {"released"}
+
+
+def test_a_sparse_vector_does_not_pay_for_counts(make_withheld: Make) -> None:
+    certificate = make_withheld(n=13).certificate
+    assert failed(forged(certificate, (("released", "count_columns"), 3))) == {"released"}
+    assert failed(forged(certificate, (("mechanism", "release"), "counts"))) == {"mechanism"}
+
+
+def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_price(make_withheld: Make) -> None:
+    certificate = make_withheld().certificate
+    assert failed(forged(certificate, (("released", "queries"), 51))) == {"released"}
+    assert failed(forged(certificate, (("mechanism", "n_queries"), 1))) == {"released"}
+
+
+def test_labels_priced_for_another_number_of_teachers_are_refused(make_binary: Make) -> None:
+    release = make_binary(events=[LabelGaussianEvent(32.0, 60, 249)])
+    assert "mechanism" in failed(release.certificate)
+
+
+def test_a_release_by_user_counts_in_a_budget_for_records_under_add_remove_only(make_binary: Make) -> None:
+    by_record = (("composition", "unit"), "record")
+    assert verify_certificate(forged(make_binary().certificate, by_record)).ok
+    replaced = [(("neighbours",), "replace-one"), (("composition", "neighbours"), "replace-one")]
+    assert verify_certificate(forged(make_binary().certificate, *replaced)).ok
+    assert failed(forged(make_binary().certificate, by_record, *replaced)) == {"budget"}
+
+
+def test_under_a_renyi_filter_the_whole_may_cost_less_than_the_sum(make_binary: Make) -> None:
+    certificate = make_binary(kind="renyi").certificate
+    cheaper = forged(certificate, (("composition", "spent_after", "epsilon"), 0.7))
+    assert verify_certificate(cheaper).ok
+
+
+def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None:
+    certificate = make_binary().certificate
+    for event in (
+        GaussianEvent(1e6, 10**12),
+        LabelGaussianEvent(1e9, 10**12, None),
+        PureEvent(1e12, 10**12),
+        SparseVectorEvent(1e12, 1e12, 0, 10**12, True),
+        StabilityEvent(1e12, 0, 10**12),
+    ):
+        document = forged(certificate, (("events",), [event.to_json()]))
+        assert not verify_certificate(document).ok
+    assert failed(forged(certificate, (("events",), [certificate["events"][0]] * 2000))) == {"fields"}
+
+
+def test_a_newer_version_is_refused_with_the_mend(make_binary: Make) -> None:
+    check = verify_certificate(make_binary().certificate | {"version": 3}).failures[0]
+    assert check.name == "format"
+    assert "Update secretballot" in check.detail
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        "3",
+        '"x"',
+        "\x00",
+        "{}",
+        '{"format": 1}',
+        "[" * 100_000,
+        '{"format": "secretballot/certificate"}',
+        '{"format": "secretballot/certificate", "version": true}',
+        '{"format": "secretballot/certificate", "version": 0}',
+        '{"format": "secretballot/certificate", "version": 1}',
+        '{"format": "secretballot/certificate", "version": 1, "epsilon": 1e999}',
+        '{"format": "secretballot/certificate", "version": 1, "epsilon": NaN}',
+        '{"format": "secretballot/certificate", "version": 1, "version": 1}',
+        '{"format": "secretballot/certificate", "version": 1, "a": ' + "9" * 5000 + "}",
+        '{"format": "secretballot/certificate", "version": 1, "a": ' + "9" * 50 + "}",
+        '{"format": "secretballot/certificate", "version": 1, "a": ' + "[" * 50 + "]" * 50 + "}",
+    ],
+    ids=range(20),
+)
+def test_malformed_files_fail_without_a_traceback(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_text(text)
+    verification = verify_certificate(path)
+    assert not verification.ok
+    assert all(check.detail.endswith(".") and "\n" not in check.detail for check in verification.checks)
+
+
+def test_files_that_cannot_be_read_fail(tmp_path: Path) -> None:
+    assert failed(tmp_path / "none.json") == {"file"}
+    assert failed(str(tmp_path)) == {"file"}
+    (tmp_path / "latin.json").write_bytes(b'{"a": "\xe9"}')
+    assert failed(tmp_path / "latin.json") == {"file"}
+    huge = tmp_path / "huge.json"
+    huge.touch()
+    os.truncate(huge, 60_000_000)
+    assert "at most 10 MB" in verify_certificate(huge).failures[0].detail
+
+
+@pytest.mark.parametrize("document", [{1: 2}, {"format": object()}, {"format": "secretballot/certificate", 1: 2}])
+def test_mappings_that_are_no_json_fail(document: dict[Any, Any]) -> None:
+    assert not verify_certificate(document).ok
+    assert not verify_certificate(document | {"format": "secretballot/certificate", "version": 1}).ok

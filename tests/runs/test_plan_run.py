@@ -1,0 +1,459 @@
+"""Planning from files, plans on disk, and the runs and learners that plans supply."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.pate.active import ActivePATEClassifier
+from secretballot.planning.plan.model import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
+from secretballot.report.extras import MissingExtraError
+from secretballot.runs import plan as plan_run
+from secretballot.runs import plan_files as plan_folder
+from secretballot.runs.plan import PlanRun, classifier_by_plan, run_by_plan, run_plan
+from secretballot.runs.plan_agreement import check_settings, settings_of
+from secretballot.runs.plan_files import read_plan, write_plan
+from secretballot.runs.progress import Watch
+from secretballot.runs.stand_in_table import StandInTable
+from secretballot.runs.tables import RunTables, read_inputs
+
+HALF = Estimate(0.5, 0.4, 0.6)
+COUNTS = Setting(20, "gaussian", "counts", 50)
+SETTINGS = (
+    COUNTS,
+    Setting(20, "gaussian", "labels", 40, strategy="margin"),
+    Setting(30, "sparse-vector", "labels", 50, max_unstable=2),
+)
+
+
+def plan_for(setting: Setting = COUNTS, **task: Any) -> Plan:
+    """Return a plan that recommends a setting."""
+    best = Candidate(setting, 10.0, Expected(Estimate(40, 30, 50), HALF, HALF, HALF))
+    wanted = Task(**{"n_records": 600, "n_public": 50, "n_classes": 2, "epsilon": 4.0, "delta": 1e-5, **task})
+    return Plan(wanted, "guess", ("All is alike.",), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0)
+
+
+def tables(folder: Path) -> RunTables:
+    return RunTables(folder / "private.csv", folder / "public.csv", "ill", ("no", "yes"))
+
+
+# --- reading and writing ---
+
+
+def test_a_plan_comes_back_from_its_folder(tmp_path: Path) -> None:
+    made = plan_for(SETTINGS[2])
+    files = write_plan(made, tmp_path / "deep" / "plan")
+    names = {path.name for path in files}
+    assert names == {"plan.json", "plan.txt"} | {
+        f"{name}.{kind}" for name in ("frontier", "candidates", "teachers") for kind in ("svg", "png")
+    }
+    assert {path.name for path in (tmp_path / "deep" / "plan").iterdir()} == names
+    assert read_plan(tmp_path / "deep" / "plan" / "plan.json") == made
+    assert write_plan(made, tmp_path / "deep" / "plan") == files  # the same again is no harm
+
+
+def test_another_plan_is_not_overwritten(tmp_path: Path) -> None:
+    write_plan(plan_for(), tmp_path)
+    before = (tmp_path / "plan.json").read_bytes()
+    with pytest.raises(DataError, match=r"holds another plan; give a new one with --out\.$"):
+        write_plan(plan_for(epsilon=2.0), tmp_path)
+    assert (tmp_path / "plan.json").read_bytes() == before
+
+
+def thesis(folder: Path) -> Path:
+    (folder / "thesis.tex").write_text("years of work")
+    return folder
+
+
+def a_file(folder: Path) -> Path:
+    (folder / "x").write_text("")
+    return folder / "x"
+
+
+def a_vault(folder: Path) -> Path:
+    (folder / "vault").mkdir()
+    (folder / "vault" / "run.lock").touch()
+    return folder / "vault"
+
+
+def in_a_release(folder: Path) -> Path:
+    (folder / "release").mkdir()
+    (folder / "release" / "certificate.json").touch()
+    return folder / "release" / "plan"
+
+
+def in_a_vault(folder: Path) -> Path:
+    return a_vault(folder) / "plans" / "first"
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (thesis, "something else"),
+        (a_file, "is a file"),
+        (a_vault, "lies in the vault"),
+        (in_a_vault, "stays secret"),
+        (in_a_release, "lies in a release"),
+    ],
+)
+def test_a_folder_of_others_is_refused_before_anything_is_weighed(
+    tmp_path: Path, place: Callable[[Path], Path], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_run, "make_plan", None)
+    folder = place(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(DataError, match=message):
+        run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=2, out=folder))
+    with pytest.raises(DataError, match=message):
+        write_plan(plan_for(), folder)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("step", ["write_bytes", "replace", "mkdir"])
+@pytest.mark.parametrize("made_before", [False, True])
+def test_a_disk_that_fails_at_any_step_leaves_nothing_that_stops_the_same_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, made_before: bool
+) -> None:
+    picture = SimpleNamespace(svg=lambda: b"drawn", png=lambda: b"painted")  # to draw takes a second each time
+    monkeypatch.setattr(plan_folder, "draw_plan_pictures", lambda plan: {"plan-curve": picture})
+    plan, work = plan_for(), getattr(Path, step)
+    steps = len(write_plan(plan, tmp_path / "whole")) if step != "mkdir" else 1
+    for last in range(steps):
+        folder, calls = tmp_path / f"{step}-{last}", []
+        if made_before:
+            folder.mkdir()
+
+        def fail(path: Path, *rest: Any, calls: list[Path] = calls, last: int = last, **more: Any) -> Any:
+            calls.append(path)
+            if len(calls) > last:
+                raise OSError(28, "No space left on device")
+            return work(path, *rest, **more)
+
+        with monkeypatch.context() as full:
+            full.setattr(Path, step, fail)
+            with pytest.raises(DataError, match="No space left on device"):
+                write_plan(plan, folder)
+        left = [path.name for path in folder.iterdir()] if folder.exists() else []
+        assert [name for name in left if name.startswith(".")] == []
+        assert left == [] or read_plan(folder / "plan.json") == plan
+        assert folder.exists() or not made_before
+        assert len(write_plan(plan, folder)) == len(list(folder.iterdir()))
+
+
+def test_what_a_killed_command_left_is_swept_by_the_same_command(tmp_path: Path) -> None:
+    (tmp_path / ".plan-abcd_123").mkdir()
+    (tmp_path / ".plan-abcd_123" / "plan.txt").write_text("half")
+    assert len(write_plan(plan_for(), tmp_path)) == len(list(tmp_path.iterdir()))
+
+
+def test_drafts_of_somebody_else_are_something_else(tmp_path: Path) -> None:
+    (tmp_path / ".plans-abcd_123").mkdir()
+    with pytest.raises(DataError, match="something else than a plan"):
+        write_plan(plan_for(), tmp_path)
+
+
+def test_without_the_package_pictures_are_left_out_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(_: Plan) -> None:
+        raise MissingExtraError("matplotlib is not installed.")
+
+    monkeypatch.setattr(plan_folder, "draw_plan_pictures", missing)
+    watch = Watch()
+    write_plan(plan_for(), tmp_path, watch)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json", "plan.txt"]
+    assert [note.private for note in watch.notes] == [False]
+
+
+def spoilt(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    values = plan_for().to_json()
+    change(values)
+    path.write_text(json.dumps(values))
+
+
+BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "not there": (lambda path: None, "does not exist"),
+    "a directory": (lambda path: path.mkdir(), "is no file"),
+    "huge": (lambda path: (path.touch(), os.truncate(path, 1 << 40)), "more than any plan has"),
+    "empty": (lambda path: path.touch(), "is no JSON text"),
+    "no JSON": (lambda path: path.write_text("plan: good"), "is no JSON text"),
+    "not UTF-8": (lambda path: path.write_bytes(b"\xff\xfe{}"), "is no JSON text"),
+    "deep": (lambda path: path.write_text("[" * 10**5), "is no JSON text"),
+    "NaN": (lambda path: spoilt(path, lambda v: v.update(constant_accuracy=float("nan"))), "is no JSON text"),
+    "infinity": (lambda path: spoilt(path, lambda v: v["task"].update(epsilon=float("inf"))), "is no JSON text"),
+    "a list": (lambda path: path.write_text("[1]"), "this is no plan"),
+    "a failure": (lambda path: path.write_text('{"error": "x", "exit_code": 2}'), "holds the failure of a command"),
+    "other version": (lambda path: spoilt(path, lambda v: v.update(version=2)), "has version 2, not 1"),
+    "a field less": (lambda path: spoilt(path, lambda v: v["task"].pop("delta")), "exactly the fields"),
+    "a field more": (lambda path: spoilt(path, lambda v: v.update(mood="good")), "exactly the fields"),
+    "teachers as text": (
+        lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(n_teachers="9")),
+        "'9'",
+    ),
+    "no teachers": (lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(n_teachers=0)), "is 0"),
+    "recommended is not weighed": (lambda path: spoilt(path, lambda v: v.update(weighed=[])), "not among those"),
+    "a strategy of nobody's": (
+        lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(strategy="rm -rf")),
+        "^[^:]*cannot be used: strategy is 'rm -rf'; it must be one of passive",
+    ),
+    "more teachers than records": (
+        lambda path: spoilt(path, lambda v: v["task"].update(n_records=7)),
+        "more than the 7",
+    ),
+    "more queries than points": (lambda path: spoilt(path, lambda v: v["task"].update(n_public=7)), "more than the 7"),
+    "a constant of nine": (lambda path: spoilt(path, lambda v: v.update(constant_accuracy=9)), "is 9; it must lie"),
+    "a frontier below 0": (lambda path: spoilt(path, lambda v: v["frontier"][0].update(epsilon=-1)), "epsilon is -1"),
+    "noise below 0": (lambda path: spoilt(path, lambda v: v["recommended"].update(noise=-1)), "noise is -1"),
+    "a student of seven": (
+        lambda path: spoilt(
+            path,
+            lambda v: v["recommended"]["expected"].update(student_accuracy={"value": 7, "low": 6, "high": 8}),
+        ),
+        "student_accuracy has the range 6 to 8; it must lie between 0 and 1",
+    ),
+    "less than no answers": (
+        lambda path: spoilt(
+            path, lambda v: v["recommended"]["expected"].update(answered={"value": 7, "low": -6, "high": 8})
+        ),
+        "answered has the range -6 to 8; it must not be negative",
+    ),
+    "an improvement of seven": (
+        lambda path: spoilt(
+            path,
+            lambda v: v.update(
+                improvements=[{"change": "luck", "student_accuracy": {"value": 7, "low": 6, "high": 8}}]
+            ),
+        ),
+        "student_accuracy has the range 6 to 8",
+    ),
+    "delta of one": (lambda path: spoilt(path, lambda v: v["task"].update(delta=1.0)), "delta"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "message"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_file_that_is_no_plan_is_one_sentence(tmp_path: Path, spoil: Callable[[Path], object], message: str) -> None:
+    path = tmp_path / "plan.json"
+    spoil(path)
+    with pytest.raises(DataError, match=message) as caught:
+        read_plan(path)
+    assert str(caught.value).startswith(f"The plan {str(path)!r} ")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).count("cannot be used") <= 1
+
+
+# --- what a plan supplies ---
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.aggregator + setting.strategy)
+def test_a_run_by_a_plan_has_its_settings(tmp_path: Path, setting: Setting) -> None:
+    plan = plan_for(setting)
+    run = run_by_plan(plan, tables(tmp_path), tmp_path / "out", seed=3, teachers=setting.n_teachers)
+    assert {name: getattr(run, name) for name in settings_of(plan)} == settings_of(plan)
+    assert (run.epsilon, run.records, run.queries, run.seed) == (4.0, 600, setting.n_queries, 3)
+    check_settings(plan, vars(run))
+
+
+@pytest.mark.parametrize("name", [*settings_of(plan_for()), "estimate_epsilon"])
+def test_every_setting_that_contradicts_is_named_with_both_values(tmp_path: Path, name: str) -> None:
+    plan = plan_for(SETTINGS[2])
+    given: Any = {str: "tree", int: 7, float: 0.5, type(None): 0.5}[type(settings_of(plan).get(name))]
+    run = run_by_plan(plan, tables(tmp_path), tmp_path / "out", **{name: given})
+    with pytest.raises(ParameterError, match=f"^{name} .*leave one of the two out\\.$") as caught:
+        check_settings(plan, vars(run))
+    if name in settings_of(plan):
+        assert repr(given) in str(caught.value)
+        assert repr(settings_of(plan)[name]) in str(caught.value)
+
+
+def test_a_setting_that_the_plan_does_without_is_refused(tmp_path: Path) -> None:
+    run = run_by_plan(plan_for(), tables(tmp_path), tmp_path / "out", max_unstable=5)
+    with pytest.raises(ParameterError, match="max_unstable is 5 and the plan has none"):
+        check_settings(run.plan or plan_for(), vars(run))
+
+
+def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
+    """Another plan is another run where it changes a setting, and the same where it only expects otherwise."""
+    for name in ("private.csv", "public.csv"):
+        (tmp_path / name).write_text(f"a,ill\n1,{name}\n")
+
+    def described(plan: Plan) -> dict[str, Any]:
+        return run_by_plan(plan, tables(tmp_path), tmp_path / "out").description()
+
+    plan = plan_for()
+    assert described(replace(plan, seed=5, assumptions=())) == described(plan)
+    for other in (plan_for(SETTINGS[1]), plan_for(epsilon=2.0), plan_for(n_records=599), plan_for(teacher="tree")):
+        assert described(other) != described(plan)
+
+
+def test_a_plan_alone_has_no_code_imported(tmp_path: Path) -> None:
+    plan = plan_for(teacher="antigravity:fly")
+    for make in (lambda: run_by_plan(plan, tables(tmp_path), tmp_path / "out"), lambda: classifier_by_plan(plan)):
+        with pytest.raises(ParameterError, match="'antigravity:fly' by the plan, and a plan alone must not have code"):
+            make()
+    assert classifier_by_plan(plan, teacher=GaussianNB()).n_teachers == 20
+    run = run_by_plan(plan, tables(tmp_path), tmp_path / "out", teacher="antigravity:fly")
+    assert run.teacher == "antigravity:fly"
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.aggregator + setting.strategy)
+def test_a_learner_by_a_plan_learns_as_planned(setting: Setting) -> None:
+    rng = np.random.default_rng(0)
+    X, X_public = rng.normal(size=(600, 3)), rng.normal(size=(50, 3))
+    plan = plan_for(setting, epsilon=20.0, student="logistic" if setting.release == "labels" else "auto")
+    model = classifier_by_plan(plan, random_state=1)
+    assert isinstance(model, ActivePATEClassifier) == (setting.strategy == "margin")
+    model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
+    certificate = model.certificate_
+    assert (certificate["epsilon"], certificate["delta"]) == (20.0, 1e-5)
+    assert model.released_labels_.n_teachers == setting.n_teachers
+    assert len(model.released_labels_.queries) <= setting.n_queries
+    assert (model.released_labels_.noisy_counts is not None) == (setting.release == "counts")
+
+
+def test_a_learner_takes_no_setting_twice_and_none_unknown() -> None:
+    with pytest.raises(ParameterError, match=r"^budget, n_teachers follows from the plan"):
+        classifier_by_plan(plan_for(), n_teachers=3, budget=None)
+    with pytest.raises(ParameterError, match="round_size is no parameter of PATEClassifier"):
+        classifier_by_plan(plan_for(), round_size=3)
+    assert classifier_by_plan(plan_for(SETTINGS[1]), round_size=3).get_params()["round_size"] == 3
+    with pytest.raises(ParameterError, match="plan is a dict of length 0"):
+        classifier_by_plan({})  # type: ignore[arg-type]
+
+
+# --- planning ---
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Put a recorder in the place of the planner."""
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+
+    def make(*words: Any, **settings: Any) -> Plan:
+        calls.append((words, settings))
+        return plan_for()
+
+    monkeypatch.setattr(plan_run, "make_plan", make)
+    return calls
+
+
+def test_public_numbers_reach_the_planner(asked: list[Any], tmp_path: Path) -> None:
+    run = PlanRun(
+        600,
+        50,
+        4.0,
+        1e-5,
+        classes=("no", "yes"),
+        teacher="tree",
+        curve={50: 0.7},
+        teachers=9,
+        seed=4,
+        out=tmp_path / "p",
+    )
+    assert run_plan(run) == plan_for()
+    ((words, settings),) = asked
+    assert words == (600, 50)
+    assert settings.pop("budget").epsilon == 4.0
+    assert settings.pop("progress") is not None
+    assert settings == {
+        "n_classes": 2,
+        "like": None,
+        "curve": {50: 0.7},
+        "n_teachers": 9,
+        "teacher": "tree",
+        "student": "auto",
+        "seed": 4,
+    }
+    assert read_plan(tmp_path / "p" / "plan.json") == plan_for()
+
+
+TABLE = "person,age,ward,ill\n1,20,a,yes\n2,30,b,no\n3,45,a,no\n4,?,b,yes\n"
+
+
+def stand_in(folder: Path, text: str = TABLE, **settings: Any) -> StandInTable:
+    (folder / "like.csv").write_text(text)
+    return StandInTable(folder / "like.csv", **{"target": "ill", "drop": ("person",), **settings})
+
+
+@pytest.mark.parametrize("with_schema", [False, True])
+def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(asked: list[Any], tmp_path: Path, with_schema: bool) -> None:
+    schema = None
+    if with_schema:
+        schema = tmp_path / "schema.json"
+        schema.write_text(
+            json.dumps({"columns": {"age": "numeric", "ward": ["a", "b", "c"]}, "classes": ["no", "yes"]})
+        )
+    run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=None, like=stand_in(tmp_path, schema=schema)))
+    X, index = asked[0][1]["like"]
+    (tmp_path / "private.csv").write_text(TABLE)
+    (tmp_path / "public.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in TABLE.splitlines()))
+    inputs = read_inputs(replace(tables(tmp_path), drop=("person",), schema=schema), Watch())
+    assert (X == inputs.private.X).all()
+    assert index.tolist() == inputs.private.index.tolist() == [1, 0, 0, 1]
+    assert asked[0][1]["n_classes"] == 2
+
+
+@pytest.mark.parametrize("classes", [("yes", "no", "maybe"), 2, None])
+def test_classes_of_a_stand_in_may_be_named_counted_or_read(asked: list[Any], tmp_path: Path, classes: Any) -> None:
+    run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=classes, like=stand_in(tmp_path)))
+    settings = asked[0][1]
+    assert settings["n_classes"] == (3 if isinstance(classes, tuple) else 2)
+    assert settings["like"][1].tolist() == ([0, 1, 1, 0] if isinstance(classes, tuple) else [1, 0, 0, 1])
+
+
+BAD_RUNS: dict[str, tuple[dict[str, Any], str]] = {
+    "no records": ({"records": 0}, "records is 0"),
+    "public as text": ({"public": "many"}, "public is 'many'"),
+    "epsilon nan": ({"epsilon": float("nan")}, "epsilon is nan"),
+    "one class": ({"classes": 1}, "classes is 1"),
+    "a class for each": ({"classes": 10**5}, "classes is 100000; plans are made for at most 1,000"),
+    "a name alone": ({"classes": ("yes",)}, "two or more"),
+    "no classes": ({"classes": None}, "classes is missing"),
+    "unknown teacher": ({"teacher": "oracle"}, "teacher is 'oracle'"),
+    "unknown student": ({"student": "oracle"}, "student is 'oracle'"),
+    "negative seed": ({"seed": -1}, "seed is -1"),
+    "no teachers": ({"teachers": 0}, "teachers is 0"),
+    "table and curve": ({"like": StandInTable(Path("x"), "ill"), "curve": {5: 0.5}}, "give one of the two"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_RUNS.values(), ids=BAD_RUNS.keys())
+def test_what_cannot_be_planned_is_refused_first(asked: list[Any], change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        run_plan(PlanRun(**{"records": 600, "public": 50, "epsilon": 4.0, "delta": 1e-5, "classes": 2, **change}))
+    assert not asked
+
+
+BAD_TABLES: dict[str, tuple[str, dict[str, Any], Any, str]] = {
+    "no target": (TABLE, {"target": "sick"}, 2, "stand-in file has no column 'sick'"),
+    "dropped column": (TABLE, {"drop": ("nothing",)}, 2, "lacks column 'nothing', to be dropped"),
+    "more classes": (TABLE, {}, 5, "has 2 classes in column 'ill', not 5; list them by name"),
+    "class not declared": (TABLE, {}, ("no", "perhaps"), "none of the 2 declared classes"),
+    "one class": (TABLE.replace("no", "yes"), {}, 2, "has 1 different label in"),
+    "a number as target": (
+        "a,ill\n1,0.1\n2,0.2\n1,0.3\n",
+        {"drop": ()},
+        None,
+        "has 3 different labels in .* of 3 rows",
+    ),
+    "no label": (TABLE.replace("a,no", "a,"), {}, 2, "1 rows without a label"),
+    "no feature": ("person,ill\n1,yes\n2,no\n", {}, 2, "no column that could be a feature"),
+    "empty": ("", {}, 2, "is empty"),
+}
+
+
+@pytest.mark.parametrize(("text", "settings", "classes", "message"), BAD_TABLES.values(), ids=BAD_TABLES.keys())
+def test_a_stand_in_that_does_not_fit_is_one_sentence(
+    asked: list[Any], tmp_path: Path, text: str, settings: dict[str, Any], classes: Any, message: str
+) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=classes, like=stand_in(tmp_path, text, **settings)))
+    assert "\n" not in str(caught.value)
+    assert not asked

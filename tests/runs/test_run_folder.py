@@ -1,0 +1,280 @@
+"""The folder of a run: closed to others, taken up only by the same run, left clean by a run that came to nothing."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from secretballot.exceptions import DataError
+from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget
+from secretballot.privacy.ledger import Ledger
+from secretballot.runs.folder import RunFolder, file_digest
+
+DESCRIPTION = {"verb": "learn", "epsilon": 1.0, "private file": "00ff"}
+BUDGET = PrivacyBudget(1.0, 1e-6)
+
+
+def interrupt(out: Path) -> str:
+    """Begin a run and break it off; return its key."""
+    folder = RunFolder(out, DESCRIPTION)
+    with pytest.raises(KeyboardInterrupt), folder:
+        raise KeyboardInterrupt
+    return folder.request
+
+
+def test_a_new_run_makes_a_closed_vault_and_says_what_it_does(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "a" / "out", DESCRIPTION) as folder:
+        assert stat.S_IMODE(folder.vault.stat().st_mode) == 0o700
+        stored = json.loads((folder.vault / "run.json").read_text())
+        assert stat.S_IMODE((folder.vault / "run.json").stat().st_mode) == 0o600
+    assert stored["description"] == DESCRIPTION
+    assert stored["request"] == folder.request
+    assert not folder.resumed
+
+
+def test_keys_are_random_so_that_they_tell_nothing_of_the_files(tmp_path: Path) -> None:
+    one, other = RunFolder(tmp_path / "1", DESCRIPTION), RunFolder(tmp_path / "2", DESCRIPTION)
+    assert one.request != other.request
+    assert one.request.startswith("learn-")
+
+
+def test_an_interrupted_run_is_taken_up_under_its_key(tmp_path: Path) -> None:
+    key = interrupt(tmp_path / "out")
+    with RunFolder(tmp_path / "out", DESCRIPTION) as folder:
+        assert folder.resumed
+        assert folder.request == key
+
+
+def test_a_renewed_key_is_the_one_found_later(tmp_path: Path) -> None:
+    key = interrupt(tmp_path / "out")
+    with RunFolder(tmp_path / "out", DESCRIPTION) as folder:
+        folder.renew_request()
+    assert RunFolder(tmp_path / "out", DESCRIPTION).request == folder.request != key
+
+
+def test_another_run_is_refused_and_told_what_differs(tmp_path: Path) -> None:
+    interrupt(tmp_path / "out")
+    with pytest.raises(DataError, match="differs in epsilon, private file"):
+        RunFolder(tmp_path / "out", {**DESCRIPTION, "epsilon": 2.0, "private file": "ff00"})
+
+
+def finish(out: Path) -> None:
+    (out / "release").mkdir()
+    (out / "release" / "certificate.json").write_text("{}")
+
+
+def test_a_finished_run_is_found_finished_by_the_same_run_and_refused_to_another(tmp_path: Path) -> None:
+    key = interrupt(tmp_path / "out")
+    finish(tmp_path / "out")
+    folder = RunFolder(tmp_path / "out", DESCRIPTION)
+    assert (folder.finished, folder.resumed, folder.request) == (True, False, key)
+    for other in ({**DESCRIPTION, "epsilon": 2.0}, {**DESCRIPTION, "student": "tree"}):
+        with pytest.raises(DataError, match="holds a finished release"):
+            RunFolder(tmp_path / "out", other)
+    (tmp_path / "out" / "vault" / "run.json").unlink()
+    with pytest.raises(DataError, match="holds a finished release"):
+        RunFolder(tmp_path / "out", DESCRIPTION)
+
+
+def test_a_run_that_was_finished_while_this_one_read_its_tables_is_not_begun_again(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "out", DESCRIPTION)
+    interrupt(tmp_path / "out")
+    finish(tmp_path / "out")
+    with pytest.raises(DataError, match=r"finished in .* meanwhile"), folder:
+        pass
+
+
+def test_a_run_that_goes_on_with_another_student_is_remembered_with_that_one(tmp_path: Path) -> None:
+    interrupt(tmp_path / "out")
+    with RunFolder(tmp_path / "out", {**DESCRIPTION, "student": "tree"}) as folder:
+        assert folder.resumed
+    finish(tmp_path / "out")
+    assert RunFolder(tmp_path / "out", {**DESCRIPTION, "student": "tree"}).finished
+
+
+RUN = '{"format": "secretballot/run", "version": 1, "request": "r", "description": %s}'
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *(None, "{", "[]", '{"format": "x"}', '{"format": "secretballot/run", "version": 2}'),
+        *("[" * 100_000, RUN % ("[" * 100_000), RUN % "[]", RUN % "[[1, 2]]", RUN % '"text"', RUN % "NaN"),
+        *((RUN % "{}").replace("1", "true"), (RUN % "{}").replace('"r"', "7"), (RUN % "{}").replace("1", "9" * 5000)),
+    ],
+)
+def test_a_folder_of_something_else_is_refused_and_untouched(tmp_path: Path, stored: str | None) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    if stored is not None:
+        (tmp_path / "vault").mkdir()
+        (tmp_path / "vault" / "run.json").write_text(stored)
+    with pytest.raises(DataError, match="holds no run"):
+        RunFolder(tmp_path, DESCRIPTION)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(DataError, match="is a file"):
+        RunFolder(tmp_path / "out", DESCRIPTION)
+
+
+def test_two_runs_in_one_folder_at_a_time_are_refused(tmp_path: Path) -> None:
+    interrupt(tmp_path / "out")
+    with (
+        RunFolder(tmp_path / "out", DESCRIPTION),
+        pytest.raises(DataError, match="Another run is at work"),
+        RunFolder(tmp_path / "out", DESCRIPTION),
+    ):
+        pass
+    with RunFolder(tmp_path / "out", DESCRIPTION):
+        pass
+
+
+def fail(out: Path, work: Callable[[RunFolder], object]) -> None:
+    """Begin a run, do some work in it, and end it by an error."""
+    with RunFolder(out, DESCRIPTION) as folder:
+        work(folder)
+        raise DataError("no good")
+
+
+def pay(folder: RunFolder) -> None:
+    ledger = Ledger(folder.ledger, dataset="d", budget=BUDGET)
+    ledger.reserve([GaussianEvent(100.0, 1)], BUDGET, request=folder.request, purpose="")
+
+
+def test_a_run_that_began_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    late = RunFolder(tmp_path / "out", DESCRIPTION)
+    with RunFolder(tmp_path / "out", DESCRIPTION) as early:
+        with pytest.raises(DataError, match="Another run is at work"):
+            late.__enter__()
+        assert (early.vault / "run.json").exists()
+    with late:
+        assert late.resumed
+        assert late.request == early.request
+
+
+def test_a_run_refused_before_it_began_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no good"):
+        fail(tmp_path / "out", lambda folder: Ledger(folder.ledger, dataset="d", budget=BUDGET))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_learnt_or_paid_something_keeps_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no good"):
+        fail(tmp_path / "learnt", lambda folder: (folder.vault / "teachers").mkdir())
+    assert (tmp_path / "learnt" / "vault" / "teachers").exists()
+    with pytest.raises(DataError, match="no good"):
+        fail(tmp_path / "paid", pay)
+    assert (tmp_path / "paid" / "vault" / "ledger.sqlite").exists()
+
+
+def test_a_ledger_from_which_another_run_paid_is_kept(tmp_path: Path) -> None:
+    def pay_for_another_run(folder: RunFolder) -> None:
+        Ledger(folder.ledger, dataset="d", budget=BUDGET)
+        other = Ledger.open_existing(folder.ledger)
+        other.reserve([GaussianEvent(100.0, 1)], BUDGET, request="another-run", purpose="")
+
+    with pytest.raises(DataError, match="no good"):
+        fail(tmp_path / "out", pay_for_another_run)
+    assert Ledger.open_existing(tmp_path / "out" / "vault" / "ledger.sqlite").releases() == 1
+
+
+def test_a_vault_that_cannot_be_filled_is_taken_away_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise DataError("No space left on device")
+
+    monkeypatch.setattr("secretballot.runs.folder.write_secret", full)
+    with pytest.raises(DataError, match="No space"), RunFolder(tmp_path / "out", DESCRIPTION):
+        pass
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_killed_before_it_said_what_it_is_counts_as_none(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "run.lock").touch()
+    (tmp_path / "vault" / ".run.json-half").touch()
+    assert not RunFolder(tmp_path, DESCRIPTION).resumed
+    (tmp_path / "vault" / "teachers").mkdir()
+    with pytest.raises(DataError, match="holds no run"):
+        RunFolder(tmp_path, DESCRIPTION)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are not to be had here")
+def test_a_pipe_in_the_place_of_what_a_run_left_is_no_run_and_keeps_nobody_waiting(tmp_path: Path) -> None:
+    interrupt(tmp_path)
+    (tmp_path / "vault" / "run.json").unlink()
+    os.mkfifo(tmp_path / "vault" / "run.json")
+    with pytest.raises(DataError, match="holds no run"):
+        RunFolder(tmp_path, DESCRIPTION)
+
+
+def test_a_link_in_the_place_of_the_lock_is_refused_and_its_target_keeps_its_content(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    (tmp_path / "out" / "vault").mkdir(parents=True)
+    (tmp_path / "out" / "vault" / "run.lock").symlink_to(tmp_path / "thesis.tex")
+    with pytest.raises(DataError, match=r"run\.lock' cannot be locked"), RunFolder(tmp_path / "out", DESCRIPTION):
+        pass
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_lock_is_opened_as_it_is_and_never_emptied(tmp_path: Path) -> None:
+    interrupt(tmp_path)
+    (tmp_path / "vault" / "run.lock").write_text("kept")
+    with RunFolder(tmp_path, DESCRIPTION):
+        assert (tmp_path / "vault" / "run.lock").read_text() == "kept"
+
+
+def test_a_link_in_the_place_of_the_vault_is_refused_and_its_target_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "vault").symlink_to(tmp_path / "open")
+    with pytest.raises(DataError, match=r"vault.* is a link"):
+        RunFolder(tmp_path / "out", DESCRIPTION)
+    assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == 0o755
+
+
+def test_what_killed_runs_left_half_written_is_swept_by_the_next_one_and_nothing_else(tmp_path: Path) -> None:
+    interrupt(tmp_path)
+    (tmp_path / "vault" / "teachers").mkdir()
+    (tmp_path / "kept").write_text("")
+    dead = [
+        *(
+            "vault/.run.json-abcd_123",
+            "vault/.record.ids-00000000",
+            "vault/.ledger.sqlite-abcd1234",
+            "vault/.ledger.sqlite-abcd1234-journal",
+        ),
+        "vault/teachers/.0123456789abcdef-000000.teachers-abcdefgh",
+    ]
+    ours = ["vault/.notes-february", "vault/.run.json-mine", "vault/teachers/0123456789abcdef-000000.teachers", "kept"]
+    for name in (*dead, *ours[:-1]):
+        (tmp_path / name).write_text("")
+    (tmp_path / "vault" / ".run.json-xxxxxxxx").symlink_to(tmp_path / "kept")
+    with RunFolder(tmp_path, DESCRIPTION):
+        assert [name for name in dead if (tmp_path / name).exists()] == []
+        assert [name for name in ours if not (tmp_path / name).exists()] == []
+
+
+def test_digests_of_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    assert file_digest(tmp_path / "a").startswith("ba7816bf")
+    with pytest.raises(DataError, match="cannot be read"):
+        file_digest(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "sign", "said"), [("vault", "run.lock", "vault"), ("release", "certificate.json", "release")]
+)
+def test_a_run_never_lies_in_another_ones_vault_or_release(tmp_path: Path, part: str, sign: str, said: str) -> None:
+    other = tmp_path / "other" / part
+    other.mkdir(parents=True)
+    (other / sign).write_text("{}")
+    (tmp_path / "link").symlink_to(other)
+    for place in (other, other / "deep" / "er", tmp_path / "link" / "x"):
+        with pytest.raises(DataError, match=f"lies in .* {said}"):
+            RunFolder(place, {})
+    RunFolder(tmp_path / "other" / "next", {})

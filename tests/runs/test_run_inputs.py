@@ -1,0 +1,128 @@
+"""The tables of a run: what is refused, what is said, and to whom."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secretballot.exceptions import DataError, ParameterError
+from secretballot.runs.progress import Watch
+from secretballot.runs.tables import RunInputs, RunTables, check_classes, read_inputs
+
+SECRET = "s3cr3t-cell"
+PRIVATE = "age,state,income\n20,CA,low\n30,TX,high\n40,NY,low\n"
+PUBLIC = "age,state\n25,CA\n35,NY\n"
+
+
+def read(folder: Path, private: str = PRIVATE, public: str = PUBLIC, **settings: Any) -> tuple[RunInputs, Watch]:
+    (folder / "private.csv").write_text(private)
+    (folder / "public.csv").write_text(public)
+    settings = {"target": "income", "classes": ("low", "high"), **settings}
+    watch = Watch()
+    return read_inputs(RunTables(folder / "private.csv", folder / "public.csv", **settings), watch), watch
+
+
+def test_tables_become_matrices_of_one_width(tmp_path: Path) -> None:
+    inputs, watch = read(tmp_path)
+    assert inputs.private.X.shape == (3, 4)
+    assert inputs.X_public.shape == (2, 4)
+    assert inputs.private.index.tolist() == [0, 1, 0]
+    assert inputs.private.X[1, 1:].tolist() == [0, 0, 1]  # TX is unseen in public, hence "other"
+    assert inputs.units is None
+    assert inputs.test is None
+    assert not watch.notes
+
+
+def test_a_public_target_is_left_out_and_said(tmp_path: Path) -> None:
+    plain = read(tmp_path)[0]
+    inputs, watch = read(tmp_path, public="age,income,state\n25,low,CA\n35,high,NY\n")
+    assert (inputs.X_public == plain.X_public).all()
+    assert [note.private for note in watch.notes] == [False]
+    assert "'income', which is the target" in watch.notes[0].text
+
+
+@pytest.mark.parametrize(("option", "given"), [("target", {"target": "nope"}), ("unit", {"unit": "nope"})])
+def test_a_misspelt_column_is_named_before_others_are_compared(tmp_path: Path, option: str, given: dict) -> None:
+    with pytest.raises(DataError, match=f"^The private file has no column 'nope'; .* with --{option}\\.$"):
+        read(tmp_path, **given)
+
+
+def test_units_may_be_in_the_public_file_too_and_are_no_feature(tmp_path: Path) -> None:
+    inputs, _ = read(
+        tmp_path,
+        private="id,age,state,income\n7,20,CA,low\n7,30,TX,high\n8,40,NY,low\n",
+        public="id,age,state\n1,25,CA\n2,35,NY\n",
+        unit="id",
+    )
+    assert inputs.units is not None
+    assert inputs.units.tolist() == ["7", "7", "8"]
+    assert inputs.X_public.shape == (2, 4)
+
+
+def test_unread_numbers_are_placed_for_the_curator_alone(tmp_path: Path) -> None:
+    _, watch = read(tmp_path, private=PRIVATE.replace("30", SECRET))
+    (note,) = watch.notes
+    assert note.private
+    assert "Column 'age' of the private file has 1 cells that are no numbers" in note.text
+    assert "(row 1)" in note.text
+    assert SECRET not in note.text
+
+
+def test_a_column_to_drop_that_no_file_has_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="in no file"):
+        read(tmp_path, drop=("nope",))
+
+
+def test_columns_are_dropped_on_request_from_every_file(tmp_path: Path) -> None:
+    private = "rowid,age,state,income\n1,20,CA,low\n2,30,TX,high\n"
+    with pytest.raises(DataError, match="has column 'rowid' that the public file lacks"):
+        read(tmp_path, private=private)
+    inputs, _ = read(tmp_path, private=private, drop=("rowid", "state"))
+    assert inputs.schema.names == ("age",)
+
+
+def test_a_test_file_may_have_more_columns_but_needs_the_features_and_labels(tmp_path: Path) -> None:
+    test = tmp_path / "test.csv"
+    test.write_text("note,age,state,income\nx,20,CA,high\n")
+    inputs, _ = read(tmp_path, evaluate=test)
+    assert inputs.test is not None
+    assert inputs.test.index.tolist() == [1]
+    test.write_text("age,state\n20,CA\n")
+    with pytest.raises(DataError, match="test file has no column 'income'"):
+        read(tmp_path, evaluate=test)
+
+
+def test_classes_must_be_declared_by_option_or_schema(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="must not be inferred from private labels"):
+        read(tmp_path, classes=None)
+    schema = tmp_path / "schema.json"
+    schema.write_text(json.dumps({"columns": {"age": "numeric", "state": ["CA", "NY"]}, "classes": ["high", "low"]}))
+    inputs, _ = read(tmp_path, classes=None, schema=schema)
+    assert inputs.classes == ("high", "low")
+    assert inputs.private.index.tolist() == [1, 0, 1]
+    assert read(tmp_path, schema=schema)[0].classes == ("low", "high")
+
+
+def test_the_public_file_must_fit_a_given_schema(tmp_path: Path) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text(json.dumps({"columns": {"age": "numeric"}}))
+    with pytest.raises(DataError, match="public file has column 'state' that the schema lacks"):
+        read(tmp_path, schema=schema)
+    schema.write_text(json.dumps({"columns": {"age": "numeric", "state": "ignored"}}))
+    inputs, watch = read(tmp_path, schema=schema)
+    assert inputs.schema.names == ("age",)
+    assert "Column 'state' is no feature" in watch.notes[0].text
+
+
+def test_whole_number_classes_fit_float_cells(tmp_path: Path) -> None:
+    inputs, _ = read(tmp_path, private="age,state,income\n20,CA,0.0\n30,TX,1\n", classes=(0, 1))
+    assert inputs.private.index.dtype == np.int64
+    assert inputs.private.index.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("classes", [(), ("a",), ("a", "a"), (1, "1"), (1, "1.0"), ("a", "")])
+def test_classes_that_are_not_two_different_ones_are_refused(classes: tuple[object, ...]) -> None:
+    with pytest.raises(ParameterError, match="two or more different"):
+        check_classes(classes)
