@@ -1,18 +1,22 @@
-"""Labels needed to reach an excess error: disagreement-based active learning against random labels, known Bayes error.
+"""Labels needed to reach an excess error: disagreement-based active learning against random labels,
+known Bayes error.
 
     python benchmarks/active_rates.py [n_runs] [folder for the picture]
 
-Thresholds and intervals of uniform points, halfspaces of normal points in the plane; labels without noise, and with
-Massart noise of 10 %. The student is the same for every way of asking: the hypothesis of the class with the fewest
-mistakes on the answers (`HypothesisStudent`). The walk is tried with the default slack and with one that does not grow
-along the stream ("constant slack": noise_rate 0, slack_constant 0.5).
+Thresholds and intervals of uniform points, halfspaces of normal points in the plane; labels without
+noise, and with Massart noise of 10 %. The student is the same for every way of asking: the
+hypothesis of the class with the fewest mistakes on the answers (`HypothesisStudent`). The walk is
+tried with the default slack and with one that does not grow along the stream ("constant slack":
+noise_rate 0, slack_constant 0.5).
 
-First without privacy, to see the algorithm: labels come from the distribution. Labels needed for alpha are those at
-which the mean excess error of the runs falls to alpha for good; intervals are 95 % of bootstraps over the runs.
+First without privacy, to see the algorithm: labels come from the distribution. Labels needed for
+alpha are those at which the mean excess error of the runs falls to alpha for good; intervals are 95
+% of bootstraps over the runs.
 
-Then privately, at (epsilon, delta = 1e-6), with Massart noise: votes of 250 teachers with 1,000 records each, on a pool
-of 4,000 points, released as labels alone with exact noise, the plan priced whole. Beside it passive learning from noisy
-counts of the whole pool, in which a mistake counts by how clear the vote is. All settings are the same for all tasks.
+Then privately, at (epsilon, delta = 1e-6), with Massart noise: votes of 250 teachers with 1,000
+records each, on a pool of 4,000 points, released as labels alone with exact noise, the plan priced
+whole. Beside it passive learning from noisy counts of the whole pool, in which a mistake counts by
+how clear the vote is. All settings are the same for all tasks.
 """
 
 import json
@@ -29,7 +33,14 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np
 
-from secretballot import GaussianAggregator, Ledger, PrivacyBudget, VoteCounts, label_actively, train_teachers
+from secretballot import (
+    GaussianAggregator,
+    Ledger,
+    PrivacyBudget,
+    VoteCounts,
+    label_actively,
+    train_teachers,
+)
 from secretballot.datasets import synthetic_massart
 from secretballot.hypotheses import Halfspaces, HypothesisClass, Intervals, Thresholds
 from secretballot.queries import (
@@ -122,7 +133,9 @@ def strategies(hypotheses: HypothesisClass) -> dict[str, QueryStrategy]:
     """Return the ways of asking."""
     return {
         "passive": PassiveSampling(),
-        "active, constant slack": DisagreementSampling(hypotheses, noise_rate=0.0, slack_constant=0.5),
+        "active, constant slack": DisagreementSampling(
+            hypotheses, noise_rate=0.0, slack_constant=0.5
+        ),
         "active, default slack": DisagreementSampling(hypotheses),
     }
 
@@ -133,10 +146,13 @@ def answers(queries: np.ndarray, labels: np.ndarray) -> ReleasedLabels:
 
 
 def learning_curve(task: Task, strategy: QueryStrategy, run: int) -> np.ndarray:
-    """Return the excess error after every number of labels in `CHECKPOINTS`; a walk that has ended stands still."""
+    """Return the excess error after every number of labels in `CHECKPOINTS`; a walk that has
+    ended stands still."""
     rng = np.random.default_rng([run, 0])
     concept = task.concept(rng)
-    sample = synthetic_massart(task.points(rng, task.pool_size), concept, noise=task.noise, seed=run)
+    sample = synthetic_massart(
+        task.points(rng, task.pool_size), concept, noise=task.noise, seed=run
+    )
     walk = CheckedSelector(strategy, PublicPool(sample.X, (0, 1), MOST, run))
     asked, curve = np.empty(0, dtype=np.int64), []
     for goal in CHECKPOINTS:
@@ -145,14 +161,17 @@ def learning_curve(task: Task, strategy: QueryStrategy, run: int) -> np.ndarray:
             asked = np.concatenate([asked, rows])
             walk.receive(answers(asked, sample.y))
         if len(asked) > before:
-            student = fit_student(HypothesisStudent(task.hypotheses), sample.X, answers(asked, sample.y))
+            student = fit_student(
+                HypothesisStudent(task.hypotheses), sample.X, answers(asked, sample.y)
+            )
             excess = task.excess(concept, student)
         curve.append(excess)
     return np.array(curve)
 
 
 def labels_needed(curves: np.ndarray) -> np.ndarray:
-    """Return, for every alpha, the labels at which the mean curve falls to it for good; nan where it never does."""
+    """Return, for every alpha, the labels at which the mean curve falls to it for good; nan
+    where it never does."""
     mean = curves.mean(axis=0)
     worst_after = np.maximum.accumulate(mean[::-1])[::-1]
     needed = np.full(len(ALPHAS), np.nan)
@@ -173,14 +192,18 @@ def labels_needed(curves: np.ndarray) -> np.ndarray:
 def bootstrapped(curves: np.ndarray, figure: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return a figure of the runs and the ends of its 95 % interval, shape (3, ...)."""
     rng = np.random.default_rng(0)
-    again = [figure(curves[rng.integers(len(curves), size=len(curves))]) for _ in range(N_BOOTSTRAPS)]
+    again = [
+        figure(curves[rng.integers(len(curves), size=len(curves))]) for _ in range(N_BOOTSTRAPS)
+    ]
     return np.array([figure(curves), *np.nanquantile(again, (0.025, 0.975), axis=0)])
 
 
 def laws(needed: np.ndarray) -> np.ndarray:
-    """Return the exponent s of labels ~ alpha^-s, the labels that each halving of alpha costs, and both laws' misfits.
+    """Return the exponent s of labels ~ alpha^-s, the labels that each halving of alpha costs, and
+    both laws' misfits.
 
-    Misfits are root mean squares of relative errors: of the power law, and of a straight line in log(1 / alpha).
+    Misfits are root mean squares of relative errors: of the power law, and of a straight line in
+    log(1 / alpha).
     """
     known = np.isfinite(needed)
     if known.sum() < 3:
@@ -194,7 +217,10 @@ def laws(needed: np.ndarray) -> np.ndarray:
 def rates(n_runs: int) -> dict[str, Any]:
     """Print labels needed without privacy, and return them."""
     columns = " | ".join(f"{alpha:.2g}" for alpha in ALPHAS)
-    print(f"| task | label noise | asking | {columns} | exponent of 1/alpha | labels per halving | misfit power, log |")
+    print(
+        f"| task | label noise | asking | {columns} | exponent of 1/alpha | labels per halving |"
+        " misfit power, log |"
+    )
     print("|---|---|---|" + "---|" * (len(ALPHAS) + 3))
     found: dict[str, Any] = {}
     for noise in (0.0, NOISE):
@@ -208,62 +234,97 @@ def rates(n_runs: int) -> dict[str, Any]:
                 cells = " | ".join(f"{count:.0f}" for count in needed[0])
                 spans = [f"{value:.3g} [{low:.3g}, {high:.3g}]" for value, low, high in law.T[:2]]
                 fits = f"{100 * law[0, 2]:.0f} %, {100 * law[0, 3]:.0f} %"
-                print(f"| {task.name} | {noise:g} | {name} | {cells} | {' | '.join(spans)} | {fits} |", flush=True)
+                print(
+                    f"| {task.name} | {noise:g} | {name} | {cells} | {' | '.join(spans)} |"
+                    f" {fits} |",
+                    flush=True,
+                )
     return found
 
 
 def voted(task: Task, run: int) -> tuple[Concept, np.ndarray, VoteCounts]:
-    """Return a concept, a pool of public points, and the votes on them of teachers that learnt from private records."""
+    """Return a concept, a pool of public points, and the votes on them of teachers that learnt
+    from private records."""
     rng = np.random.default_rng([run, 1])
     concept = task.concept(rng)
-    sample = synthetic_massart(task.points(rng, N_TEACHERS * SHARD), concept, noise=task.noise, seed=run)
+    sample = synthetic_massart(
+        task.points(rng, N_TEACHERS * SHARD), concept, noise=task.noise, seed=run
+    )
     pool = task.points(rng, POOL)
-    # all halfspaces of a shard would take a while; logistic regression finds the right one here, by symmetry
+    # all halfspaces of a shard would take a while; logistic regression finds the right one here, by
+    # symmetry
     teacher = None if task.name == "halfspaces" else HypothesisStudent(task.hypotheses)
     teachers = train_teachers(teacher, sample.X, sample.y, classes=[0, 1], n_teachers=N_TEACHERS)
     return concept, pool, teachers.vote(pool)
 
 
-def private_excess(task: Task, world: Any, strategy: QueryStrategy, epsilon: float, release: str, plan: int) -> float:
+def private_excess(
+    task: Task, world: Any, strategy: QueryStrategy, epsilon: float, release: str, plan: int
+) -> float:
     """Return the excess error of one private run."""
     concept, pool, votes = world
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
-    aggregator = GaussianAggregator.calibrate(budget, plan, n_classes=2, n_teachers=N_TEACHERS, release=release)
+    aggregator = GaussianAggregator.calibrate(
+        budget, plan, n_classes=2, n_teachers=N_TEACHERS, release=release
+    )
     ledger = Ledger.in_memory(dataset="made up", budget=budget)
     rounds = plan if release == "counts" else None
     walk = label_actively(votes, pool, aggregator, ledger, strategy, round_size=rounds)
-    return task.excess(concept, fit_student(HypothesisStudent(task.hypotheses), pool, walk.released))
+    return task.excess(
+        concept, fit_student(HypothesisStudent(task.hypotheses), pool, walk.released)
+    )
 
 
 def private(n_runs: int) -> list[list[Any]]:
-    """Print excess errors under privacy; return task, asking, epsilon, plan and mean with its interval, row by row."""
-    print(f"\n| task | asking | epsilon | planned labels | excess error at delta {DELTA:g}, with 95 % interval |")
+    """Print excess errors under privacy; return task, asking, epsilon, plan and mean with its
+    interval, row by row."""
+    print(
+        f"\n| task | asking | epsilon | planned labels | excess error at delta {DELTA:g}, with 95 %"
+        " interval |"
+    )
     print("|---|---|---|---|---|")
     found: list[list[Any]] = []
-    settings = [(e, PLANNED) for e in EPSILONS] + [(SWEEP_EPSILON, plan) for plan in PLANS if plan != PLANNED]
+    settings = [(e, PLANNED) for e in EPSILONS] + [
+        (SWEEP_EPSILON, plan) for plan in PLANS if plan != PLANNED
+    ]
     for task in tasks(NOISE):
         worlds = [voted(task, run) for run in range(max(2, round(n_runs * task.run_share)))]
         ways = [(name, s, "labels", settings) for name, s in strategies(task.hypotheses).items()]
         # halfspaces through 4,000 weighed points take minutes
         if task.name != "halfspaces":
-            ways.append(("passive, all counts", PassiveSampling(), "counts", [(e, POOL) for e in EPSILONS]))
+            ways.append(
+                ("passive, all counts", PassiveSampling(), "counts", [(e, POOL) for e in EPSILONS])
+            )
         for name, strategy, release, asked in ways:
             for epsilon, plan in asked:
-                runs = [private_excess(task, world, strategy, epsilon, release, plan) for world in worlds]
+                runs = [
+                    private_excess(task, world, strategy, epsilon, release, plan)
+                    for world in worlds
+                ]
                 mean, low, high = bootstrapped(np.array(runs), lambda some: some.mean())
                 found.append([task.name, name, epsilon, plan, [mean, low, high]])
                 print(
-                    f"| {task.name} | {name} | {epsilon:g} | {plan} | {mean:.4f} [{low:.4f}, {high:.4f}] |", flush=True
+                    f"| {task.name} | {name} | {epsilon:g} | {plan} | {mean:.4f} [{low:.4f},"
+                    f" {high:.4f}] |",
+                    flush=True,
                 )
     return found
 
 
 def draw(figures: dict[str, Any], folder: Path) -> None:
-    """Draw the tasks side by side: labels needed; private excess error against epsilon; against planned labels."""
+    """Draw the tasks side by side: labels needed; private excess error against epsilon; against
+    planned labels."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "rates", "font.size": 9, "axes.unicode_minus": False})
+    mpl.rcParams.update(
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "rates",
+            "font.size": 9,
+            "axes.unicode_minus": False,
+        }
+    )
     figure = Figure(figsize=(9.2, 8.2), layout="constrained")
     axes = figure.subplots(3, 3, sharey="row", sharex="row")
     for column, task in enumerate(tasks(NOISE)):
@@ -272,9 +333,13 @@ def draw(figures: dict[str, Any], folder: Path) -> None:
             if needed is not None:
                 draw_line(axes[0, column], look, ALPHAS, np.array(needed))
             rows = [row[2:] for row in figures["private"] if row[:2] == [task.name, look]]
-            by_epsilon = sorted((epsilon, excess) for epsilon, plan, excess in rows if plan in (PLANNED, POOL))
+            by_epsilon = sorted(
+                (epsilon, excess) for epsilon, plan, excess in rows if plan in (PLANNED, POOL)
+            )
             by_plan = sorted(
-                (plan, excess) for epsilon, plan, excess in rows if epsilon == SWEEP_EPSILON and plan in PLANS
+                (plan, excess)
+                for epsilon, plan, excess in rows
+                if epsilon == SWEEP_EPSILON and plan in PLANS
             )
             for panel, points in ((axes[1, column], by_epsilon), (axes[2, column], by_plan)):
                 if points:
@@ -291,7 +356,16 @@ def draw(figures: dict[str, Any], folder: Path) -> None:
 def draw_line(axes: Any, look: str, x: np.ndarray, values: np.ndarray) -> None:
     """Draw a line through values[0], with a band from values[1] to values[2]."""
     colour, marker, dash = LOOKS[look]
-    axes.plot(x, values[0], color=colour, marker=marker, linestyle=dash, markersize=4, linewidth=1.4, label=look)
+    axes.plot(
+        x,
+        values[0],
+        color=colour,
+        marker=marker,
+        linestyle=dash,
+        markersize=4,
+        linewidth=1.4,
+        label=look,
+    )
     axes.fill_between(x, values[1], values[2], color=colour, alpha=0.15, linewidth=0)
 
 
@@ -325,4 +399,7 @@ def main(n_runs: int, folder: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20, Path(sys.argv[2]) if len(sys.argv) > 2 else None)
+    main(
+        int(sys.argv[1]) if len(sys.argv) > 1 else 20,
+        Path(sys.argv[2]) if len(sys.argv) > 2 else None,
+    )

@@ -1,14 +1,16 @@
-"""Accuracy of students that choose their queries, on Adult and MNIST, at equal budget (delta = 1e-5) and equal plans.
+"""Accuracy of students that choose their queries, on Adult and MNIST, at equal budget (delta =
+1e-5) and equal plans.
 
     python benchmarks/active_students.py [n_runs]
 
-Data, encoding and held-out rows are those of `adult_students.py` and `mnist_students.py`, which tell what was looked
-at; here nothing was chosen on any labels: strategies, students and aggregators are the defaults, the number of teachers
-and the length of plans follow from public numbers (Adult), or are 300 queries, the middle of the reference's 200 to 400
-(MNIST). Within a run all strategies ask the same teachers; partition, noise and coins differ from run to run.
+Data, encoding and held-out rows are those of `adult_students.py` and `mnist_students.py`, which
+tell what was looked at; here nothing was chosen on any labels: strategies, students and aggregators
+are the defaults, the number of teachers and the length of plans follow from public numbers (Adult),
+or are 300 queries, the middle of the reference's 200 to 400 (MNIST). Within a run all strategies
+ask the same teachers; partition, noise and coins differ from run to run.
 
-"All counts" is passive learning from noisy counts of the whole pool, the default of `PATEClassifier`: for one price
-many answers under much noise.
+"All counts" is passive learning from noisy counts of the whole pool, the default of
+`PATEClassifier`: for one price many answers under much noise.
 """
 
 import os
@@ -41,7 +43,10 @@ from secretballot.students import GraphCountsClassifier, fit_student
 
 ADULT_EPSILONS = (0.1, 0.5, 1.0, 2.0)
 ADULT_STRATEGIES = ("passive", "margin", "committee", "disagreement", "cluster", "k-center")
-STUDENTS = {"labels": LogisticRegression(max_iter=1000), "counts": NoisyCountsClassifier(random_state=0)}
+STUDENTS = {
+    "labels": LogisticRegression(max_iter=1000),
+    "counts": NoisyCountsClassifier(random_state=0),
+}
 # figures of the reference: label spreading from 200 to 400 cluster medoids
 MNIST_REFERENCE = {0.5: 87.5, 1.0: 94.8, 1.97: 95.8}
 MNIST_STRATEGIES = ("passive", "cluster", "margin")
@@ -49,16 +54,29 @@ MNIST_PLAN = 300
 
 
 def released_by(
-    votes: VoteCounts, pool: np.ndarray, budget: PrivacyBudget, plan: int, release: str, strategy: str, run: int
+    votes: VoteCounts,
+    pool: np.ndarray,
+    budget: PrivacyBudget,
+    plan: int,
+    release: str,
+    strategy: str,
+    run: int,
 ) -> tuple[ReleasedLabels, float]:
-    """Return what one walk released, and the percentage of its labels that are the plurality, which no user learns."""
+    """Return what one walk released, and the percentage of its labels that are the plurality,
+    which no user learns."""
     aggregator = GaussianAggregator.calibrate(
         budget, plan, n_classes=votes.n_classes, n_teachers=votes.n_teachers, release=release
     )
     ledger = Ledger.in_memory(dataset="benchmark", budget=budget)
     rounds = plan if plan == len(pool) else None
     walk = label_actively(
-        votes, pool, aggregator, ledger, strategy_by_name(strategy), round_size=rounds, random_state=run
+        votes,
+        pool,
+        aggregator,
+        ledger,
+        strategy_by_name(strategy),
+        round_size=rounds,
+        random_state=run,
     )
     released = walk.released
     plurality = votes.take(released.queries).open_at_the_door().argmax(axis=1)
@@ -66,10 +84,16 @@ def released_by(
 
 
 def row_of(cells: list[object], results: list[tuple[int, float, float]]) -> str:
-    """Return a row of the table: used queries, share of labels that are the plurality, accuracy and its spread."""
+    """Return a row of the table: used queries, share of labels that are the plurality, accuracy
+    and its spread."""
     used, right, scores = (np.array(column) for column in zip(*results, strict=True))
     deviation = scores.std(ddof=1) if len(scores) > 1 else 0.0
-    found = [f"{used.mean():.0f}", f"{right.mean():.0f}", f"{scores.mean():.2f}", f"{deviation:.2f}"]
+    found = [
+        f"{used.mean():.0f}",
+        f"{right.mean():.0f}",
+        f"{scores.mean():.2f}",
+        f"{deviation:.2f}",
+    ]
     return "| " + " | ".join([*map(str, cells), *found]) + " |"
 
 
@@ -80,11 +104,14 @@ def adult_rows(n_runs: int) -> Iterator[str]:
         budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
         K = choose_teachers(budget, STATED_RECORDS, X.shape[1])
         ensembles = [
-            train_teachers(None, X, y, classes=[0, 1], n_teachers=K, random_state=run) for run in range(n_runs)
+            train_teachers(None, X, y, classes=[0, 1], n_teachers=K, random_state=run)
+            for run in range(n_runs)
         ]
         voted = [teachers.vote(pool) for teachers in ensembles]
         plan = choose_label_queries(budget, K, 2, len(pool))
-        settings = [(release, strategy, plan) for release in STUDENTS for strategy in ADULT_STRATEGIES]
+        settings = [
+            (release, strategy, plan) for release in STUDENTS for strategy in ADULT_STRATEGIES
+        ]
         for release, strategy, planned in [*settings, ("counts", "passive", len(pool))]:
             results = []
             for run, votes in enumerate(voted):
@@ -106,7 +133,9 @@ def mnist_rows(n_runs: int) -> Iterator[str]:
         for strategy in MNIST_STRATEGIES:
             results = []
             for run in range(n_runs):
-                released, right = released_by(votes, pool, budget, MNIST_PLAN, "counts", strategy, run)
+                released, right = released_by(
+                    votes, pool, budget, MNIST_PLAN, "counts", strategy, run
+                )
                 student = fit_student(GraphCountsClassifier(), pool, released)
                 results.append((len(released.queries), right, 100 * student.score(X_test, y_test)))
             yield row_of([f"{epsilon:g}", strategy, reference], results)
@@ -114,12 +143,18 @@ def mnist_rows(n_runs: int) -> Iterator[str]:
 
 def main(n_runs: int) -> None:
     """Print both tables, row by row."""
-    print("Adult\n\n| epsilon | K | release | asking | planned | used | label is plurality, % | accuracy | sd |")
+    print(
+        "Adult\n\n| epsilon | K | release | asking | planned | used | label is plurality, % |"
+        " accuracy | sd |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for row in adult_rows(n_runs):
         print(row, flush=True)
     print(f"\nMNIST, {MNIST_PLAN} queries planned, GraphCountsClassifier\n")
-    print("| epsilon | asking | label spreading, reference | used | label is plurality, % | accuracy | sd |")
+    print(
+        "| epsilon | asking | label spreading, reference | used | label is plurality, % | accuracy"
+        " | sd |"
+    )
     print("|---|---|---|---|---|---|---|")
     for row in mnist_rows(n_runs):
         print(row, flush=True)

@@ -1,14 +1,16 @@
-"""Accuracy of released students on UCI Adult at equal (epsilon, delta = 1e-5), by the rules fixed beforehand.
+"""Accuracy of released students on UCI Adult at equal (epsilon, delta = 1e-5), by the rules fixed
+beforehand.
 
     python benchmarks/adult_students.py [n_runs]
 
-Private: adult.data. adult.test is cut once, by a fixed permutation, into a public pool, whose labels are never read,
-and a held-out half, which is only scored. Nothing was chosen on either: the rules below use public numbers, and were
-studied on splits of adult.data. Partition and noise differ in every run.
+Private: adult.data. adult.test is cut once, by a fixed permutation, into a public pool, whose
+labels are never read, and a held-out half, which is only scored. Nothing was chosen on either: the
+rules below use public numbers, and were studied on splits of adult.data. Partition and noise differ
+in every run.
 
-Beside it, on the same split and encoding: DP gradient descent, and logistic regression without privacy. And from the
-reference figures, on other encodings and all of adult.test: hard-label PATE with the number of teachers and of queries
-that turned out best.
+Beside it, on the same split and encoding: DP gradient descent, and logistic regression without
+privacy. And from the reference figures, on other encodings and all of adult.test: hard-label PATE
+with the number of teachers and of queries that turned out best.
 """
 
 import math
@@ -38,9 +40,15 @@ STATED_RECORDS = 32_561
 
 
 def dp_gradient_descent(
-    X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator, steps: int = 50, clip: float = 3.0
+    X: np.ndarray,
+    y: np.ndarray,
+    epsilon: float,
+    rng: np.random.Generator,
+    steps: int = 50,
+    clip: float = 3.0,
 ) -> np.ndarray:
-    """Return weights by full-batch gradient descent on clipped rows with Gaussian noise: the peer for linear models.
+    """Return weights by full-batch gradient descent on clipped rows with Gaussian noise: the peer
+    for linear models.
 
     Floating-point noise: good for a comparison, and for nothing else.
     """
@@ -62,7 +70,9 @@ def encoded() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarra
     schema = Schema.from_json(ADULT_SCHEMA, public=frames[1])
     X, X_public, X_test = (schema.encode(frame) for frame in frames)
     centre = X_public.mean(axis=0)
-    y, y_test = ((frame[ADULT_TARGET] == ">50K").to_numpy().astype(int) for frame in (data.train, held_out))
+    y, y_test = (
+        (frame[ADULT_TARGET] == ">50K").to_numpy().astype(int) for frame in (data.train, held_out)
+    )
     return X - centre, y, X_public - centre, X_test - centre, y_test
 
 
@@ -98,7 +108,10 @@ def main(n_runs: int) -> None:
     X, y, _, X_test, y_test = encoded()
     without = 100 * LogisticRegression(max_iter=1000).fit(X, y).score(X_test, y_test)
     print(f"Logistic regression on the private records, without privacy: {without:.2f}\n")
-    print("| epsilon | release | K | queries | accuracy | sd | hard labels, hindsight | DP gradient descent |")
+    print(
+        "| epsilon | release | K | queries | accuracy | sd | hard labels, hindsight | DP gradient"
+        " descent |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for epsilon, hard in REFERENCE.items():
         descent = np.mean([100 * descent_accuracy(epsilon, run) for run in range(n_runs)])

@@ -1,22 +1,26 @@
-"""Appendix F of Liu et al. 2021 on UCI Adult: how clearly teachers vote, and whether they vote as one model would.
+"""Appendix F of Liu et al. 2021 on UCI Adult: how clearly teachers vote, and whether they vote as
+one model would.
 
     python benchmarks/appendix_f.py [n_seeds] [folder for the pictures] [first seed]
 
-The sizes of the paper: all 48,842 rows, of which 36,631 are called private and 12,211 public; 250 logistic regressions
-of 146 or 147 private rows each vote on 2,000 of the public ones; h* is one logistic regression of all private rows.
-Every seed draws the split, the queries and the partition anew. Another first seed gives a set of other seeds.
+The sizes of the paper: all 48,842 rows, of which 36,631 are called private and 12,211 public; 250
+logistic regressions of 146 or 147 private rows each vote on 2,000 of the public ones; h* is one
+logistic regression of all private rows. Every seed draws the split, the queries and the partition
+anew. Another first seed gives a set of other seeds.
 
-No privacy here: Adult is public, no noise is bought, no ledger is opened, and margins are shown as they are. On private
-records every number and picture of this page would be a secret (`secretballot.ensemble.diagnostics.margins`).
+No privacy here: Adult is public, no noise is bought, no ledger is opened, and margins are shown as
+they are. On private records every number and picture of this page would be a secret
+(`secretballot.ensemble.diagnostics.margins`).
 
-- Delta_n(x) = |E[h(x)] - 1/2|, the expected margin of a teacher h. The paper estimates it by the 250 votes at x, the
-  realised margin; here it is estimated by four more partitions of the same private rows too.
-- The margin for h* is 1/2 - P[h(x) != h*(x)], below 0 where the vote is against h*. With the absolute value that the
-  appendix prints around it, it would be Delta_n(x) again, whatever h* says.
+- Delta_n(x) = |E[h(x)] - 1/2|, the expected margin of a teacher h. The paper estimates it by the
+  250 votes at x, the realised margin; here it is estimated by four more partitions of the same
+  private rows too.
+- The margin for h* is 1/2 - P[h(x) != h*(x)], below 0 where the vote is against h*. With the
+  absolute value that the appendix prints around it, it would be Delta_n(x) again, whatever h* says.
 
-Neither the paper nor the reference figures state the encoding and the penalty of the regressions. Here: the package's
-own encoding by the public schema, and scikit-learn's default, C = 1; C = 3 stands beside it, chosen after the fact
-because it comes nearest to the reference.
+Neither the paper nor the reference figures state the encoding and the penalty of the regressions.
+Here: the package's own encoding by the public schema, and scikit-learn's default, C = 1; C = 3
+stands beside it, chosen after the fact because it comes nearest to the reference.
 """
 
 import json
@@ -40,7 +44,8 @@ from secretballot.datasets import adult
 
 
 class Row(NamedTuple):
-    """One row of the table: its name, unit, the reference figures' range, and what the paper says."""
+    """One row of the table: its name, unit, the reference figures' range, and what the paper
+    says."""
 
     name: str
     unit: str
@@ -55,10 +60,16 @@ ROWS = {
     "equal": Row("vote equals h*", "%", (97.4, 97.7), '"in most cases"'),
     "clear": Row("margin above .3", "%", (74, 76), '"the large majority"'),
     "very clear": Row("margin above .45", "%", (51, 56), ""),
-    "wrong": Row("margin above .3, vote unequal to h*", "%", (0, 0.15), '"only in very rare cases"'),
+    "wrong": Row(
+        "margin above .3, vote unequal to h*", "%", (0, 0.15), '"only in very rare cases"'
+    ),
     "very wrong": Row("margin above .4, vote unequal to h*", "%", (0, 0), ""),
-    "correlation": Row("correlation of the two margins, query by query", "", (0.94, 0.97), '"highly correlated"'),
-    "cumulated": Row("correlation of their sums over 200 queries", "", None, '"nearly perfect linear line"'),
+    "correlation": Row(
+        "correlation of the two margins, query by query", "", (0.94, 0.97), '"highly correlated"'
+    ),
+    "cumulated": Row(
+        "correlation of their sums over 200 queries", "", None, '"nearly perfect linear line"'
+    ),
     "shuffled": Row("the same, one margin shuffled among the queries", "", None, ""),
     "expected": Row("correlation of expected and realised margin", "", None, ""),
     "error": Row("root mean square of their difference", "", None, ""),
@@ -66,7 +77,8 @@ ROWS = {
 
 
 def spread(findings: list[Findings], penalty: str, name: str) -> np.ndarray | None:
-    """Return mean, least and largest over the seeds of one number, None where this penalty has none."""
+    """Return mean, least and largest over the seeds of one number, None where this penalty has
+    none."""
     values = [found.numbers[penalty][name] for found in findings if name in found.numbers[penalty]]
     return np.array([np.mean(values), np.min(values), np.max(values)]) if values else None
 
@@ -109,7 +121,10 @@ def table(findings: list[Findings]) -> Iterator[str]:
                 within(values, row.reference) if row.reference and values is not None else "",
             ]
         reference = "" if row.reference is None else f"{row.reference[0]:g}-{row.reference[1]:g}"
-        yield f"| {row.name}{f', {row.unit}' if row.unit else ''} | {' | '.join(cells)} | {reference} | {row.paper} |"
+        yield (
+            f"| {row.name}{f', {row.unit}' if row.unit else ''} | {' | '.join(cells)} | {reference}"
+            f" | {row.paper} |"
+        )
 
 
 def sensitivity(findings: list[Findings]) -> Iterator[str]:
@@ -126,9 +141,10 @@ def remarks(findings: list[Findings]) -> Iterator[str]:
     """Yield what has to be said beside the table."""
     n = len(findings)
     yield (
-        f"Mean over {n} seeds, with the least and the largest. A new seed of the same law falls within the range of "
-        "three others half of the time only, and the accuracy of 2,000 queries has a standard deviation of 0.8 points: "
-        "a range may leave the reference's by luck."
+        f"Mean over {n} seeds, with the least and the largest. A new seed of the same law falls"
+        " within the range of three others half of the time only, and the accuracy of 2,000"
+        " queries has a standard deviation of 0.8 points: a range may leave the reference's by"
+        " luck."
     )
     for penalty in ("1", "3"):
         missed = [
@@ -138,18 +154,27 @@ def remarks(findings: list[Findings]) -> Iterator[str]:
             if within(values, row.reference) == "no"
         ]
         if missed:
-            yield f"With C = {penalty} the mean over our seeds misses the reference in: {'; '.join(missed)}."
+            yield (
+                f"With C = {penalty} the mean over our seeds misses the reference in:"
+                f" {'; '.join(missed)}."
+            )
     yield (
-        "The sums over 200 queries correlate nearly as well when one margin is shuffled among the queries: two sums of "
-        "mostly positive numbers grow together whatever they are. Near 1 by construction, it shows no agreement; the "
-        "correlation query by query does."
+        "The sums over 200 queries correlate nearly as well when one margin is shuffled among the"
+        " queries: two sums of mostly positive numbers grow together whatever they are. Near 1 by"
+        " construction, it shows no agreement; the correlation query by query does."
     )
-    yield "Adult is public: no noise was bought, no ledger opened. On private records all of this would be a secret."
+    yield (
+        "Adult is public: no noise was bought, no ledger opened. On private records all of this"
+        " would be a secret."
+    )
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file under another name first, so that an interruption leaves the old one or the new one, never half."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
+    """Write a file under another name first, so that an interruption leaves the old one or the
+    new one, never half."""
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as draft:
         try:
             draft.write(content)
             draft.close()
@@ -161,11 +186,14 @@ def write(path: Path, content: bytes) -> None:
 
 
 def draw(findings: list[Findings], seeds: range, folder: Path) -> None:
-    """Write all pictures, as SVG and PNG, and the numbers behind the table, once all of them are made."""
+    """Write all pictures, as SVG and PNG, and the numbers behind the table, once all of them are
+    made."""
     by_seed = {
         seed: {
             "by penalty": found.numbers,
-            "points and agreement by margin": {k: counts.tolist() for k, counts in found.by_margin.items()},
+            "points and agreement by margin": {
+                k: counts.tolist() for k, counts in found.by_margin.items()
+            },
         }
         for seed, found in zip(seeds, findings, strict=True)
     }
@@ -178,8 +206,12 @@ def draw(findings: list[Findings], seeds: range, folder: Path) -> None:
 
 
 def main(n_seeds: int, folder: Path | None, first_seed: int) -> None:
-    """Print the tables and what has to be said beside them; with a folder, draw the pictures there."""
-    frame, seeds = pd.concat(list(adult()), ignore_index=True), range(first_seed, first_seed + n_seeds)
+    """Print the tables and what has to be said beside them; with a folder, draw the pictures
+    there."""
+    frame, seeds = (
+        pd.concat(list(adult()), ignore_index=True),
+        range(first_seed, first_seed + n_seeds),
+    )
     findings = []
     for seed in seeds:
         findings.append(study(frame, Sizes(), seed))

@@ -1,4 +1,5 @@
-"""What Appendix F of Liu et al. 2021 measures: how clearly teachers vote, and whether they vote as one model would.
+"""What Appendix F of Liu et al. 2021 measures: how clearly teachers vote, and whether they vote as
+one model would.
 
 Used by `appendix_f.py`, which says what the numbers mean.
 """
@@ -13,7 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET
 from secretballot.datasets.schema import Schema
 from secretballot.ensemble import PositionPartition, TeacherEnsemble
-from secretballot.ensemble.diagnostics.margins import agreement, expected_margins, label_margins, vote_margins
+from secretballot.ensemble.diagnostics.margins import (
+    agreement,
+    expected_margins,
+    label_margins,
+    vote_margins,
+)
 
 BINS = np.linspace(0, 0.5, 11)
 CUMULATED = 200  # queries, as in Figure 3
@@ -41,7 +47,8 @@ class Sizes:
 
 
 class Split(NamedTuple):
-    """Encoded rows: private ones with labels, public ones with labels that are only scored. Queries come first."""
+    """Encoded rows: private ones with labels, public ones with labels that are only scored.
+    Queries come first."""
 
     X: np.ndarray
     y: np.ndarray
@@ -62,7 +69,8 @@ class Findings:
     equal : ndarray of shape (n_queries,), bool
         Whether the vote is h*'s.
     by_margin : dict
-        For every compared number of teachers, counts per bin of margins: points, and those at which the vote is h*'s.
+        For every compared number of teachers, counts per bin of margins: points, and those at which
+        the vote is h*'s.
     """
 
     numbers: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -74,7 +82,8 @@ class Findings:
 
 
 def split(frame: pd.DataFrame, sizes: Sizes, seed: int) -> Split:
-    """Return private and public rows, drawn at random and encoded by the public schema and public rows."""
+    """Return private and public rows, drawn at random and encoded by the public schema and
+    public rows."""
     order = np.random.default_rng([seed, 0]).permutation(len(frame))
     parts = frame.iloc[order[: sizes.n_private]], frame.iloc[order[sizes.n_private :]]
     features = [part.drop(columns=ADULT_TARGET) for part in parts]
@@ -84,13 +93,16 @@ def split(frame: pd.DataFrame, sizes: Sizes, seed: int) -> Split:
 
 
 def counted(data: Split, n_teachers: int, penalty: float, partition: int = 0) -> np.ndarray:
-    """Return the votes on all public rows, shape (n_public, 2); partitions other than 0 are drawn at random."""
+    """Return the votes on all public rows, shape (n_public, 2); partitions other than 0 are
+    drawn at random."""
     n = len(data.y)
     shards = PositionPartition(n_teachers, n).assign()
     if partition:
         shards = np.random.default_rng([partition, 1]).permutation(shards)
     learner = LogisticRegression(C=penalty, max_iter=1000)
-    teachers = TeacherEnsemble.fit(learner, data.X, data.y, shards, n_teachers=n_teachers, n_classes=2)
+    teachers = TeacherEnsemble.fit(
+        learner, data.X, data.y, shards, n_teachers=n_teachers, n_classes=2
+    )
     return teachers.vote_counts(data.X_public).open_at_the_door()
 
 
@@ -126,10 +138,12 @@ def correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def by_margin(counts: np.ndarray, star: np.ndarray) -> np.ndarray:
-    """Return, per bin of margins, the points and those at which the vote is h*'s, shape (2, n_bins)."""
+    """Return, per bin of margins, the points and those at which the vote is h*'s, shape (2,
+    n_bins)."""
     margins = vote_margins(counts) / (2 * counts.sum(axis=1))
     equal = voted(counts) == star
-    edges = np.append(BINS[:-1] - 1e-9, BINS[-1])  # a margin on an edge belongs above it, however it was rounded
+    # a margin on an edge belongs above it, however it was rounded
+    edges = np.append(BINS[:-1] - 1e-9, BINS[-1])
     return np.array([np.histogram(some, edges)[0] for some in (margins, margins[equal])])
 
 
@@ -138,7 +152,9 @@ def study(frame: pd.DataFrame, sizes: Sizes, seed: int) -> Findings:
     data, found = split(frame, sizes, seed), Findings()
     asked = slice(sizes.n_queries)
     for penalty in PENALTIES:
-        star = LogisticRegression(C=penalty, max_iter=2000).fit(data.X, data.y).predict(data.X_public)
+        star = (
+            LogisticRegression(C=penalty, max_iter=2000).fit(data.X, data.y).predict(data.X_public)
+        )
         counts = counted(data, sizes.n_teachers, penalty)
         found.numbers[f"{penalty:g}"] = numbers(counts[asked], star[asked], data.y_public[asked])
         if penalty == 1:
@@ -146,10 +162,15 @@ def study(frame: pd.DataFrame, sizes: Sizes, seed: int) -> Findings:
     return found
 
 
-def look_closely(found: Findings, data: Split, sizes: Sizes, star: np.ndarray, counts: np.ndarray) -> None:
-    """Add margins of every query, the expected margin by other partitions, and agreement by number of teachers."""
+def look_closely(
+    found: Findings, data: Split, sizes: Sizes, star: np.ndarray, counts: np.ndarray
+) -> None:
+    """Add margins of every query, the expected margin by other partitions, and agreement by
+    number of teachers."""
     asked = slice(sizes.n_queries)
-    others = [counted(data, sizes.n_teachers, 1.0, 1 + other)[asked] for other in range(sizes.n_others)]
+    others = [
+        counted(data, sizes.n_teachers, 1.0, 1 + other)[asked] for other in range(sizes.n_others)
+    ]
     found.expected = expected_margins(np.array(others))[0]
     found.margins = vote_margins(counts[asked]) / (2 * sizes.n_teachers)
     found.for_star = label_margins(counts[asked], star[asked]) / (2 * sizes.n_teachers)

@@ -1,14 +1,16 @@
-"""What tuning by a paid choice, or by a paid estimate, is worth on UCI Adult at epsilon 1, delta 1e-5.
+"""What tuning by a paid choice, or by a paid estimate, is worth on UCI Adult at epsilon 1, delta
+1e-5.
 
     python benchmarks/choosing.py [n_runs]
 
-Data, split and encoding are those of adult_students.py; nothing here was chosen on the held-out half. Every way has the
-same budget. The ways that choose set a tenth of the private records aside for it, by `hold_out`.
+Data, split and encoding are those of adult_students.py; nothing here was chosen on the held-out
+half. Every way has the same budget. The ways that choose set a tenth of the private records aside
+for it, by `hold_out`.
 
-Fixed rule: all of epsilon for one fit at the K of `choose_teachers`, with noisy counts or with labels.
-Three fits: K and release differ, epsilon 0.3 each, and 0.1 for the choice.
-One fit: epsilon 0.9 for noisy counts, three students learn from them, and 0.1 for the choice.
-Estimate: labels, epsilon 0.1 for the stability of the typical vote, which sets l.
+Fixed rule: all of epsilon for one fit at the K of `choose_teachers`, with noisy counts or with
+labels. Three fits: K and release differ, epsilon 0.3 each, and 0.1 for the choice. One fit: epsilon
+0.9 for noisy counts, three students learn from them, and 0.1 for the choice. Estimate: labels,
+epsilon 0.1 for the stability of the typical vote, which sets l.
 """
 
 import os
@@ -54,7 +56,13 @@ def fit(rows: np.ndarray, run: int, **settings: Any) -> PATEClassifier:
 def chosen(candidates: list[tuple[str, Any]], held: np.ndarray, ledger: Ledger) -> dict[str, Any]:
     """Return the accuracy of the chosen candidate and of all, and which one it was."""
     found = choose_candidate(
-        candidates, X[held], Y[held], classes=[0, 1], epsilon=PRICE, ledger=ledger, X_public=POOL[:40]
+        candidates,
+        X[held],
+        Y[held],
+        classes=[0, 1],
+        epsilon=PRICE,
+        ledger=ledger,
+        X_public=POOL[:40],
     )
     scores = {name: score(model) for name, model in candidates}
     return {"accuracy": scores[found.name], "chosen": found.name, "all": scores}
@@ -72,7 +80,10 @@ def three_fits(run: int) -> dict[str, Any]:
     part = PrivacyBudget(PART, 0.33 * DELTA)
     settings = [(SMALL, "counts"), (LARGE, "counts"), (LARGE, "labels")]
     fits = [
-        (f"K={k}, {release}", fit(taught, run, n_teachers=k, release=release, budget=part, ledger=ledger))
+        (
+            f"K={k}, {release}",
+            fit(taught, run, n_teachers=k, release=release, budget=part, ledger=ledger),
+        )
         for k, release in settings
     ]
     return chosen(fits, held, ledger)
@@ -110,7 +121,10 @@ WAYS: dict[str, Callable[[int], dict[str, Any]]] = {
 
 def main(n_runs: int) -> None:
     """Print one row for each way."""
-    print(f"K = {K}; candidates K = {SMALL} and {LARGE}\n\n| way | accuracy | sd | chosen |\n|---|---|---|---|")
+    print(
+        f"K = {K}; candidates K = {SMALL} and {LARGE}\n\n| way | accuracy | sd | chosen"
+        " |\n|---|---|---|---|"
+    )
     for name, way in WAYS.items():
         began, runs = time.process_time(), [way(run) for run in range(n_runs)]
         found = [run["accuracy"] for run in runs]
@@ -118,7 +132,10 @@ def main(n_runs: int) -> None:
         spread = np.std(found, ddof=1) if n_runs > 1 else 0.0
         print(f"| {name} | {np.mean(found):.2f} | {spread:.2f} | {picks} |", flush=True)
         if "all" in runs[0]:
-            means = {one: round(float(np.mean([run["all"][one] for run in runs])), 2) for one in runs[0]["all"]}
+            means = {
+                one: round(float(np.mean([run["all"][one] for run in runs])), 2)
+                for one in runs[0]["all"]
+            }
             print(f"  all candidates: {means}", flush=True)
         print(f"  {time.process_time() - began:.0f} s of CPU", file=sys.stderr)
 

@@ -1,10 +1,12 @@
-"""Seconds of the exact learners and version spaces, and the stump beside scikit-learn's tree of depth one.
+"""Seconds of the exact learners and version spaces, and the stump beside scikit-learn's tree of
+depth one.
 
     python benchmarks/hypotheses_speed.py [largest n]
 
-One feature: uniform points; labels of a threshold or an interval with 10 % noise. Stumps: ten normal features, one of
-which tells, with 10 % noise. `restrict` starts from the whole class, with a slack of sqrt(n); errors of all labellings
-are left out for intervals, which have n^2 / 2 of them and give prefix sums instead. Each figure is the least of three.
+One feature: uniform points; labels of a threshold or an interval with 10 % noise. Stumps: ten
+normal features, one of which tells, with 10 % noise. `restrict` starts from the whole class, with a
+slack of sqrt(n); errors of all labellings are left out for intervals, which have n^2 / 2 of them
+and give prefix sums instead. Each figure is the least of three.
 """
 
 import os
@@ -54,13 +56,18 @@ def worlds(n: int) -> dict[str, tuple[HypothesisClass, np.ndarray, np.ndarray]]:
 
 
 def row_of(family: HypothesisClass, X: np.ndarray, y: np.ndarray) -> list[float]:
-    """Return the seconds of erm, dichotomies and their errors, restrict, and the region of disagreement."""
+    """Return the seconds of erm, dichotomies and their errors, restrict, and the region of
+    disagreement."""
     slack = len(X) ** 0.5
     space = family.version_space().restrict(X, y, slack)
 
     def all_errors() -> object:
         dichotomies = family.dichotomies(X)
-        return dichotomies.prefix_mistakes(y) if isinstance(family, Intervals) else dichotomies.errors(y)
+        return (
+            dichotomies.prefix_mistakes(y)
+            if isinstance(family, Intervals)
+            else dichotomies.errors(y)
+        )
 
     return [
         seconds(lambda: family.erm(X, y)),
@@ -75,7 +82,10 @@ def beside_a_tree(X: np.ndarray, y: np.ndarray) -> str:
     family, tree = DecisionStumps(X.shape[1]), DecisionTreeClassifier(max_depth=1)
     ours, theirs = seconds(lambda: family.erm(X, y)), seconds(lambda: tree.fit(X, y))
     errors, tree_errors = ((model.predict(X) != y).sum() for model in (family.erm(X, y), tree))
-    return f"| {len(X):,} | {ours:.3f} | {theirs:.3f} | {theirs / ours:.1f} | {errors} | {tree_errors} |"
+    return (
+        f"| {len(X):,} | {ours:.3f} | {theirs:.3f} | {theirs / ours:.1f} | {errors} |"
+        f" {tree_errors} |"
+    )
 
 
 def main(largest: int) -> None:
@@ -85,7 +95,12 @@ def main(largest: int) -> None:
     print("|---|---|---|---|---|---|")
     for n in sizes:
         for name, world in worlds(n).items():
-            print(f"| {name} | {n:,} | " + " | ".join(f"{value:.3f}" for value in row_of(*world)) + " |", flush=True)
+            print(
+                f"| {name} | {n:,} | "
+                + " | ".join(f"{value:.3f}" for value in row_of(*world))
+                + " |",
+                flush=True,
+            )
     print(f"\nPeak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB\n")
     print("| points | stump erm | tree of depth one | times faster | errors | errors of the tree |")
     print("|---|---|---|---|---|---|")

@@ -1,17 +1,19 @@
-"""Label-private learning at equal (epsilon, delta = 1e-5), PATE against randomised response: UCI Adult and MNIST.
+"""Label-private learning at equal (epsilon, delta = 1e-5), PATE against randomised response: UCI
+Adult and MNIST.
 
     python benchmarks/label_private.py [n_runs]
 
-Private: the labels of adult.data and of MNIST's training images. Public: their features; of MNIST the first fifty
-principal components, found over all training images, since they are public. The customary tests are only scored.
-Nothing was chosen on them: the number of teachers follows from public numbers by the rule of `learn --records`,
-everything else is the default.
+Private: the labels of adult.data and of MNIST's training images. Public: their features; of MNIST
+the first fifty principal components, found over all training images, since they are public. The
+customary tests are only scored. Nothing was chosen on them: the number of teachers follows from
+public numbers by the rule of `learn --records`, everything else is the default.
 
-The peer is randomised response: of C classes, every label is kept with probability e^epsilon / (e^epsilon + C - 1),
-else another one is drawn, which is epsilon-differentially private for labels with delta 0; then a logistic regression
-(L2 penalty 1) that knows the rate. Two corrections: "unbiased", whose loss has the expectation of the loss on true
-labels (Natarajan et al. 2013), and "forward", the likelihood of the drawn labels (Patrini et al. 2017). The coins of
-the peer are seeded: good for a comparison only.
+The peer is randomised response: of C classes, every label is kept with probability e^epsilon /
+(e^epsilon + C - 1), else another one is drawn, which is epsilon-differentially private for labels
+with delta 0; then a logistic regression (L2 penalty 1) that knows the rate. Two corrections:
+"unbiased", whose loss has the expectation of the loss on true labels (Natarajan et al. 2013), and
+"forward", the likelihood of the drawn labels (Patrini et al. 2017). The coins of the peer are
+seeded: good for a comparison only.
 """
 
 import os
@@ -48,7 +50,8 @@ Loss = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 @cache
 def adult_task() -> Task:
-    """Return X and y of the records and of the test; features are centred over all records, since they are public."""
+    """Return X and y of the records and of the test; features are centred over all records,
+    since they are public."""
     data = adult()
     frames = [on_log_scale(frame) for frame in data]
     schema = Schema.from_json(ADULT_SCHEMA, public=frames[0])
@@ -65,13 +68,21 @@ def on_log_scale(frame: pd.DataFrame) -> pd.DataFrame:
 
 @cache
 def mnist_task() -> Task:
-    """Return X and y of the training images and of the test, as principal components of the training images."""
+    """Return X and y of the training images and of the test, as principal components of the
+    training images."""
     data = mnist()
     components = PCA(50, random_state=0).fit(data.X_train / 255)
-    return components.transform(data.X_train / 255), data.y_train, components.transform(data.X_test / 255), data.y_test
+    return (
+        components.transform(data.X_train / 255),
+        data.y_train,
+        components.transform(data.X_test / 255),
+        data.y_test,
+    )
 
 
-def randomised_response(y: np.ndarray, n_classes: int, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+def randomised_response(
+    y: np.ndarray, n_classes: int, epsilon: float, rng: np.random.Generator
+) -> np.ndarray:
     """Return every label with the probability that epsilon allows, else one of the others."""
     keep = np.exp(epsilon) / (np.exp(epsilon) + n_classes - 1)
     others = (y + rng.integers(1, n_classes, len(y))) % n_classes
@@ -79,7 +90,8 @@ def randomised_response(y: np.ndarray, n_classes: int, epsilon: float, rng: np.r
 
 
 def fit_linear(loss: Loss, X: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return weights, the last row intercepts without penalty, that minimise a loss of scores plus |W|^2 / 2."""
+    """Return weights, the last row intercepts without penalty, that minimise a loss of scores
+    plus |W|^2 / 2."""
     rows = np.column_stack([X, np.ones(len(X))])
     shape = rows.shape[1], n_classes
     penalised = np.r_[np.ones(X.shape[1]), 0.0][:, None]
@@ -87,16 +99,29 @@ def fit_linear(loss: Loss, X: np.ndarray, n_classes: int) -> np.ndarray:
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         W = flat.reshape(shape)
         value, slope = loss(rows @ W)
-        return value + 0.5 * float((penalised * W**2).sum()), (rows.T @ slope + penalised * W).ravel()
+        return (
+            value + 0.5 * float((penalised * W**2).sum()),
+            (rows.T @ slope + penalised * W).ravel(),
+        )
 
-    found = minimize(objective, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    found = minimize(
+        objective,
+        np.zeros(shape[0] * shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 500},
+    )
     return np.asarray(found.x).reshape(shape)
 
 
 def unbiased_loss(drawn: np.ndarray, lift: float, floor: float) -> Loss:
-    """Return the logistic loss on targets whose expectation over the draws is the true label; still convex."""
+    """Return the logistic loss on targets whose expectation over the draws is the true label;
+    still convex."""
     targets = (drawn - floor) / lift
-    return lambda s: (float(logsumexp(s, axis=1).sum() - (targets * s).sum()), softmax(s, axis=1) - targets)
+    return lambda s: (
+        float(logsumexp(s, axis=1).sum() - (targets * s).sum()),
+        softmax(s, axis=1) - targets,
+    )
 
 
 def forward_loss(drawn: np.ndarray, lift: float, floor: float) -> Loss:
@@ -119,7 +144,8 @@ def response_accuracy(task: Task, correction: str, epsilon: float, run: int) -> 
     X, y, X_test, y_test = task
     n_classes = int(y.max()) + 1
     drawn = randomised_response(y, n_classes, epsilon, np.random.default_rng(run))
-    floor = 1 / (np.exp(epsilon) + n_classes - 1)  # chance of each other label; the true one has e^epsilon times that
+    # chance of each other label; the true one has e^epsilon times that
+    floor = 1 / (np.exp(epsilon) + n_classes - 1)
     one_hot = (drawn[:, None] == np.arange(n_classes)).astype(float)
     W = fit_linear(CORRECTIONS[correction](one_hot, np.expm1(epsilon) * floor, floor), X, n_classes)
     return 100 * float(np.mean((X_test @ W[:-1] + W[-1]).argmax(axis=1) == y_test))
@@ -134,7 +160,8 @@ def vote_accuracy(task: Task, dropped: float, aggregator: str, epsilon: float, r
         n_teachers=K, budget=budget, dropped=dropped, aggregator=aggregator, random_state=run
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the sparse vector says where it answers nothing
+        # the sparse vector says where it answers nothing
+        warnings.simplefilter("ignore", UserWarning)
         model.fit(X, y, classes=list(range(int(y.max()) + 1)))
     return 100 * float(np.mean(model.predict(X_test) == y_test))
 
@@ -142,7 +169,9 @@ def vote_accuracy(task: Task, dropped: float, aggregator: str, epsilon: float, r
 WAYS: dict[str, Callable[[Task, float, int], float]] = {
     "PATE, half the labels dropped": lambda *run: vote_accuracy(run[0], 0.5, "gaussian", *run[1:]),
     "PATE, no label dropped": lambda *run: vote_accuracy(run[0], 0.0, "gaussian", *run[1:]),
-    "PATE, half dropped, sparse vector": lambda *run: vote_accuracy(run[0], 0.5, "sparse-vector", *run[1:]),
+    "PATE, half dropped, sparse vector": lambda *run: vote_accuracy(
+        run[0], 0.5, "sparse-vector", *run[1:]
+    ),
     "randomised response, unbiased": lambda *run: response_accuracy(run[0], "unbiased", *run[1:]),
     "randomised response, forward": lambda *run: response_accuracy(run[0], "forward", *run[1:]),
 }
@@ -151,7 +180,10 @@ WAYS: dict[str, Callable[[Task, float, int], float]] = {
 def main(n_runs: int) -> None:
     """Print a table for each task: one row for each way, one column for each epsilon."""
     # images take long: three runs at most, and not the sparse vector, which is far behind already
-    for name, task, most in (("Adult", adult_task(), n_runs), ("MNIST", mnist_task(), min(n_runs, 3))):
+    for name, task, most in (
+        ("Adult", adult_task(), n_runs),
+        ("MNIST", mnist_task(), min(n_runs, 3)),
+    ):
         X, y, X_test, y_test = task
         without = 100 * LogisticRegression(max_iter=1000).fit(X, y).score(X_test, y_test)
         print(f"\n{name}. Logistic regression on the true labels, without privacy: {without:.2f}\n")

@@ -1,4 +1,5 @@
-"""Time and peak memory of one fit against records, queries and teachers: three sizes each, one process per fit.
+"""Time and peak memory of one fit against records, queries and teachers: three sizes each, one
+process per fit.
 
 Linear growth shows as a constant last column but one: time per unit beyond the smallest size.
 """
@@ -18,7 +19,8 @@ FEATURES = 30
 
 
 def fit_once(records: int, queries: int, teachers: int) -> tuple[float, float]:
-    """Return seconds of one fit, and the megabytes by which it raised the peak above the data's own."""
+    """Return seconds of one fit, and the megabytes by which it raised the peak above the data's
+    own."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
@@ -31,7 +33,10 @@ def fit_once(records: int, queries: int, teachers: int) -> tuple[float, float]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     model = sb.PATEClassifier(
-        LogisticRegression(), n_teachers=teachers, budget=sb.PrivacyBudget(1.0, 1e-6), random_state=0
+        LogisticRegression(),
+        n_teachers=teachers,
+        budget=sb.PrivacyBudget(1.0, 1e-6),
+        random_state=0,
     )
     model.fit(X, y, X_public=X_public, classes=[0, 1])
     seconds = time.perf_counter() - start
@@ -46,8 +51,15 @@ def main() -> None:
     for name, sizes in SIZES.items():
         for size in sizes:
             setting = {**BASE, name: size}
-            command = [sys.executable, __file__, "--one", *(str(value) for value in setting.values())]
-            seconds, memory = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+            command = [
+                sys.executable,
+                __file__,
+                "--one",
+                *(str(value) for value in setting.values()),
+            ]
+            seconds, memory = subprocess.run(
+                command, capture_output=True, text=True, check=True
+            ).stdout.split()
             print(f"{name:>9} {size:>8} {float(seconds):>8.2f} {float(memory):>7.0f}", flush=True)
 
 

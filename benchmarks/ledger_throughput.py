@@ -1,9 +1,11 @@
-"""Durable ledger transactions per second, beside a bare SQLite append under the same settings in the same run.
+"""Durable ledger transactions per second, beside a bare SQLite append under the same settings in
+the same run.
 
-The bare append is the floor: one open connection, one table, one row per transaction, as durable. A ledger transaction
-opens a connection, follows the chain, asks the filter and appends. Rounds take turns, so that both meet the same disk.
-On a slow disk the ratio is near one; TMPDIR=/dev/shm takes the disk away and shows the ledger's own work. `rows` is how
-many reservations the ledger holds already.
+The bare append is the floor: one open connection, one table, one row per transaction, as durable. A
+ledger transaction opens a connection, follows the chain, asks the filter and appends. Rounds take
+turns, so that both meet the same disk. On a slow disk the ratio is near one; TMPDIR=/dev/shm takes
+the disk away and shows the ledger's own work. `rows` is how many reservations the ledger holds
+already.
 """
 
 import sqlite3
@@ -76,14 +78,21 @@ def compare(folder: Path, rows: int, composition: str) -> None:
     for turn in range(ROUNDS):
         rates["append"].append(rate(append, str(turn)))
         rates["reserve"].append(
-            rate(lambda r: numbers.append(ledger.reserve(EVENTS, PRICE, request=r, purpose="")), str(turn))
+            rate(
+                lambda r: numbers.append(ledger.reserve(EVENTS, PRICE, request=r, purpose="")),
+                str(turn),
+            )
         )
         rates["commit"].append(rate(lambda _: ledger.commit(numbers.pop(), ANSWER), str(turn)))
     append_rate, reserve, commit = (median(rates[name]) for name in ("append", "reserve", "commit"))
     place = folder / f"{composition}{rows}.sqlite"
     opening = seconds(lambda: Ledger.open_existing(place))
-    fresh = seconds(lambda: Ledger.open_existing(place).reserve(EVENTS, PRICE, request="fresh", purpose=""))
-    show = seconds(lambda: (Ledger.open_existing(place).spent(), Ledger.open_existing(place).releases()))
+    fresh = seconds(
+        lambda: Ledger.open_existing(place).reserve(EVENTS, PRICE, request="fresh", purpose="")
+    )
+    show = seconds(
+        lambda: (Ledger.open_existing(place).spent(), Ledger.open_existing(place).releases())
+    )
     history = seconds(lambda: Ledger.open_existing(place).history())
     check = seconds(lambda: Ledger.open_existing(place).check())
     print(

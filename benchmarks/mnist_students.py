@@ -1,17 +1,18 @@
-"""Accuracy of students on MNIST from the published votes of 250 teachers, with nothing released but noisy counts.
+"""Accuracy of students on MNIST from the published votes of 250 teachers, with nothing released but
+noisy counts.
 
     python benchmarks/mnist_students.py [n_runs]
 
-The pool is images 0-8999, whose labels no student reads (they did score the exploration of the graph student's design);
-images 9000-9999 are held out and only scored. All pool images
-are asked, so that the public geometry needs no choice of queries; every setting is a default, the rest is marginal
-likelihood. Points are described by histograms of gradient orientations.
+The pool is images 0-8999, whose labels no student reads (they did score the exploration of the
+graph student's design); images 9000-9999 are held out and only scored. All pool images are asked,
+so that the public geometry needs no choice of queries; every setting is a default, the rest is
+marginal likelihood. Points are described by histograms of gradient orientations.
 
-The noise is exact, at the price of the multi-class Gaussian release. The ledger is one in memory: these votes were
-published without noise long ago.
+The noise is exact, at the price of the multi-class Gaussian release. The ledger is one in memory:
+these votes were published without noise long ago.
 
-Beside it, from the reference figures: Gaussian process on the same kind of features, and label spreading from 200 to
-400 cluster medoids.
+Beside it, from the reference figures: Gaussian process on the same kind of features, and label
+spreading from 200 to 400 cluster medoids.
 """
 
 import os
@@ -26,7 +27,14 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from secretballot import GaussianAggregator, Ledger, NoisyCountsClassifier, PrivacyBudget, VoteCounts, release
+from secretballot import (
+    GaussianAggregator,
+    Ledger,
+    NoisyCountsClassifier,
+    PrivacyBudget,
+    VoteCounts,
+    release,
+)
 from secretballot.datasets.reference import mnist, mnist_votes
 from secretballot.students import GraphCountsClassifier, fit_student
 
@@ -38,9 +46,11 @@ CELL = 4  # pixels from one histogram to the next
 
 
 def orientation_histograms(images: np.ndarray) -> np.ndarray:
-    """Return square-rooted, normalised histograms of gradient orientations: (n, 28, 28) to (n, 392).
+    """Return square-rooted, normalised histograms of gradient orientations: (n, 28, 28) to (n,
+    392).
 
-    Each gradient falls into its two nearest of eight orientations, and histograms overlap by half a cell.
+    Each gradient falls into its two nearest of eight orientations, and histograms overlap by half a
+    cell.
     """
     smooth = gaussian_filter(images.astype(np.float64), (0, 0.7, 0.7))
     down, across = np.gradient(smooth, axis=(1, 2))
@@ -52,18 +62,25 @@ def orientation_histograms(images: np.ndarray) -> np.ndarray:
     for orientation in range(N_ORIENTATIONS):
         share = np.where(lower == orientation, 1 - part, 0.0)
         share += np.where((lower + 1) % N_ORIENTATIONS == orientation, part, 0.0)
-        pooled = gaussian_filter(size * share, (0, CELL / 2, CELL / 2))[:, CELL // 2 :: CELL, CELL // 2 :: CELL]
+        pooled = gaussian_filter(size * share, (0, CELL / 2, CELL / 2))[
+            :, CELL // 2 :: CELL, CELL // 2 :: CELL
+        ]
         maps.append(pooled.reshape(len(images), -1))
     histograms = np.sqrt(np.hstack(maps))
     return histograms / np.linalg.norm(histograms, axis=1, keepdims=True)
 
 
 def accuracy(student: Any, epsilon: float, features: np.ndarray, truth: np.ndarray) -> float:
-    """Release the pool's counts once and return the held-out accuracy of the student, in percent."""
+    """Release the pool's counts once and return the held-out accuracy of the student, in
+    percent."""
     budget = PrivacyBudget(epsilon=epsilon, delta=DELTA)
-    aggregator = GaussianAggregator.calibrate(budget, N_POOL, n_classes=10, n_teachers=250, release="counts")
+    aggregator = GaussianAggregator.calibrate(
+        budget, N_POOL, n_classes=10, n_teachers=250, release="counts"
+    )
     ledger = Ledger.in_memory(dataset="published MNIST votes", budget=budget)
-    released = release(VoteCounts.from_counts(mnist_votes(), classes=list(range(10))), aggregator, ledger)
+    released = release(
+        VoteCounts.from_counts(mnist_votes(), classes=list(range(10))), aggregator, ledger
+    )
     fitted = fit_student(student, features[:N_POOL], released)
     return 100 * float((fitted.predict(features[N_POOL:]) == truth[N_POOL:]).mean())
 
@@ -72,14 +89,21 @@ def main(n_runs: int) -> None:
     """Print one row for each epsilon and student."""
     data = mnist()
     features = orientation_histograms(data.X_test.reshape(-1, 28, 28) / 255.0)
-    print("| epsilon | student | accuracy | sd | Gaussian process, reference | label spreading, reference |")
+    print(
+        "| epsilon | student | accuracy | sd | Gaussian process, reference | label spreading,"
+        " reference |"
+    )
     print("|---|---|---|---|---|---|")
     for epsilon, (process, spreading) in REFERENCE.items():
         for student in (NoisyCountsClassifier(random_state=0), GraphCountsClassifier()):
             scores = [accuracy(student, epsilon, features, data.y_test) for _ in range(n_runs)]
             mean, deviation = np.mean(scores), np.std(scores, ddof=1) if n_runs > 1 else 0.0
             name = type(student).__name__
-            print(f"| {epsilon:g} | {name} | {mean:.2f} | {deviation:.2f} | {process} | {spreading} |", flush=True)
+            print(
+                f"| {epsilon:g} | {name} | {mean:.2f} | {deviation:.2f} | {process} |"
+                f" {spreading} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

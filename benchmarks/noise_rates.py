@@ -1,21 +1,25 @@
-"""Excess error against private records, public points and epsilon under known noise: slopes beside the theorems'.
+"""Excess error against private records, public points and epsilon under known noise: slopes beside
+the theorems'.
 
     python benchmarks/noise_rates.py [runs per cell, 30; 100 for the full grid] [folder, build/noise-rates]
     python benchmarks/noise_rates.py tune
     python benchmarks/noise_rates_figures.py [runs per cell] [folder]        # tables and pictures of what was run
 
-Thresholds of uniform points whose labels hold the Tsybakov noise condition with exponent tau and no larger one
-(`datasets.TsybakovThresholds`), in two worlds: "lopsided", where labels are half as clear to the left of the best
-threshold, so that teachers err alike, and "even", where their errors cancel in a vote.
+Thresholds of uniform points whose labels hold the Tsybakov noise condition with exponent tau and no
+larger one (`datasets.TsybakovThresholds`), in two worlds: "lopsided", where labels are half as
+clear to the left of the best threshold, so that teachers err alike, and "even", where their errors
+cancel in a vote.
 
-Four learners: Gaussian voting on all labelled points, Gaussian voting with disagreement-based queries, sparse-vector
-voting, and, for reference, the best threshold on all private records without privacy. Teachers, labels and students are
-the best thresholds on their records, found exactly; every private label comes through the library's door with exact
-noise and a ledger. Numbers of teachers, labels and abstentions follow the theorems of Liu et al. 2021 in n, m and
-epsilon; the constants that the theorems hide were tuned once for every learner and tau, at n = 300,000 and epsilon 1 in
-the lopsided world ("tune"), and stay fixed over the grid.
+Four learners: Gaussian voting on all labelled points, Gaussian voting with disagreement-based
+queries, sparse-vector voting, and, for reference, the best threshold on all private records without
+privacy. Teachers, labels and students are the best thresholds on their records, found exactly;
+every private label comes through the library's door with exact noise and a ledger. Numbers of
+teachers, labels and abstentions follow the theorems of Liu et al. 2021 in n, m and epsilon; the
+constants that the theorems hide were tuned once for every learner and tau, at n = 300,000 and
+epsilon 1 in the lopsided world ("tune"), and stay fixed over the grid.
 
-A finished cell is kept in the folder's cells.json; the same command later goes on where this one was stopped.
+A finished cell is kept in the folder's cells.json; the same command later goes on where this one
+was stopped.
 """
 
 import json
@@ -79,7 +83,8 @@ class Constants:
     unstable : int
         T of the sparse vector at the number of labels that its theorem likes best.
     slack : float or None
-        Constant of the active walk's slack that does not grow along the stream; None: the library's default.
+        Constant of the active walk's slack that does not grow along the stream; None: the library's
+        default.
     """
 
     teachers: float
@@ -101,7 +106,12 @@ CONSTANTS = {
 }
 # what "tune" tries: teachers, labels by tau, T, slack
 GRIDS = {
-    "passive": ((1, 2, 4, 8), {0.25: (4, 16, 64, 256), 0.5: (1, 4, 16, 64), 1.0: (0.03, 0.1, 0.3, 1)}, (0,), (None,)),
+    "passive": (
+        (1, 2, 4, 8),
+        {0.25: (4, 16, 64, 256), 0.5: (1, 4, 16, 64), 1.0: (0.03, 0.1, 0.3, 1)},
+        (0,),
+        (None,),
+    ),
     "active": ((2, 4, 8), dict.fromkeys(TAUS, (0.25, 0.5, 1, 2)), (0,), (None, 0.5)),
     "sparse vector": (
         (2.5, 4),
@@ -127,7 +137,10 @@ class Cell:
 
     @property
     def name(self) -> str:
-        return f"{self.learner} | {self.world} | tau {self.tau:g} | n {self.n} | m {self.m} | epsilon {self.epsilon:g}"
+        return (
+            f"{self.learner} | {self.world} | tau {self.tau:g} | n {self.n} | m {self.m} | epsilon"
+            f" {self.epsilon:g}"
+        )
 
     @property
     def key(self) -> str:
@@ -162,7 +175,8 @@ class Plan:
 
 
 def plan_of(cell: Cell, constants: Constants | None = None) -> Plan | None:
-    """Return K, l, m and T as the learner's theorem has them in n, m and epsilon; None without privacy."""
+    """Return K, l, m and T as the learner's theorem has them in n, m and epsilon; None without
+    privacy."""
     if cell.learner == "without privacy":
         return None
     planner = {"passive": passive, "active": active, "sparse vector": sparse}[cell.learner]
@@ -170,7 +184,8 @@ def plan_of(cell: Cell, constants: Constants | None = None) -> Plan | None:
 
 
 def passive(cell: Cell, constants: Constants) -> Plan:
-    """Theorem C.5: all m points are labelled, K is proportional to sigma; m where the two terms are equal."""
+    """Theorem C.5: all m points are labelled, K is proportional to sigma; m where the two terms
+    are equal."""
     best = (cell.n * cell.epsilon) ** (2 * cell.tau / (4 - cell.tau))
     m = cell.m or math.ceil(constants.labels * best)
     return Plan(math.ceil(constants.teachers * printed_sigma(m, cell.budget)), m, m)
@@ -186,28 +201,38 @@ def active(cell: Cell, constants: Constants) -> Plan:
 
 
 def sparse(cell: Cell, constants: Constants) -> Plan:
-    """Theorem 5: T follows from m, and K from T; T is constant at the m where the two terms are equal."""
+    """Theorem 5: T follows from m, and K from T; T is constant at the m where the two terms are
+    equal."""
     best = constants.labels * (cell.n * cell.epsilon) ** (cell.tau / (2 - cell.tau))
     m = cell.m or math.ceil(best)
-    unstable = math.ceil(constants.unstable * (m / best) ** ((4 - 2 * cell.tau) / (4 - 3 * cell.tau)))
+    unstable = math.ceil(
+        constants.unstable * (m / best) ** ((4 - 2 * cell.tau) / (4 - 3 * cell.tau))
+    )
     threshold = sparse_noise(cell.epsilon, unstable).mechanism.threshold
     return Plan(math.ceil(constants.teachers * threshold), m, m, unstable)
 
 
 @cache
 def sparse_noise(epsilon: float, unstable: int) -> SparseVectorAggregator:
-    """Return the sparse vector with the least noise at the budget; finding it takes longer than a run.
+    """Return the sparse vector with the least noise at the budget; finding it takes longer than a
+    run.
 
     Its number of queries costs nothing.
     """
-    return SparseVectorAggregator.calibrate(PrivacyBudget(epsilon, DELTA), MOST_QUERIES, max_unstable=unstable)
+    return SparseVectorAggregator.calibrate(
+        PrivacyBudget(epsilon, DELTA), MOST_QUERIES, max_unstable=unstable
+    )
 
 
-def best_thresholds(law: TsybakovThresholds, n_shards: int, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the threshold with the fewest mistakes on each of `n_shards` fresh shards, shape (n_shards,).
+def best_thresholds(
+    law: TsybakovThresholds, n_shards: int, size: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the threshold with the fewest mistakes on each of `n_shards` fresh shards, shape
+    (n_shards,).
 
-    Among equals the first, in the middle between its neighbours, as `Thresholds.erm` has it. Uniform points in
-    ascending order are sums of exponential gaps over their total, so that nothing is sorted.
+    Among equals the first, in the middle between its neighbours, as `Thresholds.erm` has it.
+    Uniform points in ascending order are sums of exponential gaps over their total, so that nothing
+    is sorted.
     """
     found, rows = np.empty(n_shards), max(1, BLOCK // size)
     for start in range(0, n_shards, rows):
@@ -225,11 +250,15 @@ def best_thresholds(law: TsybakovThresholds, n_shards: int, size: int, rng: np.r
     return found
 
 
-def private_threshold(cell: Cell, plan: Plan, teachers: np.ndarray, rng: np.random.Generator) -> float:
+def private_threshold(
+    cell: Cell, plan: Plan, teachers: np.ndarray, rng: np.random.Generator
+) -> float:
     """Return the threshold of the student that learns from what the door releases."""
     X = rng.random((plan.points, 1))
     ones = np.searchsorted(np.sort(teachers), X[:, 0], side="right")
-    votes = VoteCounts.from_counts(np.column_stack([plan.teachers - ones, ones]), [0, 1], plan.teachers)
+    votes = VoteCounts.from_counts(
+        np.column_stack([plan.teachers - ones, ones]), [0, 1], plan.teachers
+    )
     ledger = Ledger.in_memory(dataset="made up", budget=cell.budget)
     if cell.learner == "sparse vector":
         released = release(votes, sparse_noise(cell.epsilon, plan.unstable), ledger)
@@ -241,16 +270,21 @@ def private_threshold(cell: Cell, plan: Plan, teachers: np.ndarray, rng: np.rand
             slack = {} if plan.slack is None else {"noise_rate": 0.0, "slack_constant": plan.slack}
             asking = DisagreementSampling(Thresholds(), **slack)
             coins = int(rng.integers(2**31))
-            walk = label_actively(votes, X, noise, ledger, asking, round_size=plan.labels, random_state=coins)
+            walk = label_actively(
+                votes, X, noise, ledger, asking, round_size=plan.labels, random_state=coins
+            )
             released = walk.released
     answered = released.labels >= 0
     if not answered.any():
         return math.inf
-    return float(Thresholds().erm(X[released.queries[answered]], released.labels[answered]).threshold)
+    return float(
+        Thresholds().erm(X[released.queries[answered]], released.labels[answered]).threshold
+    )
 
 
 def one_run(cell: Cell, plan: Plan | None, run: int) -> list[float]:
-    """Return disagreement and excess of the student, the same of the vote without noise, a teacher's disagreement."""
+    """Return disagreement and excess of the student, the same of the vote without noise, a
+    teacher's disagreement."""
     rng = np.random.default_rng([run, *cell.name.encode()])
     law = cell.law
     if plan is None:
@@ -259,7 +293,11 @@ def one_run(cell: Cell, plan: Plan | None, run: int) -> list[float]:
     teachers = best_thresholds(law, plan.teachers, cell.n // plan.teachers, rng)
     student = private_threshold(cell, plan, teachers, rng)
     vote = np.sort(teachers)[(plan.teachers - 1) // 2]
-    both = [float(of(threshold)) for threshold in (student, vote) for of in (law.disagreement, law.excess)]
+    both = [
+        float(of(threshold))
+        for threshold in (student, vote)
+        for of in (law.disagreement, law.excess)
+    ]
     return [*both, float(law.disagreement(teachers).mean())]
 
 
@@ -270,13 +308,16 @@ def grid(full: bool) -> list[Cell]:
         sizes = (*N_RECORDS, N_FULL) if full else N_RECORDS
         cells += [Cell(learner, world, tau, "n", n, 0, EPSILON_FIXED) for n in sizes]
         if learner != "without privacy":
-            cells += [Cell(learner, world, tau, "epsilon", N_FIXED, 0, epsilon) for epsilon in EPSILONS]
+            cells += [
+                Cell(learner, world, tau, "epsilon", N_FIXED, 0, epsilon) for epsilon in EPSILONS
+            ]
             cells += [Cell(learner, world, tau, "m", N_FIXED, m, EPSILON_FIXED) for m in N_PUBLIC]
     return cells
 
 
 def runs_of(cells: list[Cell], done: list[int], n_runs: int) -> list[dict[str, Any] | None]:
-    """Return plan and runs of some cells, from the run on that each has reached; None where the plan does not fit.
+    """Return plan and runs of some cells, from the run on that each has reached; None where the
+    plan does not fit.
 
     Cells of one plan come together, so that its price is found once.
     """
@@ -316,7 +357,10 @@ def study(cells: list[Cell], n_runs: int, folder: Path, n_jobs: int = 2) -> None
         jobs = {}
         for group in groups.values():
             done = [len((found.get(cell.key) or {"runs": []})["runs"]) for cell in group]
-            if any(cell.key not in found or 0 < count < n_runs for cell, count in zip(group, done, strict=True)):
+            if any(
+                cell.key not in found or 0 < count < n_runs
+                for cell, count in zip(group, done, strict=True)
+            ):
                 jobs[workers.submit(runs_of, group, done, n_runs)] = group
         for number, job in enumerate(as_completed(jobs), start=1):
             for cell, result in zip(jobs[job], job.result(), strict=True):
@@ -328,7 +372,8 @@ def study(cells: list[Cell], n_runs: int, folder: Path, n_jobs: int = 2) -> None
 
 
 def tune(n_runs: int = 10) -> None:
-    """Print the mean excess error under all constants of `GRIDS` at one place of the lopsided world, best first."""
+    """Print the mean excess error under all constants of `GRIDS` at one place of the lopsided
+    world, best first."""
     warnings.simplefilter("ignore", WeakSignalWarning)
     for (learner, grids), tau in product(GRIDS.items(), TAUS):
         cell = Cell(learner, "lopsided", tau, "n", N_FIXED, 0, EPSILON_FIXED)
@@ -341,7 +386,10 @@ def tune(n_runs: int = 10) -> None:
                 runs = np.array([one_run(cell, plan, run)[1] for run in range(n_runs)])
                 rows.append((runs.mean(), runs.std() / math.sqrt(n_runs), constants))
         for mean, error, constants in sorted(rows, key=lambda row: row[0])[:4]:
-            print(f"{learner}, tau {tau:g}: {mean:.3g} (standard error {error:.1g}) with {constants}", flush=True)
+            print(
+                f"{learner}, tau {tau:g}: {mean:.3g} (standard error {error:.1g}) with {constants}",
+                flush=True,
+            )
 
 
 def main(arguments: list[str]) -> None:

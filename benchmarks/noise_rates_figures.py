@@ -1,11 +1,13 @@
-"""Tables and pictures of what benchmarks/noise_rates.py has run: fitted slopes beside the theorems' rates.
+"""Tables and pictures of what benchmarks/noise_rates.py has run: fitted slopes beside the theorems'
+rates.
 
     python benchmarks/noise_rates_figures.py [runs] [folder with cells.json, build/noise-rates]
 
-Slopes are least squares through logarithms of means, over the cells in which the learner learns: in no more than one
-run of twenty is the excess error above a quarter of that of the better constant classifier. Intervals are 95 % of
-bootstraps over the runs of every cell, of which all that are finished are taken. Against m two ranges are fitted: where
-the theorem's term 1 / m is above its private term, and where it is below a tenth of it.
+Slopes are least squares through logarithms of means, over the cells in which the learner learns: in
+no more than one run of twenty is the excess error above a quarter of that of the better constant
+classifier. Intervals are 95 % of bootstraps over the runs of every cell, of which all that are
+finished are taken. Against m two ranges are fitted: where the theorem's term 1 / m is above its
+private term, and where it is below a tenth of it.
 """
 
 import sys
@@ -41,14 +43,15 @@ AXES = {
 
 @dataclass(frozen=True)
 class Place:
-    """A finished cell: where it lies, its runs, and the theorem's two terms there, constants left out.
+    """A finished cell: where it lies, its runs, and the theorem's two terms there, constants left
+    out.
 
     Attributes
     ----------
     x : float
     runs : ndarray of shape (n_runs, 5) or (n_runs, 2)
-        Disagreement and excess error of the student, the same of the vote without noise, a teacher's disagreement; the
-        first two without privacy.
+        Disagreement and excess error of the student, the same of the vote without noise, a
+        teacher's disagreement; the first two without privacy.
     public, private : float
         1 / m, and the bound on a teacher's disagreement (K / n)^(tau / (2 - tau)).
     learning : bool
@@ -70,7 +73,9 @@ def place_of(cell: Cell, record: dict[str, Any]) -> Place:
     return Place(cell.x, runs, 1 / plan["points"], private, bool(hopeless.mean() <= 0.05))
 
 
-def lines(cells: Iterable[Cell], finished: dict[str, Any]) -> dict[tuple[str, str, float, str], list[Place]]:
+def lines(
+    cells: Iterable[Cell], finished: dict[str, Any]
+) -> dict[tuple[str, str, float, str], list[Place]]:
     """Return the finished cells of every learner, world, tau and sweep, by ascending x."""
     found: dict[tuple[str, str, float, str], list[Place]] = {}
     for cell in sorted(cells, key=lambda cell: cell.x):
@@ -81,18 +86,21 @@ def lines(cells: Iterable[Cell], finished: dict[str, Any]) -> dict[tuple[str, st
 
 
 def bootstrapped_means(places: list[Place], figure: int) -> np.ndarray:
-    """Return means of a figure over the runs of each place, shape (1 + N_BOOTSTRAPS, n_places), as measured first."""
+    """Return means of a figure over the runs of each place, shape (1 + N_BOOTSTRAPS, n_places),
+    as measured first."""
     rng = np.random.default_rng(0)
     means = []
     for place in places:
         values = place.runs[:, figure]
         again = values[rng.integers(len(values), size=(N_BOOTSTRAPS, len(values)))].mean(axis=1)
         means.append(np.append(values.mean(), again))
-    return np.maximum(np.array(means).T, 1e-12)  # a bootstrap of runs without any error has no logarithm
+    # a bootstrap of runs without any error has no logarithm
+    return np.maximum(np.array(means).T, 1e-12)
 
 
 def slope(places: list[Place], figure: int) -> tuple[float, float, float] | None:
-    """Return the slope of log mean against log x and the ends of its interval; None below three places."""
+    """Return the slope of log mean against log x and the ends of its interval; None below three
+    places."""
     if len(places) < 3:
         return None
     x = np.log([place.x for place in places])
@@ -114,8 +122,11 @@ def verdict(fitted: tuple[float, float, float], theory: float) -> str:
 
 
 def exponent(learner: str, tau: float) -> float:
-    """Return the exponent of n epsilon in the theorem's bound, which for the last learner is Lemma B.2's."""
-    return rate(THEOREMS[learner], "tsybakov", tau).records if learner in THEOREMS else tau / (2 - tau)
+    """Return the exponent of n epsilon in the theorem's bound, which for the last learner is
+    Lemma B.2's."""
+    return (
+        rate(THEOREMS[learner], "tsybakov", tau).records if learner in THEOREMS else tau / (2 - tau)
+    )
 
 
 def rise(learner: str, tau: float) -> float:
@@ -133,7 +144,10 @@ def shown(fitted: tuple[float, float, float], sign: int = 1) -> str:
 def print_rates(found: dict[tuple[str, str, float, str], list[Place]], sweep: str) -> None:
     """Print a table of the exponents with which errors fall in n or epsilon."""
     print(f"\nAgainst {sweep}:\n")
-    print("| world | tau | learner | cells | p | a teacher | disagreement | | excess error | beside p | p / tau | |")
+    print(
+        "| world | tau | learner | cells | p | a teacher | disagreement | | excess error | beside p"
+        " | p / tau | |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for world, tau, learner in product(LEFT_MARGIN, TAUS, LEARNERS):
         places = [place for place in found.get((learner, world, tau, sweep), []) if place.learning]
@@ -144,9 +158,9 @@ def print_rates(found: dict[tuple[str, str, float, str], list[Place]], sweep: st
         if learner in THEOREMS and (fit := slope(places, TEACHER)):
             teacher = f"{-fit[0]:.2f}"
         print(
-            f"| {world} | {tau:g} | {learner} | {len(places)} "
-            f"| {p:.2f} | {teacher} | {shown(fits[0], -1)} | {verdict(fits[0], -p)} "
-            f"| {shown(fits[1], -1)} | {verdict(fits[1], -p)} | {p / tau:.2f} | {verdict(fits[1], -p / tau)} |"
+            f"| {world} | {tau:g} | {learner} | {len(places)} | {p:.2f} | {teacher} |"
+            f" {shown(fits[0], -1)} | {verdict(fits[0], -p)} | {shown(fits[1], -1)} |"
+            f" {verdict(fits[1], -p)} | {p / tau:.2f} | {verdict(fits[1], -p / tau)} |"
         )
 
 
@@ -164,15 +178,17 @@ def print_public(found: dict[tuple[str, str, float, str], list[Place]]) -> None:
             if fits[0] is not None and fits[1] is not None:
                 verdicts = [verdict(fit, theory) for fit in fits]
                 print(
-                    f"| {world} | {tau:g} | {learner} | {places[0].x:g} to {places[-1].x:g} | {theory:.2f} "
-                    f"| {shown(fits[0])} | {verdicts[0]} | {shown(fits[1])} | {verdicts[1]} |"
+                    f"| {world} | {tau:g} | {learner} | {places[0].x:g} to {places[-1].x:g} |"
+                    f" {theory:.2f} | {shown(fits[0])} | {verdicts[0]} | {shown(fits[1])} |"
+                    f" {verdicts[1]} |"
                 )
 
 
 def guide(
     learner: str, tau: float, sweep: str, places: list[Place], figure: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return a line of the theorem's shape through the middle of what was measured, or None where there is none."""
+    """Return a line of the theorem's shape through the middle of what was measured, or None
+    where there is none."""
     if len(places) < 3:
         return None
     x = np.array([place.x for place in places])
@@ -184,14 +200,24 @@ def guide(
     return x, shape * np.exp(np.mean(np.log(bootstrapped_means(places, figure)[0] / shape)))
 
 
-def draw(found: dict[tuple[str, str, float, str], list[Place]], world: str, figure: int, target: Path) -> None:
-    """Draw a row of panels for each tau: a figure against n, epsilon and m, with bands and the theorems' slopes."""
+def draw(
+    found: dict[tuple[str, str, float, str], list[Place]], world: str, figure: int, target: Path
+) -> None:
+    """Draw a row of panels for each tau: a figure against n, epsilon and m, with bands and the
+    theorems' slopes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    style = {"svg.fonttype": "none", "svg.hashsalt": target.name, "font.family": "DejaVu Sans", "font.size": 9}
-    with mpl.rc_context(style | {"axes.unicode_minus": False, "axes.edgecolor": GREY, "text.color": INK}):
+    style = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": target.name,
+        "font.family": "DejaVu Sans",
+        "font.size": 9,
+    }
+    with mpl.rc_context(
+        style | {"axes.unicode_minus": False, "axes.edgecolor": GREY, "text.color": INK}
+    ):
         canvas = Figure(figsize=(9.6, 8.4), layout="constrained")
         axes = canvas.subplots(len(TAUS), len(AXES), sharex="col", sharey="row")
         for (row, tau), (column, sweep) in product(enumerate(TAUS), enumerate(AXES)):
@@ -201,7 +227,13 @@ def draw(found: dict[tuple[str, str, float, str], list[Place]], world: str, figu
                     draw_line(panel, learner, line, figure)
                     learning = [place for place in line if place.learning]
                     if shape := guide(learner, tau, sweep, learning, figure):
-                        panel.plot(*shape, color=LOOKS[learner][0], linestyle="--", linewidth=1, dashes=(4, 3))
+                        panel.plot(
+                            *shape,
+                            color=LOOKS[learner][0],
+                            linestyle="--",
+                            linewidth=1,
+                            dashes=(4, 3),
+                        )
             finish(panel, sweep if row == len(TAUS) - 1 else None)
             if column == 0:
                 panel.set_ylabel(f"tau = {tau:g}")
@@ -209,7 +241,9 @@ def draw(found: dict[tuple[str, str, float, str], list[Place]], world: str, figu
         handles, names = axes[0, 0].get_legend_handles_labels()
         handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1, dashes=(4, 3)))
         names.append("slope of the theorem")
-        canvas.legend(handles, names, loc="outside upper center", ncols=len(LOOKS) + 1, frameon=False)
+        canvas.legend(
+            handles, names, loc="outside upper center", ncols=len(LOOKS) + 1, frameon=False
+        )
         canvas.savefig(target.with_suffix(".svg"), metadata={"Date": None})
         canvas.savefig(target.with_suffix(".png"), dpi=110, metadata={"Software": None})
 
@@ -219,7 +253,16 @@ def draw_line(panel: Any, learner: str, line: list[Place], figure: int) -> None:
     colour, marker, dash = LOOKS[learner]
     means = bootstrapped_means(line, figure)
     x, (low, high) = [place.x for place in line], np.quantile(means[1:], (0.025, 0.975), axis=0)
-    panel.plot(x, means[0], color=colour, marker=marker, linestyle=dash, markersize=4, linewidth=1.4, label=learner)
+    panel.plot(
+        x,
+        means[0],
+        color=colour,
+        marker=marker,
+        linestyle=dash,
+        markersize=4,
+        linewidth=1.4,
+        label=learner,
+    )
     panel.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
 
 

@@ -1,24 +1,28 @@
-"""Excess error of the PAC constructions against voting and against no privacy, on classes whose best member is known.
+"""Excess error of the PAC constructions against voting and against no privacy, on classes whose
+best member is known.
 
     python benchmarks/pac_learners.py [n_runs] [folder for the picture]
 
-Thresholds and intervals of a uniform number, decision stumps on five of them; labels without noise and with 10 and 20 %
-of them flipped. Every learner answers the same 300 questions at epsilon 1, delta 1e-6 under replace-one, about records
-that are 1,000 to 1,000,000. All teachers search the class exactly, so that the ways of answering are what differs:
+Thresholds and intervals of a uniform number, decision stumps on five of them; labels without noise
+and with 10 and 20 % of them flipped. Every learner answers the same 300 questions at epsilon 1,
+delta 1e-6 under replace-one, about records that are 1,000 to 1,000,000. All teachers search the
+class exactly, so that the ways of answering are what differs:
 
 - ERM: the hypothesis with the fewest mistakes, without privacy.
 - semi-private: one hypothesis by the exponential mechanism, the questions being the public points.
 - Gaussian PATE: the noisy vote of 250 teachers on every question.
 - BTT voting: the sparse vector, five abstentions, as many teachers as its noise asks for.
-- agnostic: the same on a relabelled secret sample. "refused" where it holds fewer records than teachers.
+- agnostic: the same on a relabelled secret sample. "refused" where it holds fewer records than
+  teachers.
 - universal: nine tenths of epsilon for the agnostic labeler, then one hypothesis.
 
-The excess error of an answer is that beyond the best hypothesis: (1 - 2 noise) where they differ, half of that where
-there is no answer, as a coin would do. Lines are means over the runs, bands their smallest and largest values.
+The excess error of an answer is that beyond the best hypothesis: (1 - 2 noise) where they differ,
+half of that where there is no answer, as a coin would do. Lines are means over the runs, bands
+their smallest and largest values.
 
-Last, two worlds in which voting pays for what the class cannot say: two or three equal bumps of ones, of which an
-interval covers one. Teachers cover one each, by chance: of two, no vote on either is clear; of three, the vote covers
-none. The questions lie evenly there.
+Last, two worlds in which voting pays for what the class cannot say: two or three equal bumps of
+ones, of which an interval covers one. Teachers cover one each, by chance: of two, no vote on either
+is clear; of three, the vote covers none. The questions lie evenly there.
 """
 
 import os
@@ -47,7 +51,8 @@ QUESTIONS, ABSTENTIONS, TEACHERS = 300, 5, 250
 NOISES = (0.0, 0.1, 0.2)
 SIZES = {"thresholds": (10**3, 10**4, 10**5, 10**6)}
 CHEAP = np.rint(10 ** np.arange(3, 6.01, 0.5)).astype(int).tolist()
-FLOOR = 5e-4  # where the picture ends: less than one of all questions of five runs; what is below is drawn there
+# where the picture ends: less than one of all questions of five runs; what is below is drawn there
+FLOOR = 5e-4
 
 Labels = np.ndarray
 Learner = Callable[["World", np.ndarray, np.ndarray, np.ndarray], Labels]
@@ -92,12 +97,27 @@ WORLDS = (
     World("stumps", DecisionStumps(5), 5, above, above),
 )
 UNREALISABLE = (
-    World("two bumps", Intervals(), 1, lambda X: bumps(X, 0.2, 0.7), lambda X: bumps(X, 0.2), even=True),
-    World("three bumps", Intervals(), 1, lambda X: bumps(X, 0.1, 0.45, 0.8), lambda X: bumps(X, 0.1), even=True),
+    World(
+        "two bumps",
+        Intervals(),
+        1,
+        lambda X: bumps(X, 0.2, 0.7),
+        lambda X: bumps(X, 0.2),
+        even=True,
+    ),
+    World(
+        "three bumps",
+        Intervals(),
+        1,
+        lambda X: bumps(X, 0.1, 0.45, 0.8),
+        lambda X: bumps(X, 0.1),
+        even=True,
+    ),
 )
 
 
-# -- the learners: labels 0, 1, or -1 where there is none --------------------------------------------------------------
+# -- the learners: labels 0, 1, or -1 where there is none
+# --------------------------------------------------------------
 
 
 def given(labels: np.ndarray) -> Labels:
@@ -109,7 +129,9 @@ def erm(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> La
 
 
 def semi_private(world: World, X: np.ndarray, y: np.ndarray, questions: np.ndarray) -> Labels:
-    model = sb.SemiPrivateClassifier(world.hypotheses, budget=sb.PrivacyBudget(BUDGET.epsilon, 0.0), **PROMISE)
+    model = sb.SemiPrivateClassifier(
+        world.hypotheses, budget=sb.PrivacyBudget(BUDGET.epsilon, 0.0), **PROMISE
+    )
     return model.fit(X, y, X_public=questions, classes=[0, 1]).predict(questions)
 
 
@@ -164,7 +186,8 @@ FAST = ("ERM (not private)", "semi-private", "Gaussian PATE")
 
 
 def measured(world: World, name: str, n: int, noise: float, seed: int) -> tuple[float, float]:
-    """Return excess error and share of questions with an answer; nan where the learner refuses so few records."""
+    """Return excess error and share of questions with an answer; nan where the learner refuses
+    so few records."""
     rng = np.random.default_rng(seed)  # of the data alone
     X, y = world.draw(n, noise, rng)
     questions = world.questions(rng)
@@ -179,16 +202,25 @@ def measured(world: World, name: str, n: int, noise: float, seed: int) -> tuple[
 
 
 def study(world: World, noise: float, n_runs: int) -> dict[str, dict[int, np.ndarray]]:
-    """Return, for every learner and number of records, excess and answered share of every run, shape (n_runs, 2)."""
+    """Return, for every learner and number of records, excess and answered share of every run,
+    shape (n_runs, 2)."""
     found: dict[str, dict[int, np.ndarray]] = {}
     for name in LEARNERS:
         sizes = SIZES.get(world.name, (10**3, 10**4, 10**5))
-        sizes = tuple(sorted({*sizes, *(n for n in CHEAP if n <= max(sizes))})) if name in FAST else sizes
-        found[name] = {n: np.array([measured(world, name, n, noise, seed) for seed in range(n_runs)]) for n in sizes}
+        sizes = (
+            tuple(sorted({*sizes, *(n for n in CHEAP if n <= max(sizes))}))
+            if name in FAST
+            else sizes
+        )
+        found[name] = {
+            n: np.array([measured(world, name, n, noise, seed) for seed in range(n_runs)])
+            for n in sizes
+        }
     return found
 
 
-# -- what is shown -----------------------------------------------------------------------------------------------------
+# -- what is shown
+# -----------------------------------------------------------------------------------------------------
 
 
 def cell(runs: np.ndarray) -> str:
@@ -223,7 +255,9 @@ def draw(results: dict[tuple[str, float], dict[str, dict[int, np.ndarray]]], fol
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, NullLocator
 
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "pac", "font.size": 9, "axes.unicode_minus": False})
+    mpl.rcParams.update(
+        {"svg.fonttype": "none", "svg.hashsalt": "pac", "font.size": 9, "axes.unicode_minus": False}
+    )
     names = list(dict.fromkeys(name for name, _ in results))
     figure = Figure(figsize=(9.2, 8.2), layout="constrained")
     axes = figure.subplots(len(NOISES), len(names), sharex=True, sharey=True, squeeze=False)
@@ -232,7 +266,10 @@ def draw(results: dict[tuple[str, float], dict[str, dict[int, np.ndarray]]], fol
         for learner, look in STYLES.items():
             draw_line(panel, learner, look, found[learner])
         panel.set(xscale="log", yscale="log", ylim=(FLOOR * 0.85, 0.7))
-        panel.yaxis.set(major_formatter=FuncFormatter(lambda value, _: f"{value:g}"), minor_locator=NullLocator())
+        panel.yaxis.set(
+            major_formatter=FuncFormatter(lambda value, _: f"{value:g}"),
+            minor_locator=NullLocator(),
+        )
         panel.xaxis.set(major_formatter=LogFormatterMathtext(), minor_locator=NullLocator())
         panel.grid(color="#E6E8EB", linewidth=0.6)
         panel.set_axisbelow(True)
@@ -249,30 +286,52 @@ def draw(results: dict[tuple[str, float], dict[str, dict[int, np.ndarray]]], fol
     figure.savefig(folder / "pac-learners.png", dpi=110, metadata={"Software": None})
 
 
-def draw_line(panel: Any, name: str, look: tuple[str, str, str], found: dict[int, np.ndarray]) -> None:
-    """Draw the mean of the runs, with a band from the smallest to the largest, where the learner took the records."""
+def draw_line(
+    panel: Any, name: str, look: tuple[str, str, str], found: dict[int, np.ndarray]
+) -> None:
+    """Draw the mean of the runs, with a band from the smallest to the largest, where the learner
+    took the records."""
     colour, mark, dash = look
     taken = {n: runs[:, 0] for n, runs in found.items() if not np.isnan(runs).any()}
     means, low, high = (
-        [max(FLOOR, float(end(excess))) for excess in taken.values()] for end in (np.mean, np.min, np.max)
+        [max(FLOOR, float(end(excess))) for excess in taken.values()]
+        for end in (np.mean, np.min, np.max)
     )
-    panel.plot(list(taken), means, color=colour, marker=mark, linestyle=dash, markersize=4, linewidth=1.4, label=name)
+    panel.plot(
+        list(taken),
+        means,
+        color=colour,
+        marker=mark,
+        linestyle=dash,
+        markersize=4,
+        linewidth=1.4,
+        label=name,
+    )
     panel.fill_between(list(taken), low, high, color=colour, alpha=0.12, linewidth=0)
 
 
 def blow_up(n_runs: int) -> None:
-    """Print what bumps cost each learner, beside the tenth or fifth of the points that the best interval errs on."""
+    """Print what bumps cost each learner, beside the tenth or fifth of the points that the best
+    interval errs on."""
     print("\n| world, error of the best | records | " + " | ".join(WITH_VOTE) + " |")
     print("|---" * (2 + len(WITH_VOTE)) + "|")
     for world, best in zip(UNREALISABLE, (0.1, 0.2), strict=True):
         for n in (10**5, 10**6):
-            runs = [np.array([measured(world, name, n, 0.0, seed) for seed in range(n_runs)]) for name in WITH_VOTE]
-            print(f"| {world.name}, {best} | {n:,} | " + " | ".join(map(cell, runs)) + " |", flush=True)
+            runs = [
+                np.array([measured(world, name, n, 0.0, seed) for seed in range(n_runs)])
+                for name in WITH_VOTE
+            ]
+            print(
+                f"| {world.name}, {best} | {n:,} | " + " | ".join(map(cell, runs)) + " |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
     runs_each = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    results = {(world.name, noise): study(world, noise, runs_each) for world in WORLDS for noise in NOISES}
+    results = {
+        (world.name, noise): study(world, noise, runs_each) for world in WORLDS for noise in NOISES
+    }
     table(results)
     blow_up(min(runs_each, 3))
     if len(sys.argv) > 2:

@@ -3,22 +3,25 @@
     python benchmarks/plans_come_true.py [n_runs] [--rehearse] [--only TASK]
     python benchmarks/plans_come_true.py [n_runs] --streams         # answers of sparse vectors
 
-Five tasks, four budgets. For each a plan is made from public numbers and a stand-in (or, for the published votes, from
-one published figure), then carried out on the private data, `n_runs` times with fresh shards and noise. Beside it what
-a person would do without a plan: 250 teachers, all public points asked, labels or noisy counts released.
+Five tasks, four budgets. For each a plan is made from public numbers and a stand-in (or, for the
+published votes, from one published figure), then carried out on the private data, `n_runs` times
+with fresh shards and noise. Beside it what a person would do without a plan: 250 teachers, all
+public points asked, labels or noisy counts released.
 
-- adult: the stand-in is 2,500 random rows of adult.data, which are then no longer private; the other 30,061 are. Public
-  pool and held-out test are the two halves of adult.test, as in `adult_students.py`; with --rehearse all comes from
-  adult.data, and the held-out rows stay unread.
-- mnist votes: the published votes of 250 teachers, so K is given, and so is what one knows of learners of digits: after
-  240 of them right on 83.9 % (Papernot et al. 2017), after 60,000 on 99.2 %. The teachers behind these votes are not so
-  good: they are right on 70.3 %. "mnist votes, own curve" is planned for by that, as by someone who had measured these
-  learners on other digits. The pool is test images 0 to 8,999, the test the other thousand.
-- normal, blobs, moons: made up, 20,000 or 10,000 private records; the stand-in is another sample of the same law. The
-  teachers of moons are decision trees.
+- adult: the stand-in is 2,500 random rows of adult.data, which are then no longer private; the
+  other 30,061 are. Public pool and held-out test are the two halves of adult.test, as in
+  `adult_students.py`; with --rehearse all comes from adult.data, and the held-out rows stay unread.
+- mnist votes: the published votes of 250 teachers, so K is given, and so is what one knows of
+  learners of digits: after 240 of them right on 83.9 % (Papernot et al. 2017), after 60,000 on 99.2
+  %. The teachers behind these votes are not so good: they are right on 70.3 %. "mnist votes, own
+  curve" is planned for by that, as by someone who had measured these learners on other digits. The
+  pool is test images 0 to 8,999, the test the other thousand.
+- normal, blobs, moons: made up, 20,000 or 10,000 private records; the stand-in is another sample of
+  the same law. The teachers of moons are decision trees.
 
-Accuracies in percent. "off" is predicted less measured. No plan recommends a sparse vector here, so --streams asks how
-well the number of its answers is foretold: three tasks at epsilon 2, with as many teachers as leave ten records each.
+Accuracies in percent. "off" is predicted less measured. No plan recommends a sparse vector here, so
+--streams asks how well the number of its answers is foretold: three tasks at epsilon 2, with as
+many teachers as leave ten records each.
 """
 
 import os
@@ -39,7 +42,14 @@ from sklearn.datasets import make_blobs, make_moons
 import secretballot as sb
 from adult_students import on_log_scale
 from secretballot.aggregation import SparseVectorAggregator
-from secretballot.datasets import ADULT_SCHEMA, ADULT_TARGET, adult, mnist, mnist_votes, synthetic_two_class
+from secretballot.datasets import (
+    ADULT_SCHEMA,
+    ADULT_TARGET,
+    adult,
+    mnist,
+    mnist_votes,
+    synthetic_two_class,
+)
 from secretballot.datasets.schema import Schema
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning import Plan, Setting
@@ -60,7 +70,8 @@ OWN_CURVE = {240: 0.703, 60_000: 0.992}
 
 @dataclass(frozen=True)
 class Job:
-    """A task with everything that a plan may know, everything that it may not, and what is only scored."""
+    """A task with everything that a plan may know, everything that it may not, and what is only
+    scored."""
 
     name: str
     X: Any
@@ -83,7 +94,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run on the private data: queries answered, accuracy of released labels and of the student in percent."""
+    """One run on the private data: queries answered, accuracy of released labels and of the
+    student in percent."""
 
     answered: int
     label: float
@@ -104,15 +116,22 @@ def adult_job(rehearse: bool) -> Job:
     centre = schema.encode(frames[1]).mean(axis=0)
     X, X_public, X_test, X_like = (schema.encode(frame) - centre for frame in frames)
     labels = [
-        (frame[ADULT_TARGET] == ">50K").to_numpy().astype(np.int64) for frame in (private, pool, held_out, stand_in)
+        (frame[ADULT_TARGET] == ">50K").to_numpy().astype(np.int64)
+        for frame in (private, pool, held_out, stand_in)
     ]
-    return Job("adult", X, labels[0], X_public, labels[1], X_test, labels[2], {"like": (X_like, labels[3])})
+    return Job(
+        "adult", X, labels[0], X_public, labels[1], X_test, labels[2], {"like": (X_like, labels[3])}
+    )
 
 
 def mnist_job(name: str, curve: dict[int, float], rehearse: bool) -> Job:
-    """Return the published votes; X holds the votes and y stands for the 60,000 digits behind them."""
+    """Return the published votes; X holds the votes and y stands for the 60,000 digits behind
+    them."""
     images = mnist()
-    X_test, y_test = np.asarray(images.X_test, dtype=float) / 255, np.asarray(images.y_test, dtype=np.int64)
+    X_test, y_test = (
+        np.asarray(images.X_test, dtype=float) / 255,
+        np.asarray(images.y_test, dtype=np.int64),
+    )
     last = 8000 if rehearse else 9000
     return Job(
         name,
@@ -126,7 +145,9 @@ def mnist_job(name: str, curve: dict[int, float], rehearse: bool) -> Job:
     )
 
 
-def made_up_job(name: str, draw: Callable[[int, int], tuple[np.ndarray, np.ndarray]], n: int, teacher: str) -> Job:
+def made_up_job(
+    name: str, draw: Callable[[int, int], tuple[np.ndarray, np.ndarray]], n: int, teacher: str
+) -> Job:
     """Return a task of which every part is a sample of its own from one law."""
     (X, y), (X_public, y_public), (X_test, y_test), like = (
         draw(size, seed) for seed, size in enumerate((n, 5000, 20_000, STAND_IN_ROWS))
@@ -142,7 +163,9 @@ def normal(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def blobs(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Three overlapping round classes of the plane."""
-    X, y = make_blobs(n, centers=np.array([[0, 0], [3, 0], [1.5, 2.5]]), cluster_std=1.2, random_state=seed)
+    X, y = make_blobs(
+        n, centers=np.array([[0, 0], [3, 0], [1.5, 2.5]]), cluster_std=1.2, random_state=seed
+    )
     return X, y.astype(np.int64)
 
 
@@ -165,20 +188,31 @@ def jobs(rehearse: bool) -> Iterator[Job]:
 def planned(job: Job, budget: sb.PrivacyBudget) -> Plan:
     """Return the plan, made without the private data."""
     return sb.plan(
-        job.n_records, len(job.X_public), budget=budget, n_classes=job.n_classes, teacher=job.teacher, **job.known
+        job.n_records,
+        len(job.X_public),
+        budget=budget,
+        n_classes=job.n_classes,
+        teacher=job.teacher,
+        **job.known,
     )
 
 
 def carried_out(job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int) -> Outcome:
     """Return what came of one run on the private data."""
-    released, student = (from_votes if job.name.startswith("mnist") else from_records)(job, setting, budget, run)
+    released, student = (from_votes if job.name.startswith("mnist") else from_records)(
+        job, setting, budget, run
+    )
     answered = released.answered
     right = released.labels[answered] == job.y_public[released.queries[answered]]
     score = np.mean(np.asarray(student.predict(job.X_test)) == job.y_test)
-    return Outcome(int(answered.sum()), 100 * float(np.mean(right)) if len(right) else 0.0, 100 * float(score))
+    return Outcome(
+        int(answered.sum()), 100 * float(np.mean(right)) if len(right) else 0.0, 100 * float(score)
+    )
 
 
-def from_records(job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int) -> tuple[sb.ReleasedLabels, Any]:
+def from_records(
+    job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int
+) -> tuple[sb.ReleasedLabels, Any]:
     """Train teachers, buy answers and train a student, as `learn` does."""
     settings: dict[str, Any] = {
         "n_teachers": setting.n_teachers,
@@ -193,12 +227,16 @@ def from_records(job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int)
     if setting.strategy == "passive":
         model = sb.PATEClassifier(teacher, **settings)
     else:
-        model = sb.ActivePATEClassifier(teacher, strategy=sb.queries.strategy_by_name(setting.strategy), **settings)
+        model = sb.ActivePATEClassifier(
+            teacher, strategy=sb.queries.strategy_by_name(setting.strategy), **settings
+        )
     model.fit(job.X, job.y, X_public=job.X_public, classes=list(range(job.n_classes)))
     return model.released_labels_, model.student_
 
 
-def from_votes(job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int) -> tuple[sb.ReleasedLabels, Any]:
+def from_votes(
+    job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int
+) -> tuple[sb.ReleasedLabels, Any]:
     """Buy answers to votes that exist, and train a student."""
     aggregator: Any
     if setting.aggregator == "sparse-vector":
@@ -213,17 +251,23 @@ def from_votes(job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int) -
     counts = sb.VoteCounts(job.X, classes=list(range(job.n_classes)), n_teachers=setting.n_teachers)
     ledger = sb.Ledger.in_memory(dataset="digits", budget=budget)
     if setting.strategy == "passive":
-        rows = np.sort(np.random.default_rng(run).choice(len(job.X), setting.n_queries, replace=False))
+        rows = np.sort(
+            np.random.default_rng(run).choice(len(job.X), setting.n_queries, replace=False)
+        )
         released = sb.release(counts.take(rows), aggregator, ledger, public_rows=rows)
     else:
         strategy = sb.queries.strategy_by_name(setting.strategy)
-        released = sb.label_actively(counts, job.X_public, aggregator, ledger, strategy, random_state=run).released
+        released = sb.label_actively(
+            counts, job.X_public, aggregator, ledger, strategy, random_state=run
+        ).released
     return released, fit_student(default_student(released), job.X_public, released)
 
 
 def off(estimate: Any, measured: float, scale: float = 100.0) -> str:
     """Return the estimate, what was measured, and the difference."""
-    return f"{scale * estimate.value:.1f} | {measured:.1f} | {scale * estimate.value - measured:+.1f}"
+    return (
+        f"{scale * estimate.value:.1f} | {measured:.1f} | {scale * estimate.value - measured:+.1f}"
+    )
 
 
 def report(job: Job, epsilon: float, n_runs: int) -> None:
@@ -235,21 +279,26 @@ def report(job: Job, epsilon: float, n_runs: int) -> None:
     naive = [
         np.mean(
             [
-                carried_out(job, Setting(NAIVE_TEACHERS, "gaussian", kind, len(job.X_public)), budget, run).student
+                carried_out(
+                    job, Setting(NAIVE_TEACHERS, "gaussian", kind, len(job.X_public)), budget, run
+                ).student
                 for run in range(n_runs)
             ]
         )
         for kind in ("labels", "counts")
     ]
     answered, label, student = (
-        float(np.mean([getattr(run, name) for run in runs])) for name in ("answered", "label", "student")
+        float(np.mean([getattr(run, name) for run in runs]))
+        for name in ("answered", "label", "student")
     )
     recipe = (
         f"{setting.release} of {setting.n_queries}"
         if setting.max_unstable is None
         else (f"sparse vector, {setting.max_unstable} of {setting.n_queries}")
     )
-    span = f"{100 * expected.student_accuracy.low:.1f} to {100 * expected.student_accuracy.high:.1f}"
+    span = (
+        f"{100 * expected.student_accuracy.low:.1f} to {100 * expected.student_accuracy.high:.1f}"
+    )
     print(
         f"| {job.name} | {epsilon:g} | K {setting.n_teachers}, {recipe}, {setting.strategy} "
         f"| {expected.answered.value:.0f} | {answered:.0f} | {off(expected.label_accuracy, label)} "
@@ -267,14 +316,23 @@ def shuffled(job: Job, seed: int) -> Job:
 def report_stream(job: Job, max_unstable: int, n_runs: int) -> None:
     """Forecast the answers of one sparse vector from the stand-in, ask it, and print one line."""
     X, y = job.known["like"]
-    setting = Setting(job.n_records // 10, "sparse-vector", "labels", len(job.X_public), max_unstable)
+    setting = Setting(
+        job.n_records // 10, "sparse-vector", "labels", len(job.X_public), max_unstable
+    )
     model = StandInModel(
-        X, y, n_classes=job.n_classes, teacher=teacher_by_name(job.teacher, job.n_classes), n_public=len(job.X_public)
+        X,
+        y,
+        n_classes=job.n_classes,
+        teacher=teacher_by_name(job.teacher, job.n_classes),
+        n_public=len(job.X_public),
     )
     noise = SparseVectorAggregator.calibrate(
         STREAM_BUDGET, setting.n_queries, max_unstable=max_unstable, n_classes=job.n_classes
     )
-    outlooks = [forecast(model.votes(setting.n_teachers, job.n_records, fold), noise) for fold in range(model.n_folds)]
+    outlooks = [
+        forecast(model.votes(setting.n_teachers, job.n_records, fold), noise)
+        for fold in range(model.n_folds)
+    ]
     answered, low, high, label = (
         float(np.mean([getattr(outlook, name) for outlook in outlooks]))
         for name in ("answered", "answered_low", "answered_high", "label_accuracy")
@@ -283,9 +341,9 @@ def report_stream(job: Job, max_unstable: int, n_runs: int) -> None:
     runs = [carried_out(shuffled(job, run), setting, STREAM_BUDGET, run) for run in range(n_runs)]
     counts = [run.answered for run in runs]
     print(
-        f"| {job.name} | K {setting.n_teachers}, T {max_unstable} | {answered:.0f} ({low:.0f} to {high:.0f}) "
-        f"| {np.mean(counts):.0f} ({min(counts)} to {max(counts)}) | {100 * label:.1f} "
-        f"| {np.mean([run.label for run in runs]):.1f} |",
+        f"| {job.name} | K {setting.n_teachers}, T {max_unstable} | {answered:.0f} ({low:.0f} to"
+        f" {high:.0f}) | {np.mean(counts):.0f} ({min(counts)} to {max(counts)}) | {100 * label:.1f}"
+        f" | {np.mean([run.label for run in runs]):.1f} |",
         flush=True,
     )
 

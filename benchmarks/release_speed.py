@@ -2,8 +2,9 @@
 
     python benchmarks/release_speed.py [n_queries]
 
-Prints seconds, queries per second and peak memory of the aggregators with exact noise, and the ratio to the same
-arithmetic with numpy's floating noise, for scale only: floating noise is not safe to release (Mironov 2012).
+Prints seconds, queries per second and peak memory of the aggregators with exact noise, and the
+ratio to the same arithmetic with numpy's floating noise, for scale only: floating noise is not safe
+to release (Mironov 2012).
 """
 
 import os
@@ -24,7 +25,8 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.noise import ExactNoise
 
 N_TEACHERS = 250
-BUDGET = PrivacyBudget(1.0, 1e-6)  # the noise below is given, not calibrated: only the drawing is timed
+# the noise below is given, not calibrated: only the drawing is timed
+BUDGET = PrivacyBudget(1.0, 1e-6)
 
 
 def peak_mib() -> float:
@@ -54,7 +56,9 @@ def main() -> None:
     before = peak_mib()
 
     gaussian = GaussianAggregator(58.7, n_queries, budget=BUDGET)
-    sparse = SparseVectorAggregator(3.0, 3.0, 46, n_queries, refresh=True, n_queries=n_queries, budget=BUDGET)
+    sparse = SparseVectorAggregator(
+        3.0, 3.0, 46, n_queries, refresh=True, n_queries=n_queries, budget=BUDGET
+    )
     stable = np.tile([N_TEACHERS, 0], (n_queries, 1))
     runs = {
         "Gaussian labels": lambda: gaussian.answer(counts, N_TEACHERS, noise),
@@ -65,9 +69,15 @@ def main() -> None:
     print(f"{'':28}{'seconds':>9}{'queries/s':>12}{'numpy floats x':>16}{'peak MiB':>10}")
     for name, work in runs.items():
         seconds = timed(work)
-        print(f"{name:28}{seconds:9.2f}{n_queries / seconds:12.0f}{seconds / floating:16.0f}{peak_mib():10.0f}")
-    print(f"{'numpy floats (not private)':28}{floating:9.3f}{n_queries / floating:12.0f}{1:16}{'':>10}")
-    print(f"before the first release: {before:.0f} MiB, of which counts {counts.nbytes / 2**20:.0f}")
+        print(
+            f"{name:28}{seconds:9.2f}{n_queries / seconds:12.0f}{seconds / floating:16.0f}{peak_mib():10.0f}"
+        )
+    print(
+        f"{'numpy floats (not private)':28}{floating:9.3f}{n_queries / floating:12.0f}{1:16}{'':>10}"
+    )
+    print(
+        f"before the first release: {before:.0f} MiB, of which counts {counts.nbytes / 2**20:.0f}"
+    )
 
 
 if __name__ == "__main__":

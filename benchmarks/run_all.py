@@ -1,4 +1,5 @@
-"""Run every benchmark of this folder, one after another, each in its own process; the output is the README's table."""
+"""Run every benchmark of this folder, one after another, each in its own process; the output is
+the README's table."""
 
 import subprocess
 import sys

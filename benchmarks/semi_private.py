@@ -1,17 +1,20 @@
-"""The semi-private learner: seconds and memory of exact draws over whole classes, and private choices on UCI Adult.
+"""The semi-private learner: seconds and memory of exact draws over whole classes, and private
+choices on UCI Adult.
 
     python benchmarks/semi_private.py [largest n, default 1000000] [runs on Adult, default 5]
 
-Speed: n private records and n public points, uniform, labels of an interval with 20 % noise, epsilon 1. "draw" is the
-count of all mistakes and the choice; "fit" is the whole fit, with the labels of all public points and the certificate.
-Memory is the peak of a process that does nothing else, less what it had once everything was imported.
+Speed: n private records and n public points, uniform, labels of an interval with 20 % noise,
+epsilon 1. "draw" is the count of all mistakes and the choice; "fit" is the whole fit, with the
+labels of all public points and the certificate. Memory is the peak of a process that does nothing
+else, less what it had once everything was imported.
 
-Adult: private are the 32,561 records of adult.data; adult.test is cut once into public points and a held-out half,
-which is only scored. Stumps: on all public points, or on 500. Candidates, 200 each, none of which saw private labels:
-"subsets" are logistic regressions on random parts of what one PATE fit released at epsilon 0.5, delta 1e-5, a price to
-be added; "made up" are logistic regressions on labels that a random sum of three columns makes up, free of any price.
-Runs differ in partition, noise and random parts. Candidates are tried in one call here, where `choose_candidate` asks
-them record by record.
+Adult: private are the 32,561 records of adult.data; adult.test is cut once into public points and a
+held-out half, which is only scored. Stumps: on all public points, or on 500. Candidates, 200 each,
+none of which saw private labels: "subsets" are logistic regressions on random parts of what one
+PATE fit released at epsilon 0.5, delta 1e-5, a price to be added; "made up" are logistic
+regressions on labels that a random sum of three columns makes up, free of any price. Runs differ in
+partition, noise and random parts. Candidates are tried in one call here, where `choose_candidate`
+asks them record by record.
 """
 
 import os
@@ -56,12 +59,19 @@ def speed(name: str, n: int) -> None:
     y = (((X[:, 0] > 0.3) & (X[:, 0] < 0.6)) ^ (rng.random(n) < 0.2)).astype(np.int64)
     before, start = peak(), time.perf_counter()
     scores = private_scores(CLASSES[name].dichotomies(public), X, y, "record", "add-remove")
-    ledger = Ledger.in_memory(dataset="speed", budget=PrivacyBudget(1.0, 0.0), unit="record", neighbours="add-remove")
+    ledger = Ledger.in_memory(
+        dataset="speed", budget=PrivacyBudget(1.0, 0.0), unit="record", neighbours="add-remove"
+    )
     choose_by_scores(scores, ledger, epsilon=1.0)
     draw, memory, start = time.perf_counter() - start, peak() - before, time.perf_counter()
-    SemiPrivateClassifier(CLASSES[name], budget=PrivacyBudget(1.0, 0.0)).fit(X, y, X_public=public, classes=[0, 1])
+    SemiPrivateClassifier(CLASSES[name], budget=PrivacyBudget(1.0, 0.0)).fit(
+        X, y, X_public=public, classes=[0, 1]
+    )
     fit = time.perf_counter() - start
-    print(f"{name:<12} {n:>10,} {scores.n_candidates:>18,} {draw:8.2f} {fit:8.2f} {memory:8.0f}", flush=True)
+    print(
+        f"{name:<12} {n:>10,} {scores.n_candidates:>18,} {draw:8.2f} {fit:8.2f} {memory:8.0f}",
+        flush=True,
+    )
 
 
 def subsets(X: np.ndarray, y: np.ndarray, X_public: np.ndarray, seed: int) -> tuple[list[Any], Any]:
@@ -89,12 +99,19 @@ def made_up(X_public: np.ndarray, seed: int) -> list[Any]:
         sums = (X_public[:, columns] / X_public[:, columns].std(axis=0)) @ signs
         cut = np.quantile(sums, rng.uniform(0.6, 0.9))
         labels = sums > cut if (sums > cut).any() and (sums <= cut).any() else sums >= sums.max()
-        models.append(LogisticRegression(max_iter=200).fit(X_public[:500], np.append(labels[:498], [False, True])))
+        models.append(
+            LogisticRegression(max_iter=200).fit(
+                X_public[:500], np.append(labels[:498], [False, True])
+            )
+        )
     return models
 
 
-def candidates_on_adult(name: str, models: list[Any], data: tuple[np.ndarray, ...]) -> dict[str, float]:
-    """Return held-out accuracies, in percent: of the best on the private records, and of each private choice."""
+def candidates_on_adult(
+    name: str, models: list[Any], data: tuple[np.ndarray, ...]
+) -> dict[str, float]:
+    """Return held-out accuracies, in percent: of the best on the private records, and of each
+    private choice."""
     X, y, _, X_test, y_test = data
     right = np.column_stack([model.predict(X) == y for model in models])
     scored = [100 * float(np.mean(model.predict(X_test) == y_test)) for model in models]
@@ -103,18 +120,30 @@ def candidates_on_adult(name: str, models: list[Any], data: tuple[np.ndarray, ..
         ledger = Ledger.in_memory(
             dataset=name, budget=PrivacyBudget(epsilon, 0.0), unit="record", neighbours="add-remove"
         )
-        outcome[f"{epsilon}"] = scored[choose_by_scores(PrivateScores.of(right), ledger, epsilon=epsilon).outcome]
+        outcome[f"{epsilon}"] = scored[
+            choose_by_scores(PrivateScores.of(right), ledger, epsilon=epsilon).outcome
+        ]
     return outcome
 
 
-def stumps_on_adult(data: tuple[np.ndarray, ...], n_public: int | None, seed: int) -> dict[str, float]:
-    """Return held-out accuracies, in percent: of the best stump on the private records, and of each private choice."""
+def stumps_on_adult(
+    data: tuple[np.ndarray, ...], n_public: int | None, seed: int
+) -> dict[str, float]:
+    """Return held-out accuracies, in percent: of the best stump on the private records, and of
+    each private choice."""
     X, y, X_public, X_test, y_test = data
     family = DecisionStumps(X.shape[1])
-    outcome = {"best": 100 * float(np.mean(family.erm(X, y).predict(X_test) == y_test)), "median": float("nan")}
+    outcome = {
+        "best": 100 * float(np.mean(family.erm(X, y).predict(X_test) == y_test)),
+        "median": float("nan"),
+    }
     for epsilon in EPSILONS:
-        model = SemiPrivateClassifier(family, budget=PrivacyBudget(epsilon, 0.0), n_public=n_public, random_state=seed)
-        outcome[f"{epsilon}"] = 100 * model.fit(X, y, X_public=X_public, classes=[0, 1]).score(X_test, y_test)
+        model = SemiPrivateClassifier(
+            family, budget=PrivacyBudget(epsilon, 0.0), n_public=n_public, random_state=seed
+        )
+        outcome[f"{epsilon}"] = 100 * model.fit(X, y, X_public=X_public, classes=[0, 1]).score(
+            X_test, y_test
+        )
     return outcome
 
 
@@ -123,9 +152,13 @@ def adult_table(n_runs: int) -> None:
     data, rows = encoded(), {}
     for seed in range(n_runs):
         models, pate = subsets(data[0], data[1], data[2], seed)
-        rows.setdefault("PATE student, epsilon 0.5", []).append({"best": 100 * pate.score(data[3], data[4])})
+        rows.setdefault("PATE student, epsilon 0.5", []).append(
+            {"best": 100 * pate.score(data[3], data[4])}
+        )
         rows.setdefault("subsets", []).append(candidates_on_adult("subsets", models, data))
-        rows.setdefault("made up", []).append(candidates_on_adult("made up", made_up(data[2], seed), data))
+        rows.setdefault("made up", []).append(
+            candidates_on_adult("made up", made_up(data[2], seed), data)
+        )
         rows.setdefault("stumps, all points", []).append(stumps_on_adult(data, None, seed))
         rows.setdefault("stumps, 500 points", []).append(stumps_on_adult(data, 500, seed))
     columns = ("best", "median", *(f"{epsilon}" for epsilon in EPSILONS))
@@ -143,7 +176,10 @@ def main() -> None:
         return
     given = [int(word) for word in sys.argv[1:3]]
     largest, n_runs = given + [1_000_000, 5][len(given) :]
-    print(f"{'class':<12} {'n':>10} {'labellings':>18} {'draw s':>8} {'fit s':>8} {'MB':>8}", flush=True)
+    print(
+        f"{'class':<12} {'n':>10} {'labellings':>18} {'draw s':>8} {'fit s':>8} {'MB':>8}",
+        flush=True,
+    )
     for name in CLASSES:
         for n in (10_000, 100_000, 1_000_000):
             if n <= largest:

@@ -1,4 +1,5 @@
-"""Time and peak memory of teachers and votes against records, queries and teachers, and of votes read from a file.
+"""Time and peak memory of teachers and votes against records, queries and teachers, and of votes
+read from a file.
 
 Three sizes each, one process per row. Memory is what the work added to the peak above its inputs.
 """
@@ -26,7 +27,9 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def ensemble_once(learner: str, records: int, queries: int, teachers: int) -> tuple[float, float, float]:
+def ensemble_once(
+    learner: str, records: int, queries: int, teachers: int
+) -> tuple[float, float, float]:
     """Return seconds of fitting, seconds of voting, and megabytes."""
     import numpy as np
 
@@ -45,7 +48,8 @@ def ensemble_once(learner: str, records: int, queries: int, teachers: int) -> tu
 
 
 def file_once(path: str) -> tuple[float, float, float]:
-    """Return seconds, a nought, and megabytes; the pages of the mapped file count, though they can be dropped."""
+    """Return seconds, a nought, and megabytes; the pages of the mapped file count, though they
+    can be dropped."""
     from secretballot.ensemble import VoteCounts
 
     before, start = _peak(), time.perf_counter()
@@ -72,23 +76,36 @@ def _write_votes(path: Path, rows: int) -> None:
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
         kind, *sizes = sys.argv[2:]
-        print(*(file_once(sizes[0]) if kind == "file" else ensemble_once(kind, *(int(size) for size in sizes))))
+        print(
+            *(
+                file_once(sizes[0])
+                if kind == "file"
+                else ensemble_once(kind, *(int(size) for size in sizes))
+            )
+        )
         return
     print(f"{'learner':>9} {'varied':>9} {'size':>8} {'fit s':>7} {'vote s':>7} {'MB':>6}")
     for learner in LEARNERS:
         for name, sizes in SIZES.items():
             for size in sizes:
                 fit, vote, memory = _measured(learner, *{**BASE, name: size}.values())
-                print(f"{learner:>9} {name:>9} {size:>8} {fit:>7.2f} {vote:>7.2f} {memory:>6.0f}", flush=True)
+                print(
+                    f"{learner:>9} {name:>9} {size:>8} {fit:>7.2f} {vote:>7.2f} {memory:>6.0f}",
+                    flush=True,
+                )
     print(
-        f"\nvotes of {FILE_TEACHERS} teachers read from .npy (int8)\n{'queries':>9} {'s':>7} {'MB':>6} {'file MB':>8}"
+        f"\nvotes of {FILE_TEACHERS} teachers read from .npy (int8)\n{'queries':>9} {'s':>7}"
+        f" {'MB':>6} {'file MB':>8}"
     )
     with tempfile.TemporaryDirectory() as folder:
         for rows in FILE_ROWS:
             path = Path(folder) / "votes.npy"
             _write_votes(path, rows)
             seconds, _, memory = _measured("file", path)
-            print(f"{rows:>9} {seconds:>7.2f} {memory:>6.0f} {rows * FILE_TEACHERS / 2**20:>8.0f}", flush=True)
+            print(
+                f"{rows:>9} {seconds:>7.2f} {memory:>6.0f} {rows * FILE_TEACHERS / 2**20:>8.0f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

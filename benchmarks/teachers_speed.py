@@ -1,11 +1,13 @@
-"""250 logistic teachers, fitted and asked for 10,000 votes each, beside the plain scikit-learn loop.
+"""250 logistic teachers, fitted and asked for 10,000 votes each, beside the plain scikit-learn
+loop.
 
-The loop runs twice: with BLAS threads left alone, as it would be written, and with one BLAS thread. Shards of 146 rows
-and 105 features are cut from a9a. Rounds are interleaved and the median is printed; the votes must agree.
+The loop runs twice: with BLAS threads left alone, as it would be written, and with one BLAS thread.
+Shards of 146 rows and 105 features are cut from a9a. Rounds are interleaved and the median is
+printed; the votes must agree.
 
-What unpinned threads cost depends on who else computes: they wait for each other in every small product, and a core
-that is busy elsewhere keeps all of them waiting. So everything is measured twice, the second time beside one other busy
-process.
+What unpinned threads cost depends on who else computes: they wait for each other in every small
+product, and a core that is busy elsewhere keeps all of them waiting. So everything is measured
+twice, the second time beside one other busy process.
 """
 
 import contextlib
@@ -24,7 +26,9 @@ ROUNDS = 3
 def main() -> None:
     if any(name in os.environ for name in THREAD_VARIABLES):
         # Threads can only be left alone in a process that was started so.
-        environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
+        environment = {
+            name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES
+        }
         os.execve(sys.executable, [sys.executable, *sys.argv], environment)
     import numpy as np
     import scipy.sparse as sp
@@ -39,7 +43,11 @@ def main() -> None:
     common = np.sort(np.argsort(X.getnnz(axis=0))[-FEATURES:])
     X, y = X[:, common].toarray(), np.concatenate([split.y_train, split.y_test])
     n_private = N_TEACHERS * SHARD_ROWS
-    X_private, y_private, X_public = X[:n_private], y[:n_private], X[n_private : n_private + QUERIES]
+    X_private, y_private, X_public = (
+        X[:n_private],
+        y[:n_private],
+        X[n_private : n_private + QUERIES],
+    )
     shards = np.arange(n_private) % N_TEACHERS
     parts = [np.flatnonzero(shards == number) for number in range(N_TEACHERS)]
 
@@ -57,7 +65,13 @@ def main() -> None:
 
     def ours(n_jobs: int) -> tuple[float, object]:
         ensemble = TeacherEnsemble.fit(
-            LogisticRegression(), X_private, y_private, shards, n_teachers=N_TEACHERS, n_classes=2, n_jobs=n_jobs
+            LogisticRegression(),
+            X_private,
+            y_private,
+            shards,
+            n_teachers=N_TEACHERS,
+            n_classes=2,
+            n_jobs=n_jobs,
         )
         fitted = time.perf_counter()
         return fitted, ensemble.vote_counts(X_public, n_jobs=n_jobs).open_at_the_door()
@@ -97,15 +111,24 @@ def measure(ways: dict[str, Callable[[], tuple[float, object]]], title: str) -> 
             fitted, results[name] = way()
             fits[name].append(fitted - start)
             votes[name].append(time.perf_counter() - fitted)
-    median = {name: statistics.median(a + b for a, b in zip(fits[name], votes[name], strict=True)) for name in ways}
+    median = {
+        name: statistics.median(a + b for a, b in zip(fits[name], votes[name], strict=True))
+        for name in ways
+    }
     print(f"{title:36} {'fit s':>7} {'vote s':>7} {'both s':>7} {'alone/':>7} {'pinned/':>8}")
     alone, pinned = (median[name] for name in list(ways)[:2])
     for name, seconds in median.items():
         fit, vote = statistics.median(fits[name]), statistics.median(votes[name])
-        print(f"{name:36} {fit:7.3f} {vote:7.3f} {seconds:7.3f} {alone / seconds:7.2f} {pinned / seconds:8.2f}")
+        print(
+            f"{name:36} {fit:7.3f} {vote:7.3f} {seconds:7.3f} {alone / seconds:7.2f}"
+            f" {pinned / seconds:8.2f}"
+        )
     reference = results["plain loop, one BLAS thread"]
     differ = {name: int(np.abs(counts - reference).sum()) // 2 for name, counts in results.items()}
-    print(f"votes that differ from the loop with one thread, of {N_TEACHERS * QUERIES:,}: {max(differ.values())}")
+    print(
+        f"votes that differ from the loop with one thread, of {N_TEACHERS * QUERIES:,}:"
+        f" {max(differ.values())}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Labels from the published vote files at equal (epsilon, delta = 1e-5): how often they are the plurality, and right.
+"""Labels from the published vote files at equal (epsilon, delta = 1e-5): how often they are the
+plurality, and right.
 
     python benchmarks/vote_file_labels.py [n_runs]
 
-Every price is data-independent. The number of queries is the default of `secretballot label`, and 286 for MNIST, the
-number of answers of the published confident aggregator at epsilon 1.97 (whose price depends on the data).
+Every price is data-independent. The number of queries is the default of `secretballot label`, and
+286 for MNIST, the number of answers of the published confident aggregator at epsilon 1.97 (whose
+price depends on the data).
 """
 
 import sys
@@ -19,7 +21,8 @@ RUNS = 5
 
 
 def rows() -> list[tuple[str, np.ndarray, np.ndarray, float, int | None]]:
-    """Return name, counts, true labels, epsilon and number of queries (None: the default) of every setting."""
+    """Return name, counts, true labels, epsilon and number of queries (None: the default) of
+    every setting."""
     digits, income = mnist_votes(), adult_votes()
     truth = (adult().test["income"] == ">50K").to_numpy().astype(int)
     images = mnist().y_test[: len(digits)]
@@ -29,10 +32,16 @@ def rows() -> list[tuple[str, np.ndarray, np.ndarray, float, int | None]]:
 
 def main(runs: int) -> None:
 
-    print("| votes | epsilon | queries | sigma | label is plurality | label is right | plurality is right |")
+    print(
+        "| votes | epsilon | queries | sigma | label is plurality | label is right | plurality is"
+        " right |"
+    )
     print("|---|---|---|---|---|---|---|")
     for name, counts, truth, epsilon, n_queries in rows():
-        budget, votes = PrivacyBudget(epsilon, DELTA), VoteCounts.from_counts(counts, range(counts.shape[1]))
+        budget, votes = (
+            PrivacyBudget(epsilon, DELTA),
+            VoteCounts.from_counts(counts, range(counts.shape[1])),
+        )
         aggregator = choose_aggregator(
             "gaussian",
             budget,
@@ -46,14 +55,22 @@ def main(runs: int) -> None:
         assert isinstance(aggregator, GaussianAggregator)
         agree, right, best = [], [], []
         for run in range(runs):
-            asked = np.random.default_rng(run).choice(votes.n_queries, aggregator.n_queries, replace=False)
-            released = release(votes, aggregator, Ledger.in_memory(dataset=name, budget=budget), queries=asked)
+            asked = np.random.default_rng(run).choice(
+                votes.n_queries, aggregator.n_queries, replace=False
+            )
+            released = release(
+                votes, aggregator, Ledger.in_memory(dataset=name, budget=budget), queries=asked
+            )
             plurality = counts[asked].argmax(axis=1)
             agree.append(np.mean(released.labels == plurality))
             right.append(np.mean(released.labels == truth[asked]))
             best.append(np.mean(plurality == truth[asked]))
         shares = " | ".join(f"{100 * np.mean(values):.1f}" for values in (agree, right, best))
-        print(f"| {name} | {epsilon:g} | {aggregator.n_queries} | {aggregator.sigma:.1f} | {shares} |", flush=True)
+        print(
+            f"| {name} | {epsilon:g} | {aggregator.n_queries} | {aggregator.sigma:.1f} |"
+            f" {shares} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,1 +1,2 @@
-"""Long campaigns behind make targets: hostile inputs, kills and full disks, and attacks on whole commands."""
+"""Long campaigns behind make targets: hostile inputs, kills and full disks, and attacks on whole
+commands."""

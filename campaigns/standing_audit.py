@@ -1,10 +1,12 @@
-"""The standing audit: attacks on whole commands, on a whole `learn` with canaries, and on the mechanisms.
+"""The standing audit: attacks on whole commands, on a whole `learn` with canaries, and on the
+mechanisms.
 
     python campaigns/standing_audit.py RUNS FOLDER [NAME ...]
 
-Makes small tables in FOLDER, runs `secretballot audit` on them line by line and writes FOLDER/report.txt and
-FOLDER/report.json. RUNS is the number of runs of every line. Lines that have a result are not run again, and a line
-that was interrupted goes on. Names of lines restrict the audit to them. Ends with 1 if any line found something.
+Makes small tables in FOLDER, runs `secretballot audit` on them line by line and writes
+FOLDER/report.txt and FOLDER/report.json. RUNS is the number of runs of every line. Lines that have
+a result are not run again, and a line that was interrupted goes on. Names of lines restrict the
+audit to them. Ends with 1 if any line found something.
 """
 
 import json
@@ -18,16 +20,30 @@ from typing import Any
 import numpy as np
 
 JOBS = str(min(2, os.cpu_count() or 1))
-CONFIDENCE = "0.999"  # of each line, so that a sound program passes all of them but once in a hundred standing audits
+# of each line, so that a sound program passes all of them but once in a hundred standing audits
+CONFIDENCE = "0.999"
 PRICE = ("--epsilon", "0.5", "--delta", "1e-6")
-TABLES = ("private.csv", "public.csv", "--target", "ill", "--classes", "no,yes", *PRICE, "--teachers", "10")
+TABLES = (
+    "private.csv",
+    "public.csv",
+    "--target",
+    "ill",
+    "--classes",
+    "no,yes",
+    *PRICE,
+    "--teachers",
+    "10",
+)
 LEARN = ("learn", *TABLES, "--queries", "20")
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "audit" / "real_programs.py"
 
 # Name of each line: options of `audit release`, and the command after them.
 RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "learn, counts, a record with a missing value more": (("--change", "add-missing"), LEARN),
-    "learn, labels, a record more": (("--change", "add"), (*LEARN, "--release", "labels", "--student", "forest")),
+    "learn, labels, a record more": (
+        ("--change", "add"),
+        (*LEARN, "--release", "labels", "--student", "forest"),
+    ),
     "choose, a record more": (
         ("--change", "add"),
         ("choose", *TABLES[:6], "--epsilon", "0.5", "--hypotheses", "stumps", "--points", "20"),
@@ -52,9 +68,13 @@ RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("--neighbour", "rows-neighbour.json"),
         ("seeded", "rows.json"),
     ),
-    "Python, mixed lists, a null more": (("--neighbour", "mixed-neighbour.json"), ("mixed", "mixed.json")),
+    "Python, mixed lists, a null more": (
+        ("--neighbour", "mixed-neighbour.json"),
+        ("mixed", "mixed.json"),
+    ),
 }
-# Name of each line: options of `audit canaries`, at a price that the default number of runs can refute.
+# Name of each line: options of `audit canaries`, at a price that the default number of runs can
+# refute.
 CANARIES: dict[str, tuple[str, ...]] = {
     "learn, counts, canaries": ("--epsilon", "0.5", "--release", "counts"),
     "learn, labels, canaries": ("--epsilon", "0.5", "--release", "labels"),
@@ -68,8 +88,13 @@ def write_tables(folder: Path) -> None:
     def table(name: str, rows: int, *, labelled: bool) -> None:
         values = rng.normal(size=(rows, 2)).round(3)
         classes = np.where(values.sum(axis=1) > 0, "yes", "no")
-        lines = [f"{a},{b},{c}" if labelled else f"{a},{b}" for (a, b), c in zip(values, classes, strict=True)]
-        (folder / name).write_text("\n".join(["age,dose,ill" if labelled else "age,dose", *lines]) + "\n")
+        lines = [
+            f"{a},{b},{c}" if labelled else f"{a},{b}"
+            for (a, b), c in zip(values, classes, strict=True)
+        ]
+        (folder / name).write_text(
+            "\n".join(["age,dose,ill" if labelled else "age,dose", *lines]) + "\n"
+        )
 
     table("private.csv", 200, labelled=True)
     table("public.csv", 60, labelled=False)
@@ -84,7 +109,10 @@ def write_tables(folder: Path) -> None:
     points = rng.normal(size=(300, 2)).round(3).tolist()
     rows = [[a, b, int(a + b > 0)] for a, b in points]
     mixed = [[float(i % 4), ("north", "south")[i // 4 % 2], int(i % 4 > 1)] for i in range(1200)]
-    for name, table_rows, new in (("rows", rows, [None, 0.5, 1]), ("mixed", mixed, [None, "north", 1])):
+    for name, table_rows, new in (
+        ("rows", rows, [None, 0.5, 1]),
+        ("mixed", mixed, [None, "north", 1]),
+    ):
         (folder / f"{name}.json").write_text(json.dumps(table_rows))
         (folder / f"{name}-neighbour.json").write_text(json.dumps([*table_rows, new]))
 
@@ -97,7 +125,17 @@ def lines_of(runs: str) -> dict[str, list[str]]:
         private = next(word for word in command if word.endswith((".csv", ".json")))
         program = ["--program", f"{sys.executable} {PROGRAMS}"] if private.endswith(".json") else []
         out = ["--out", "out"] if program else []
-        lines[name] = ["release", *same, *program, "--private", private, *options, "--", *command, *out]
+        lines[name] = [
+            "release",
+            *same,
+            *program,
+            "--private",
+            private,
+            *options,
+            "--",
+            *command,
+            *out,
+        ]
     for name, settings in CANARIES.items():
         lines[name] = ["canaries", *same, *settings]
     return lines
@@ -113,7 +151,12 @@ def run_line(folder: Path, number: int, name: str, words: list[str]) -> dict[str
     command = [sys.executable, "-m", "secretballot", "audit", words[0], *work, *words[1:]]
     ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
     if ended.returncode not in (0, 6):
-        return {"name": name, "passed": False, "result": json.loads(ended.stdout or "{}"), "seconds": 0.0}
+        return {
+            "name": name,
+            "passed": False,
+            "result": json.loads(ended.stdout or "{}"),
+            "seconds": 0.0,
+        }
     seconds = time.monotonic() - start
     result = json.loads(ended.stdout)
     found = {"name": name, "passed": result["passed"], "result": result, "seconds": seconds}
@@ -128,13 +171,21 @@ def told(found: dict[str, Any]) -> str:
         caught = sum(one["caught"] is not None for one in result["findings"])
         text = f"{len(result['findings'])} attacks, {caught} of which catch plants"
     elif result.get("audit") == "canaries":
-        text = f"{result['right']} of {result['guesses']} right, {bounds(result, result['epsilon'])}"
+        text = (
+            f"{result['right']} of {result['guesses']} right, {bounds(result, result['epsilon'])}"
+        )
     elif result.get("audit") == "release":
         verdict = result["channels"][0]["verdict"]
-        text = f"{verdict['right']} of {verdict['guesses']} right, {bounds(verdict, result['promise']['epsilon'])}"
+        text = (
+            f"{verdict['right']} of {verdict['guesses']} right,"
+            f" {bounds(verdict, result['promise']['epsilon'])}"
+        )
     else:
         text = f"not run: {result.get('error', 'no result')}"
-    return f"{'ok    ' if found['passed'] else 'FAILED'}  {found['name']:<58} {text} ({found['seconds']:.0f} s)"
+    return (
+        f"{'ok    ' if found['passed'] else 'FAILED'}  {found['name']:<58} {text}"
+        f" ({found['seconds']:.0f} s)"
+    )
 
 
 def bounds(counted: dict[str, Any], promise: float) -> str:

@@ -1,4 +1,5 @@
-"""For all tests: every certificate that is built, and every release folder that is made, is shown to both verifiers."""
+"""For all tests: every certificate that is built, and every release folder that is made, is
+shown to both verifiers."""
 
 import functools
 from pathlib import Path
@@ -12,7 +13,8 @@ from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
 
 MOST_LABELS = 60  # whose game the second verifier plays here: longer ones take it seconds
-LEAST_DELTA = 1e-100  # below which the two may take different bounds, all of them beyond any promise
+# below which the two may take different bounds, all of them beyond any promise
+LEAST_DELTA = 1e-100
 
 first_price = certificates.delta_upper
 move = publishing.move_into_place
@@ -23,7 +25,9 @@ label_price = second.label_price
 def quick_label_price(
     sigma: float, queries: int, n_teachers: int | None, epsilon: float, promised: float | None
 ) -> second.Price:
-    return label_price(sigma, queries, n_teachers, epsilon, promised if queries <= MOST_LABELS else 1.0)
+    return label_price(
+        sigma, queries, n_teachers, epsilon, promised if queries <= MOST_LABELS else 1.0
+    )
 
 
 def both_prices(events: Any, epsilon: float) -> float:
@@ -40,7 +44,8 @@ def both_prices(events: Any, epsilon: float) -> float:
 
 
 def shown_to_both(draft: Path, target: Path) -> None:
-    """Move a release into its place, once both verifiers have seen it: what one verifies the other does not refuse."""
+    """Move a release into its place, once both verifiers have seen it: what one verifies the
+    other does not refuse."""
     first, opinion = verify_certificate(draft), second.check_release(str(draft))
     refused = [finding for finding in opinion if finding.verdict == second.REFUSED]
     assert first.ok == (not refused), (first.failures, refused)

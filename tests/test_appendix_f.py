@@ -1,4 +1,5 @@
-"""The study of Appendix F on people made up with Adult's columns: numbers by their definitions, and pictures."""
+"""The study of Appendix F on people made up with Adult's columns: numbers by their definitions,
+and pictures."""
 
 import importlib
 import math
@@ -22,7 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 def scripts() -> Iterator[dict[str, Any]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "benchmarks"))
-        yield {name: importlib.import_module(f"appendix_f{name}") for name in ("", "_study", "_pictures")}
+        yield {
+            name: importlib.import_module(f"appendix_f{name}")
+            for name in ("", "_study", "_pictures")
+        }
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +43,9 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def sizes(scripts: dict[str, Any]) -> Any:
-    return scripts["_study"].Sizes(n_private=240, n_queries=120, n_teachers=8, compared=(4, 8), n_others=2)
+    return scripts["_study"].Sizes(
+        n_private=240, n_queries=120, n_teachers=8, compared=(4, 8), n_others=2
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +62,17 @@ def test_numbers_are_those_of_teachers_trained_and_asked_one_by_one(
     for penalty, measured in ((1.0, findings[0].numbers["1"]), (0.3, findings[0].numbers["0.3"])):
         learner = LogisticRegression(C=penalty, max_iter=2000)
         star = learner.fit(data.X, data.y).predict(data.X_public)[:120]
-        votes = np.array([learner.fit(data.X[k::8], data.y[k::8]).predict(data.X_public)[:120] for k in range(8)])
+        votes = np.array(
+            [learner.fit(data.X[k::8], data.y[k::8]).predict(data.X_public)[:120] for k in range(8)]
+        )
         truth, share = data.y_public[:120], votes.mean(axis=0)
         vote = (share >= 0.5).astype(int)
         margin, against = np.abs(share - 0.5), np.mean(votes != star, axis=0)
         assert measured["star"] == pytest.approx(100 * np.mean(star == truth))
         assert measured["vote"] == pytest.approx(100 * np.mean(vote == truth))
-        assert measured["teacher"] == pytest.approx(100 * np.mean([np.mean(one == truth) for one in votes]))
+        assert measured["teacher"] == pytest.approx(
+            100 * np.mean([np.mean(one == truth) for one in votes])
+        )
         assert measured["equal"] == pytest.approx(100 * np.mean(vote == star))
         assert measured["clear"] == pytest.approx(100 * np.mean(margin > 0.3))
         assert measured["very clear"] == pytest.approx(100 * np.mean(margin > 0.45))
@@ -89,10 +99,14 @@ def test_the_expected_margin_comes_from_other_partitions(
     shares = np.mean([study.counted(data, 8, 1.0, other)[:120, 1] for other in (1, 2)], axis=0) / 8
     assert found.expected == pytest.approx(np.abs(shares - 0.5))
     assert not np.array_equal(found.expected, found.margins)
-    assert found.numbers["1"]["error"] == pytest.approx(math.sqrt(np.mean((found.expected - found.margins) ** 2)))
+    assert found.numbers["1"]["error"] == pytest.approx(
+        math.sqrt(np.mean((found.expected - found.margins) ** 2))
+    )
 
 
-def test_seeds_repeat_and_differ(scripts: dict[str, Any], frame: pd.DataFrame, sizes: Any, findings: list[Any]) -> None:
+def test_seeds_repeat_and_differ(
+    scripts: dict[str, Any], frame: pd.DataFrame, sizes: Any, findings: list[Any]
+) -> None:
     again = scripts["_study"].study(frame, sizes, 1)
     assert again.numbers == findings[1].numbers
     assert findings[0].numbers != findings[1].numbers
@@ -114,7 +128,9 @@ def test_intervals_are_wilsons_for_the_points_of_one_seed(scripts: dict[str, Any
     some, none = scripts["_pictures"].calibration([found, found], 7)
     z, n, p = 1.959964, 50, 0.1
     middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    assert some == pytest.approx((0.225, 0.1, (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)))
+    assert some == pytest.approx(
+        (0.225, 0.1, (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n))
+    )
     assert none[:3] == pytest.approx((0.475, 0, 0), abs=1e-12)
     assert none[3] == pytest.approx(z * z / (100 + z * z))
 
@@ -130,11 +146,15 @@ def test_intervals_are_wilsons_for_the_points_of_one_seed(scripts: dict[str, Any
         ((0.0, 0.0, 0.05), (0, 0), "mean only"),
     ],
 )
-def test_within(scripts: dict[str, Any], values: tuple[float, ...], reference: tuple[float, float], word: str) -> None:
+def test_within(
+    scripts: dict[str, Any], values: tuple[float, ...], reference: tuple[float, float], word: str
+) -> None:
     assert scripts[""].within(np.array(values), reference) == word
 
 
-def test_the_table_sets_ours_beside_the_reference(scripts: dict[str, Any], findings: list[Any]) -> None:
+def test_the_table_sets_ours_beside_the_reference(
+    scripts: dict[str, Any], findings: list[Any]
+) -> None:
     lines = list(scripts[""].table(findings))
     assert len(lines) == 2 + len(scripts[""].ROWS)
     assert {line.count("|") for line in lines} == {8}
@@ -148,7 +168,9 @@ def test_the_table_sets_ours_beside_the_reference(scripts: dict[str, Any], findi
     assert "misses the reference in: accuracy of h*" in remarks  # made-up people are not Adult
 
 
-def test_every_picture_says_what_it_shows(scripts: dict[str, Any], findings: list[Any], tmp_path: Path) -> None:
+def test_every_picture_says_what_it_shows(
+    scripts: dict[str, Any], findings: list[Any], tmp_path: Path
+) -> None:
     scripts[""].draw(findings, range(2), tmp_path / "new")
     pictures = sorted((tmp_path / "new").glob("*.svg"))
     assert len(pictures) == 5

@@ -21,8 +21,12 @@ def test_ends_with_and_without_a_carriage_return_may_be_mixed() -> None:
     assert len([*lines_of(["a\r\n", "b\n", "c"], "The file")]) == 3
 
 
-@pytest.mark.parametrize("content", [b"a,b\n1,2\nx,y\rz,w\n", b"a,b\r\n1,2\r3,4\r\n", b"a,b\r1,2\r3,4\n5,6\r"])
-def test_a_stray_carriage_return_does_not_make_two_records_of_one(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"a,b\n1,2\nx,y\rz,w\n", b"a,b\r\n1,2\r3,4\r\n", b"a,b\r1,2\r3,4\n5,6\r"]
+)
+def test_a_stray_carriage_return_does_not_make_two_records_of_one(
+    tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "table.csv").write_bytes(content)
     with pytest.raises(sb.DataError, match="does not end as its first line"):
         read_table(tmp_path / "table.csv")

@@ -1,9 +1,11 @@
-"""The examples of README.md and docs/ run as they stand: Python blocks, and the commands of this program.
+"""The examples of README.md and docs/ run as they stand: Python blocks, and the commands of this
+program.
 
-A page is run from top to bottom in an empty folder with a few small files, all its Python blocks in one namespace. In a
-console block a line ``$ secretballot ...`` is run; lines after it, if there are any, are its output, in which ``...``
-stands for anything; ``$ echo $?`` asks for the exit code, which is 0 where nobody asks. A comment
-``<!-- not run: reason -->`` on the line before a block leaves it out.
+A page is run from top to bottom in an empty folder with a few small files, all its Python blocks in
+one namespace. In a console block a line ``$ secretballot ...`` is run; lines after it, if there are
+any, are its output, in which ``...`` stands for anything; ``$ echo $?`` asks for the exit code,
+which is 0 where nobody asks. A comment ``<!-- not run: reason -->`` on the line before a block
+leaves it out.
 """
 
 import doctest
@@ -21,7 +23,9 @@ from typer.testing import CliRunner
 from secretballot.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.is_file()]
+PAGES = [
+    page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.is_file()
+]
 LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 FENCE = re.compile(r"^ {0,3}```\s*(\w*)\s*$")
@@ -30,7 +34,8 @@ LEFT_OUT = re.compile(r"^<!-- not run: \S.* -->$")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, the number of its first line, its lines, and whether it is to be run."""
+    """A fenced block: its language, the number of its first line, its lines, and whether it is
+    to be run."""
 
     language: str
     line: int
@@ -40,7 +45,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a console block, the output that the page shows, and the exit code that it states."""
+    """A command of a console block, the output that the page shows, and the exit code that it
+    states."""
 
     line: int
     words: tuple[str, ...]
@@ -54,7 +60,9 @@ def blocks_of(text: str) -> Iterator[Block]:
     for number, line in enumerate(lines, start=1):
         fence = FENCE.match(line)
         if fence and opened is None:
-            before = next((above.strip() for above in reversed(lines[: number - 1]) if above.strip()), "")
+            before = next(
+                (above.strip() for above in reversed(lines[: number - 1]) if above.strip()), ""
+            )
             opened, language, run = number, fence.group(1), LEFT_OUT.match(before) is None
         elif fence and opened is not None:
             yield Block(language, opened + 1, tuple(lines[opened : number - 1]), run)
@@ -81,7 +89,8 @@ def commands_of(block: Block) -> Iterator[Command]:
 
 
 def write_files(folder: Path) -> None:
-    """Write what the pages name: records of patients, public records, a labelled test, a schema, and votes on cases."""
+    """Write what the pages name: records of patients, public records, a labelled test, a schema,
+    and votes on cases."""
     rng = np.random.default_rng(5)
 
     def records(name: str, count: int, *, labelled: bool) -> None:
@@ -90,7 +99,11 @@ def write_files(folder: Path) -> None:
         ill = age + 4 * dose + 10 * (ward == "north") + rng.normal(0, 6, count) > 80
         columns = {"age": age, "ward": ward, "dose": dose}
         if labelled:
-            columns = {"patient": rng.integers(10**6, size=count), **columns, "ill": np.where(ill, "yes", "no")}
+            columns = {
+                "patient": rng.integers(10**6, size=count),
+                **columns,
+                "ill": np.where(ill, "yes", "no"),
+            }
         rows = zip(*columns.values(), strict=True)
         lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
         (folder / name).write_text("\n".join(lines) + "\n")
@@ -112,14 +125,20 @@ def run_command(page: Path, command: Command) -> None:
     """Run a command and compare exit code and output with what the page says."""
     result = CliRunner().invoke(app, list(command.words), prog_name="secretballot")
     place = f"{page.name}, line {command.line}"
-    assert result.exit_code == command.code, f"{place}: exit code {result.exit_code}\n{result.output}"
+    assert result.exit_code == command.code, (
+        f"{place}: exit code {result.exit_code}\n{result.output}"
+    )
     if command.shown.strip():
         found = result.stdout if command.code == 0 else result.output
-        assert doctest.OutputChecker().check_output(command.shown + "\n", found, LOOSELY), f"{place}:\n{found}"
+        assert doctest.OutputChecker().check_output(command.shown + "\n", found, LOOSELY), (
+            f"{place}:\n{found}"
+        )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_run_as_they_stand(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run_as_they_stand(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocks = [block for block in blocks_of(page.read_text(encoding="utf-8")) if block.run]
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -133,7 +152,8 @@ def test_examples_run_as_they_stand(page: Path, tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_pages_that_teach_have_examples() -> None:
-    """The reader of the two pages that teach finds blocks there, so that the test above is no empty promise."""
+    """The reader of the two pages that teach finds blocks there, so that the test above is no
+    empty promise."""
     for name, language in (("python.md", "python"), ("command-line.md", "console")):
         blocks = [block for block in blocks_of((ROOT / "docs" / name).read_text()) if block.run]
         assert sum(block.language == language for block in blocks) >= 5, name
@@ -151,7 +171,11 @@ def test_blocks_and_commands_are_found() -> None:
 
 def test_tests_and_files_that_pages_name_are_there() -> None:
     tests = (ROOT / "tests").rglob("test_*.py")
-    known = {name for path in tests for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)}
+    known = {
+        name
+        for path in tests
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
     files = {
         f"/{path.relative_to(ROOT)}"
         for top in ("src", "tests", "docs", "benchmarks", "campaigns")
@@ -162,7 +186,9 @@ def test_tests_and_files_that_pages_name_are_there() -> None:
             path, _, name = code.rpartition("::")
             if name.startswith("test_") and not name.endswith(".py"):
                 assert name in known, f"{page.name} names {name}"
-                assert not path or f"def {name}" in (ROOT / path).read_text(), f"{page.name} names {code}"
+                assert not path or f"def {name}" in (ROOT / path).read_text(), (
+                    f"{page.name} names {code}"
+                )
             elif re.fullmatch(r"[\w-]+/[\w/.-]+\.(py|md)", code):
                 assert any(path.endswith(f"/{code}") for path in files), f"{page.name} names {code}"
 

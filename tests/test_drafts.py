@@ -1,4 +1,5 @@
-"""Drafts: held while their writer lives, gone when it ends, swept when it was killed; nothing else is ever swept."""
+"""Drafts: held while their writer lives, gone when it ends, swept when it was killed; nothing
+else is ever swept."""
 
 import os
 import subprocess
@@ -29,7 +30,9 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_drafts_of_a_killed_writer_are_swept_and_those_of_a_living_one_are_not(tmp_path: Path) -> None:
+def test_the_drafts_of_a_killed_writer_are_swept_and_those_of_a_living_one_are_not(
+    tmp_path: Path,
+) -> None:
     subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
     assert len(names(tmp_path)) == 2
     with draft_file(tmp_path / "x.json") as (_, draft), draft_folder(tmp_path, "plan") as folder:
@@ -43,7 +46,14 @@ def test_only_drafts_of_the_named_files_are_swept_and_no_link_is_followed(tmp_pa
     (tmp_path / "kept" / "thesis.tex").write_text("years of work")
     (tmp_path / ".x.json-linked_1").symlink_to(tmp_path / "kept" / "thesis.tex")
     (tmp_path / ".x.json-linked_2").symlink_to(tmp_path / "kept")
-    for name in ("x.json", ".x.json", ".x.json-draft", ".y.json-abcdefgh", "x.json-abcdefgh", ".x.json-ABCDEFGH"):
+    for name in (
+        "x.json",
+        ".x.json",
+        ".x.json-draft",
+        ".y.json-abcdefgh",
+        "x.json-abcdefgh",
+        ".x.json-ABCDEFGH",
+    ):
         (tmp_path / name).write_text("")
     os.mkfifo(tmp_path / ".x.json-pipepipe")
     before = names(tmp_path)

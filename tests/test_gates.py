@@ -28,7 +28,11 @@ MODULES = sorted(
     if not module.name.endswith("__main__")
 )
 PRIVATE_THINGS = [
-    *(getattr(mechanisms, name) for name in mechanisms.__all__ if hasattr(getattr(mechanisms, name), "event")),
+    *(
+        getattr(mechanisms, name)
+        for name in mechanisms.__all__
+        if hasattr(getattr(mechanisms, name), "event")
+    ),
     aggregation.GaussianAggregator,
     aggregation.SparseVectorAggregator,
     sb.release,
@@ -84,7 +88,10 @@ def test_importing_the_package_is_cheap() -> None:
 
 
 def test_the_function_wins_over_any_module_of_its_name() -> None:
-    code = "import secretballot.learners.pate.classifier, secretballot as sb; assert callable(sb.release)"
+    code = (
+        "import secretballot.learners.pate.classifier, secretballot as sb; assert"
+        " callable(sb.release)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -136,6 +143,8 @@ def test_no_path_of_a_machine_is_tracked() -> None:
 
 def test_only_the_noise_room_reads_entropy() -> None:
     sources = {path: path.read_text() for path in (ROOT / "src").rglob("*.py")}
-    pattern = re.compile(r"os\.urandom|import secrets|from secrets|SystemRandom|getrandom|import opendp|from opendp")
+    pattern = re.compile(
+        r"os\.urandom|import secrets|from secrets|SystemRandom|getrandom|import opendp|from opendp"
+    )
     readers = {path.name for path, text in sources.items() if pattern.search(text)}
     assert readers == {"noise.py"}

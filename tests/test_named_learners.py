@@ -13,7 +13,9 @@ def test_named_learner_learns_on_a_shard_of_146_records(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(292, 5))
     y = (X[:, 0] > 0).astype(int)
-    ensemble = TeacherEnsemble.fit(teacher_by_name(name), X, y, np.arange(292) % 2, n_teachers=2, n_classes=2)
+    ensemble = TeacherEnsemble.fit(
+        teacher_by_name(name), X, y, np.arange(292) % 2, n_teachers=2, n_classes=2
+    )
     votes = ensemble.vote_counts(X).open_at_the_door()
     assert np.mean(votes.argmax(axis=1) == y) > 0.7
     assert all(model is not None for model in ensemble._teachers)

@@ -1,4 +1,5 @@
-"""The study of rates: fast teachers are the exact ones, plans scale as printed, and slopes and memory work."""
+"""The study of rates: fast teachers are the exact ones, plans scale as printed, and slopes and
+memory work."""
 
 import importlib.util
 import sys
@@ -52,7 +53,9 @@ def test_teachers_are_the_exact_best_thresholds_of_their_shards(size: int) -> No
     x = np.cumsum(gaps, axis=1)[:, :-1] / gaps.sum(axis=1, keepdims=True)
     for row in range(50):
         labels = (coins[row] < law.probability(x[row])).astype(int)
-        assert found[row] == pytest.approx(Thresholds().erm(x[row][:, None], labels).threshold, rel=1e-12)
+        assert found[row] == pytest.approx(
+            Thresholds().erm(x[row][:, None], labels).threshold, rel=1e-12
+        )
 
 
 def test_points_of_shards_are_uniform_and_blocks_change_nothing_but_the_draws() -> None:
@@ -62,19 +65,30 @@ def test_points_of_shards_are_uniform_and_blocks_change_nothing_but_the_draws() 
     assert np.median(many) == pytest.approx(0.5, abs=0.002)
     recorded = Recorded(1)
     study.best_thresholds(law, 1000, 20, recorded)
-    x = np.sort((np.cumsum(recorded.drawn[0], axis=1)[:, :-1] / recorded.drawn[0].sum(axis=1, keepdims=True)).ravel())
-    assert np.abs(x - (np.arange(x.size) + 0.5) / x.size).max() < 0.02  # Kolmogorov; 20,000 points, alpha below 1e-6
+    x = np.sort(
+        (
+            np.cumsum(recorded.drawn[0], axis=1)[:, :-1]
+            / recorded.drawn[0].sum(axis=1, keepdims=True)
+        ).ravel()
+    )
+    # Kolmogorov; 20,000 points, alpha below 1e-6
+    assert np.abs(x - (np.arange(x.size) + 0.5) / x.size).max() < 0.02
 
 
 @pytest.mark.parametrize("tau", [0.25, 0.5, 1.0])
 def test_plans_scale_as_the_theorems_say(tau: float) -> None:
     def plan(learner: str, n: int, m: int = 0, epsilon: float = 1.0) -> object:
-        return study.plan_of(study.Cell(learner, "even", tau, "n", n, m, epsilon), study.Constants(4, 100, 8))
+        return study.plan_of(
+            study.Cell(learner, "even", tau, "n", n, m, epsilon), study.Constants(4, 100, 8)
+        )
 
     small, large = plan("passive", 10_000), plan("passive", 1_000_000)
     assert large.labels / small.labels == pytest.approx(100 ** (2 * tau / (4 - tau)), rel=0.01)
-    assert large.teachers / small.teachers == pytest.approx(np.sqrt(large.labels / small.labels), rel=0.02)
-    assert plan("passive", 10_000, epsilon=0.1).labels == plan("passive", 1000).labels  # n and epsilon are one
+    assert large.teachers / small.teachers == pytest.approx(
+        np.sqrt(large.labels / small.labels), rel=0.02
+    )
+    # n and epsilon are one
+    assert plan("passive", 10_000, epsilon=0.1).labels == plan("passive", 1000).labels
     small, large = plan("sparse vector", 10_000), plan("sparse vector", 1_000_000)
     assert large.labels / small.labels == pytest.approx(100 ** (tau / (2 - tau)), rel=0.01)
     assert abs(small.unstable - large.unstable) <= 1
@@ -102,7 +116,11 @@ def test_a_slope_and_its_interval_are_found_and_judged() -> None:
 
 def test_exponents_are_those_of_table_1() -> None:
     assert figures.exponent("passive", 0.5) == pytest.approx(2 / 7)
-    assert figures.exponent("active", 0.5) == figures.exponent("sparse vector", 0.5) == pytest.approx(1 / 3)
+    assert (
+        figures.exponent("active", 0.5)
+        == figures.exponent("sparse vector", 0.5)
+        == pytest.approx(1 / 3)
+    )
 
 
 def test_finished_cells_are_not_run_again_and_missing_runs_are_added(

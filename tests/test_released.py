@@ -50,7 +50,9 @@ def test_json_gives_back_an_equal_release(make):
 
 
 @pytest.mark.parametrize("make", RELEASES)
-@pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, lambda released: pickle.loads(pickle.dumps(released))])
+@pytest.mark.parametrize(
+    "copier", [copy.copy, copy.deepcopy, lambda released: pickle.loads(pickle.dumps(released))]
+)
 def test_copies_are_equal_and_stay_read_only(make, copier):
     copied = copier(make())
     assert copied == make()
@@ -60,17 +62,23 @@ def test_copies_are_equal_and_stay_read_only(make, copier):
 @settings(deadline=None)
 @given(st.data())
 def test_json_round_trip_of_any_release(data):
-    classes = data.draw(st.lists(st.one_of(st.text(), st.integers()), min_size=2, max_size=4, unique=True))
+    classes = data.draw(
+        st.lists(st.one_of(st.text(), st.integers()), min_size=2, max_size=4, unique=True)
+    )
     n = data.draw(st.integers(0, 4))
     whole = st.integers(-(2**62), 2**62)
-    counts = data.draw(st.none() | st.lists(whole, min_size=n * len(classes), max_size=n * len(classes)))
+    counts = data.draw(
+        st.none() | st.lists(whole, min_size=n * len(classes), max_size=n * len(classes))
+    )
     released = ReleasedLabels(
         queries=data.draw(st.lists(st.integers(0, 2**62), min_size=n, max_size=n)),
         labels=data.draw(st.lists(st.integers(-1, len(classes) - 1), min_size=n, max_size=n)),
         classes=tuple(classes),
         n_teachers=data.draw(st.integers(1, 10**6)),
         sigma=None if counts is None else data.draw(st.floats(1e-3, 1e9)),
-        noisy_counts=None if counts is None else np.array(counts, dtype=np.int64).reshape(n, len(classes)),
+        noisy_counts=(
+            None if counts is None else np.array(counts, dtype=np.int64).reshape(n, len(classes))
+        ),
     )
     if counts == [] and len(classes) == 2:
         return  # an empty binary release does not remember which of its two shapes it had
@@ -168,7 +176,9 @@ def test_one_column_of_counts_is_for_two_classes_only():
     assert binary(noisy_counts=[[1, 2], [3, 4], [5, 6]]).noisy_counts.shape == (3, 2)
 
 
-@pytest.mark.parametrize("changes", [{"n_teachers": 0}, {"n_teachers": True}, {"sigma": 0.0}, {"sigma": float("nan")}])
+@pytest.mark.parametrize(
+    "changes", [{"n_teachers": 0}, {"n_teachers": True}, {"sigma": 0.0}, {"sigma": float("nan")}]
+)
 def test_parameters_out_of_range_are_refused(changes):
     with pytest.raises(ParameterError):
         binary(**changes)
@@ -191,7 +201,9 @@ def test_another_document_is_refused(damage):
 
 
 def test_repr_says_what_it_is_in_one_line():
-    assert repr(binary()) == (
-        "ReleasedLabels(3 queries, 2 answered, 2 classes, 250 teachers, noisy counts, sigma=20.5)"
+    assert (
+        repr(binary())
+        == "ReleasedLabels(3 queries, 2 answered, 2 classes, 250 teachers, noisy counts,"
+        " sigma=20.5)"
     )
     assert "labels)" in repr(labels_only())

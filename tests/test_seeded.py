@@ -1,4 +1,5 @@
-"""No step depends on the global states that it finds, and none leaves them changed, on either side of the door."""
+"""No step depends on the global states that it finds, and none leaves them changed, on either
+side of the door."""
 
 import locale
 import os
@@ -69,7 +70,8 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
 
 
 class Restless(ClassifierMixin, BaseEstimator):
-    """Draws from every global generator when it is fitted and when it predicts, and changes what it can reach."""
+    """Draws from every global generator when it is fitted and when it predicts, and changes what
+    it can reach."""
 
     def __init__(self, random_state: Any = None) -> None:
         self.random_state = random_state
@@ -85,7 +87,9 @@ class Restless(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Any:
         first = np.random.rand(len(X))  # noqa: NPY002
-        return np.column_stack([first, *[(1 - first) / (len(self.classes_) - 1)] * (len(self.classes_) - 1)])
+        return np.column_stack(
+            [first, *[(1 - first) / (len(self.classes_) - 1)] * (len(self.classes_) - 1)]
+        )
 
     def _coins(self) -> list[float]:
         warnings.simplefilter("ignore")
@@ -110,7 +114,11 @@ def student() -> Any:
 
 
 def forest() -> Any:
-    return fit_student(RandomForestClassifier(3), X, RELEASED, random_state=5).predict_proba(X).tolist()
+    return (
+        fit_student(RandomForestClassifier(3), X, RELEASED, random_state=5)
+        .predict_proba(X)
+        .tolist()
+    )
 
 
 def abstentions() -> Any:
@@ -171,11 +179,24 @@ def file() -> Any:
         return (Path(folder) / "student.skops").read_bytes()
 
 
-STEPS = [student, forest, abstentions, rehearsal, walk, committee, candidate, teachers, scores, file]
+STEPS = [
+    student,
+    forest,
+    abstentions,
+    rehearsal,
+    walk,
+    committee,
+    candidate,
+    teachers,
+    scores,
+    file,
+]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
-def test_a_step_neither_depends_on_global_states_nor_changes_them(step: Callable[[], Any], torch: FakeTorch) -> None:
+def test_a_step_neither_depends_on_global_states_nor_changes_them(
+    step: Callable[[], Any], torch: FakeTorch
+) -> None:
     found = []
     with own_global_states(0):
         for poison in (1, 2):
@@ -188,7 +209,9 @@ def test_a_step_neither_depends_on_global_states_nor_changes_them(step: Callable
     assert found[0] == found[1]
 
 
-def test_a_step_that_imports_torch_leaves_it_as_if_just_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_imports_torch_leaves_it_as_if_just_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delitem(sys.modules, "torch")
     with own_global_states(3):
         sys.modules["torch"] = imported = FakeTorch()
@@ -248,7 +271,8 @@ class Parallel(Restless):
 def test_a_missing_value_in_one_private_record_leaves_the_student_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What is released is given, so that the two fits may differ by nothing but what was done with the record."""
+    """What is released is given, so that the two fits may differ by nothing but what was done
+    with the record."""
     files = []
     for private in (X, np.where(np.arange(120)[:, None] == 7, np.nan, X)):
         np.random.seed(0)  # noqa: NPY002

@@ -70,8 +70,10 @@ def test_few_classes_are_shown_and_many_are_counted():
 
 
 WRONG = {
-    "labels for classes": lambda: sb.PATEClassifier(budget=sb.PrivacyBudget(1, 1e-6)).fit(
-        X, LABELS, X_public=P, classes=LABELS
+    "labels for classes": (
+        lambda: sb.PATEClassifier(budget=sb.PrivacyBudget(1, 1e-6)).fit(
+            X, LABELS, X_public=P, classes=LABELS
+        )
     ),
     "records for a number": lambda: sb.hold_out(X, 0.1),
     "labels for a share": lambda: sb.hold_out(40, LABELS),
@@ -83,11 +85,24 @@ WRONG = {
     ),
     "records for a budget": lambda: sb.Ledger.in_memory(dataset="d", budget=X),
     "records for a path": lambda: sb.Ledger(X, dataset="d", budget=sb.PrivacyBudget(1, 1e-6)),
-    "labels for votes' classes": lambda: sb.VoteCounts.from_votes(np.zeros((2, 3), dtype=int), classes=LABELS),
-    "ids for their name": lambda: sb.PATEClassifier(
-        GaussianNB(), budget=sb.PrivacyBudget(8, 1e-6), n_teachers=20, n_queries=2, release="labels"
-    ).fit(
-        P, np.arange(30) % 2, X_public=P, classes=[0, 1], units=np.arange(30), unit_name=np.full(30, SECRET).astype(str)
+    "labels for votes' classes": lambda: sb.VoteCounts.from_votes(
+        np.zeros((2, 3), dtype=int), classes=LABELS
+    ),
+    "ids for their name": (
+        lambda: sb.PATEClassifier(
+            GaussianNB(),
+            budget=sb.PrivacyBudget(8, 1e-6),
+            n_teachers=20,
+            n_queries=2,
+            release="labels",
+        ).fit(
+            P,
+            np.arange(30) % 2,
+            X_public=P,
+            classes=[0, 1],
+            units=np.arange(30),
+            unit_name=np.full(30, SECRET).astype(str),
+        )
     ),
 }
 
@@ -100,7 +115,9 @@ def test_no_message_holds_a_private_value(work):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["", " \t", "two\nlines", "bell\a", "half \ud800", "n" * 201, 3, None, LABELS])
+@pytest.mark.parametrize(
+    "name", ["", " \t", "two\nlines", "bell\a", "half \ud800", "n" * 201, 3, None, LABELS]
+)
 def test_a_name_is_one_plain_line(name):
     with pytest.raises(sb.ParameterError, match=r"^name (is|has) "):
         check_name("name", name)

@@ -1,4 +1,5 @@
-"""The second verifier: alone, quick, never above the first one's price by more than its error, and never fooled."""
+"""The second verifier: alone, quick, never above the first one's price by more than its error,
+and never fooled."""
 
 import ast
 import hashlib
@@ -69,7 +70,9 @@ def test_it_imports_the_standard_library_alone() -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_it_agrees_with_the_first_verifier_and_is_never_above_it(event: Event, epsilon: float) -> None:
+def test_it_agrees_with_the_first_verifier_and_is_never_above_it(
+    event: Event, epsilon: float
+) -> None:
     theirs, own = delta_upper([event], epsilon), second.price_events([event.to_json()], epsilon)
     assert 0.97 * theirs <= own.upper <= theirs * (1 + second.ERROR)
     assert own.lower <= own.upper
@@ -77,7 +80,13 @@ def test_it_agrees_with_the_first_verifier_and_is_never_above_it(event: Event, e
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "queries", "n_teachers"),
-    [(1.0, 1e-6, 40, 250), (1.0, 1e-5, 12, None), (0.5, 1e-8, 20, 50), (4.0, 1e-6, 5, 9), (8.0, 1e-6, 10, 51)],
+    [
+        (1.0, 1e-6, 40, 250),
+        (1.0, 1e-5, 12, None),
+        (0.5, 1e-8, 20, 50),
+        (4.0, 1e-6, 5, 9),
+        (8.0, 1e-6, 10, 51),
+    ],
 )
 def test_it_confirms_labels_that_were_calibrated_to_the_promise(
     epsilon: float, delta: float, queries: int, n_teachers: int | None
@@ -105,12 +114,17 @@ def best_of_all_strategies(sigma: float, n_teachers: int, queries: int, x: float
     for votes, forward in product(range(n_teachers), (True, False)):
         pair = one(votes), one(votes + 1)
         p, q = pair if forward else pair[::-1]
-        rest = [best_of_all_strategies(sigma, n_teachers, queries - 1, x * b / a) for a, b in ((p, q), (1 - p, 1 - q))]
+        rest = [
+            best_of_all_strategies(sigma, n_teachers, queries - 1, x * b / a)
+            for a, b in ((p, q), (1 - p, 1 - q))
+        ]
         values.append(p * rest[0] + (1 - p) * rest[1])
     return max(values)
 
 
-@pytest.mark.parametrize(("sigma", "n_teachers", "queries", "epsilon"), [(1.3, 3, 2, 0.5), (2.0, 4, 3, 0.3)])
+@pytest.mark.parametrize(
+    ("sigma", "n_teachers", "queries", "epsilon"), [(1.3, 3, 2, 0.5), (2.0, 4, 3, 0.3)]
+)
 def test_the_truth_of_a_small_game_lies_between_its_bounds(
     sigma: float, n_teachers: int, queries: int, epsilon: float
 ) -> None:
@@ -122,7 +136,10 @@ def test_the_truth_of_a_small_game_lies_between_its_bounds(
 
 def test_counts_are_exact_on_both_sides_of_the_promise() -> None:
     sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-6), 50)
-    found = [second.price_events([GaussianEvent(factor * sigma, 50).to_json()], 1.0, 1e-6) for factor in (1, 0.999)]
+    found = [
+        second.price_events([GaussianEvent(factor * sigma, 50).to_json()], 1.0, 1e-6)
+        for factor in (1, 0.999)
+    ]
     assert found[0].upper <= 1e-6 * (1 + second.ERROR)
     assert found[1].lower > 1e-6
 
@@ -167,7 +184,9 @@ def test_what_it_does_not_price_it_does_not_confirm() -> None:
 
 
 def test_verdicts_have_exit_codes_of_their_own() -> None:
-    found = {verdict: second.Finding("price", verdict, "") for verdict in ("ok", "unsure", "FAILED")}
+    found = {
+        verdict: second.Finding("price", verdict, "") for verdict in ("ok", "unsure", "FAILED")
+    }
     assert second.exit_code([found["ok"]]) == 0
     assert second.exit_code([found["ok"], found["unsure"]]) == 5
     assert second.exit_code([found["FAILED"], found["unsure"], found["ok"]]) == 4
@@ -209,7 +228,9 @@ def test_it_refuses_every_folder_that_the_first_one_refuses(release: Path) -> No
     ):
         labels.write_bytes(forged)
         reseal(release)
-        assert {found.name for found in second.check_release(str(release)) if found.verdict == "FAILED"} == {"labels"}
+        assert {
+            found.name for found in second.check_release(str(release)) if found.verdict == "FAILED"
+        } == {"labels"}
     labels.unlink()
     os.mkfifo(labels)
     assert second.exit_code(second.check_release(str(release))) == 4
@@ -238,7 +259,9 @@ def test_it_refuses_every_folder_that_the_first_one_refuses(release: Path) -> No
         ("version", 1, "certificate"),
     ],
 )
-def test_a_forger_who_renews_the_digest_is_seen(release: Path, place: str, value: object, name: str) -> None:
+def test_a_forger_who_renews_the_digest_is_seen(
+    release: Path, place: str, value: object, name: str
+) -> None:
     def change(document: dict[str, Any]) -> None:
         holder: Any = document
         *path, last = [int(key) if key.isdigit() else key for key in place.split(".")]
@@ -254,10 +277,14 @@ def test_a_forger_who_renews_the_digest_is_seen(release: Path, place: str, value
 
 def test_too_small_a_price_is_refused(release: Path) -> None:
     def change(document: dict[str, Any]) -> None:
-        document["mechanism"]["sigma"] = document["events"][0]["sigma"] = 0.99 * document["mechanism"]["sigma"]
+        document["mechanism"]["sigma"] = document["events"][0]["sigma"] = (
+            0.99 * document["mechanism"]["sigma"]
+        )
 
     reseal(release, change)
-    assert [found.name for found in second.check_release(str(release)) if found.verdict == "FAILED"] == ["price"]
+    assert [
+        found.name for found in second.check_release(str(release)) if found.verdict == "FAILED"
+    ] == ["price"]
 
 
 def test_more_slow_choices_than_a_release_compares_with_are_refused_unpriced(release: Path) -> None:
@@ -266,7 +293,9 @@ def test_more_slow_choices_than_a_release_compares_with_are_refused_unpriced(rel
     def change(document: dict[str, Any]) -> None:
         choice = {"purpose": "compared", "events": [event], "epsilon": 1.0, "delta": 9e-7}
         outcome = {"outcome": {"labels_sha256": "0" * 64}}
-        document["choices"] = [choice | outcome | {"reservation": 100 + place} for place in range(11)]
+        document["choices"] = [
+            choice | outcome | {"reservation": 100 + place} for place in range(11)
+        ]
         document["composition"] |= {"kind": "renyi"}
 
     reseal(release, change)
@@ -279,7 +308,10 @@ def reseal(folder: Path, change: Callable[[dict[str, Any]], object] = lambda _: 
     """Change the certificate of a folder and renew every digest."""
     document = json.loads((folder / "certificate.json").read_text())
     labels = (folder / "labels.csv").read_bytes()
-    document["files"]["labels.csv"] = {"sha256": hashlib.sha256(labels).hexdigest(), "bytes": len(labels)}
+    document["files"]["labels.csv"] = {
+        "sha256": hashlib.sha256(labels).hexdigest(),
+        "bytes": len(labels),
+    }
     document["released"]["labels_sha256"] = document["files"]["labels.csv"]["sha256"]
     change(document)
     document["digest"] = certificate_digest(document)
@@ -288,7 +320,11 @@ def reseal(folder: Path, change: Callable[[dict[str, Any]], object] = lambda _: 
 
 def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-I", "-S", str(FILE), *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-I", "-S", str(FILE), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -305,7 +341,8 @@ def test_the_file_runs_alone_without_any_package(release: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_teachers", "sigma", "epsilon"), [(20, 3.3177, 1.0), (7, 0.8, 0.1), (11, 30.0, 0.01), (250, 40.0, 0.05)]
+    ("n_teachers", "sigma", "epsilon"),
+    [(20, 3.3177, 1.0), (7, 0.8, 0.1), (11, 30.0, 0.01), (250, 40.0, 0.05)],
 )
 def test_a_single_label_is_priced_exactly(n_teachers: int, sigma: float, epsilon: float) -> None:
     event = LabelGaussianEvent(sigma, 1, n_teachers)

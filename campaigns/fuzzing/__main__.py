@@ -1,7 +1,8 @@
 """Run the campaign: `python -m campaigns.fuzzing --examples 100000 --out build/fuzz [TARGET ...]`.
 
-Inputs are read in blocks, each in a process of its own; a finished block is kept, so a stopped campaign
-goes on where it was. A table of counts is printed; the exit code is 1 if any rule was broken.
+Inputs are read in blocks, each in a process of its own; a finished block is kept, so a stopped
+campaign goes on where it was. A table of counts is printed; the exit code is 1 if any rule was
+broken.
 """
 
 import argparse
@@ -17,7 +18,8 @@ from typing import Any
 from campaigns.fuzzing.targets import TARGETS
 
 BLOCK = 5_000
-#: Seconds without a new input after which a child is taken to hang, although it should have interrupted itself.
+#: Seconds without a new input after which a child is taken to hang, although it should have
+#: interrupted itself.
 LONGEST_SILENCE = 60.0
 
 
@@ -25,7 +27,15 @@ def block_report(name: str, examples: int, number: int, out: Path) -> dict[str, 
     """Return the report of one block, run now unless it was finished before."""
     kept = out / f"{name}-{number}.json"
     if not kept.exists():
-        command = [sys.executable, "-m", "campaigns.fuzzing.child", name, str(examples), str(number), str(out)]
+        command = [
+            sys.executable,
+            "-m",
+            "campaigns.fuzzing.child",
+            name,
+            str(examples),
+            str(number),
+            str(out),
+        ]
         with (out / f"{name}-{number}.err").open("wb") as errors:
             child = subprocess.Popen(command, stdout=errors, stderr=errors)
             code = _waited(child, out / f"{name}-{number}.case")
@@ -71,16 +81,22 @@ def target_report(name: str, examples: int, out: Path) -> dict[str, Any]:
 def main() -> int:
     """Run the campaign and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m campaigns.fuzzing", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; all by default")
+    parser.add_argument(
+        "targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; all by default"
+    )
     parser.add_argument("--examples", type=int, default=100_000, help="inputs for each target")
-    parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="where finished blocks are kept")
+    parser.add_argument(
+        "--out", type=Path, default=Path("build/fuzz"), help="where finished blocks are kept"
+    )
     given = parser.parse_args()
     unknown = [name for name in given.targets if name not in TARGETS]
     if unknown:
         parser.error(f"unknown target {unknown[0]!r}; give one of {', '.join(TARGETS)}")
     given.out.mkdir(parents=True, exist_ok=True)
     broken = 0
-    print("| target | inputs | read | refused | rules broken | seconds |\n|---|---|---|---|---|---|")
+    print(
+        "| target | inputs | read | refused | rules broken | seconds |\n|---|---|---|---|---|---|"
+    )
     for name in given.targets or TARGETS:
         begun = time.monotonic()
         found = target_report(name, given.examples, given.out)
@@ -88,7 +104,8 @@ def main() -> int:
         refused = sum(count for code, count in found["codes"].items() if code != "0")
         seconds = time.monotonic() - begun
         print(
-            f"| {name} | {found['inputs']} | {read} | {refused} | {len(found['breaches'])} | {seconds:.0f} |",
+            f"| {name} | {found['inputs']} | {read} | {refused} | {len(found['breaches'])} |"
+            f" {seconds:.0f} |",
             flush=True,
         )
         broken += len(found["breaches"])

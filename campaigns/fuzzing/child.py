@@ -1,6 +1,7 @@
 """The process that reads hostile inputs of one target; it may be killed by any of them.
 
-What it is about to read is written down first, so that the parent knows what a dead child was reading.
+What it is about to read is written down first, so that the parent knows what a dead child was
+reading.
 """
 
 import contextlib
@@ -31,7 +32,9 @@ from secretballot.cli.outcome import failure_of
 __all__ = ["answer_of", "inputs_read", "main"]
 
 MOST_BYTES = 2 << 30
-_SMALLEST = settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+_SMALLEST = settings(
+    max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 
 
 class _TimeOut(BaseException):
@@ -44,7 +47,8 @@ def _time_out(_: int, __: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _bounded() -> Iterator[None]:
-    """Interrupt what takes longer than the rules allow, with a margin in which it may still end by itself."""
+    """Interrupt what takes longer than the rules allow, with a margin in which it may still end
+    by itself."""
     signal.signal(signal.SIGALRM, _time_out)
     signal.setitimer(signal.ITIMER_REAL, LONGEST_SECONDS + 5)
     try:
@@ -59,7 +63,11 @@ def answer_of(target: Target, folder: Path) -> Answer:
     try:
         with _bounded(), contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
             said = target.read(folder)
-        answer = Answer(said, sink.getvalue()) if isinstance(said, int) else Answer(0, f"{sink.getvalue()}{said or ''}")
+        answer = (
+            Answer(said, sink.getvalue())
+            if isinstance(said, int)
+            else Answer(0, f"{sink.getvalue()}{said or ''}")
+        )
     except _TimeOut:
         answer = Answer(0, sink.getvalue())
     except (Exception, SystemExit) as error:
@@ -125,7 +133,9 @@ def inputs_read(
     counted = Counter(codes)  # the search for small inputs reads many more
     for rule in breaches:
         with contextlib.suppress(NoSuchExample):
-            breaches[rule] = find(target.inputs, lambda f, rule=rule: broken_rule(f) == rule, settings=_SMALLEST)
+            breaches[rule] = find(
+                target.inputs, lambda f, rule=rule: broken_rule(f) == rule, settings=_SMALLEST
+            )
     return counted, breaches
 
 
@@ -136,7 +146,11 @@ def main(name: str, examples: int, number: int, out: Path) -> None:
     case = out / f"{name}-{number}.case"
     with tempfile.TemporaryDirectory() as folder:
         codes, breaches = inputs_read(
-            name, examples, number, Path(folder), lambda found: case.write_bytes(pickle.dumps(found))
+            name,
+            examples,
+            number,
+            Path(folder),
+            lambda found: case.write_bytes(pickle.dumps(found)),
         )
     smallest = {rule: repr(found)[:2000] for rule, found in breaches.items()}
     report = {"inputs": codes.total(), "codes": dict(codes), "breaches": smallest}

@@ -24,15 +24,64 @@ __all__ = [
 
 _PLACES = st.integers(0, 2**20)
 
-#: Texts that have broken parsers before: numbers at their limits, quotes, delimiters, control characters, formulas.
+#: Texts that have broken parsers before: numbers at their limits, quotes, delimiters, control
+#: characters, formulas.
 _TEXTS = (
-    *("", " ", "nan", "NaN", "inf", "-inf", "1e400", "-0.0", "0x10", "1_000", "1e-400", "9" * 400, "١٢", "½"),
-    *("\0", "\x1b[31m", "\n", "\r\n", "\t", "\u2028", "\ufeff", "\ud7ff", "\x85", '"', '""', "'", ",", ";", "|"),
-    *("=1+1", "@x", "-", "None", "null", "true", "no", "yes", "../../x", "/dev/zero", "a" * 3000, MARKER),
+    *(
+        "",
+        " ",
+        "nan",
+        "NaN",
+        "inf",
+        "-inf",
+        "1e400",
+        "-0.0",
+        "0x10",
+        "1_000",
+        "1e-400",
+        "9" * 400,
+        "١٢",
+        "½",
+    ),
+    *(
+        "\0",
+        "\x1b[31m",
+        "\n",
+        "\r\n",
+        "\t",
+        "\u2028",
+        "\ufeff",
+        "\ud7ff",
+        "\x85",
+        '"',
+        '""',
+        "'",
+        ",",
+        ";",
+        "|",
+    ),
+    *(
+        "=1+1",
+        "@x",
+        "-",
+        "None",
+        "null",
+        "true",
+        "no",
+        "yes",
+        "../../x",
+        "/dev/zero",
+        "a" * 3000,
+        MARKER,
+    ),
 )
 
 hostile_cells = st.one_of(
-    st.sampled_from(_TEXTS), st.text(max_size=8), st.integers().map(str), st.floats().map(repr), st.just(MARKER)
+    st.sampled_from(_TEXTS),
+    st.text(max_size=8),
+    st.integers().map(str),
+    st.floats().map(repr),
+    st.just(MARKER),
 )
 
 _scalars = st.one_of(
@@ -46,7 +95,9 @@ _scalars = st.one_of(
 )
 hostile_values = st.recursive(
     _scalars,
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -54,7 +105,9 @@ hostile_values = st.recursive(
 field_edits = st.lists(
     st.tuples(
         _PLACES,
-        st.sampled_from(("set", "set", "set", "remove", "copy", "nest", "append", "scale", "rename")),
+        st.sampled_from(
+            ("set", "set", "set", "remove", "copy", "nest", "append", "scale", "rename")
+        ),
         hostile_values,
     ),
     min_size=1,
@@ -64,7 +117,9 @@ cell_edits = st.lists(
     st.tuples(
         _PLACES,
         _PLACES,
-        st.sampled_from(("set", "set", "set", "remove", "insert", "row", "drop row", "cut", "wide", "empty row")),
+        st.sampled_from(
+            ("set", "set", "set", "remove", "insert", "row", "drop row", "cut", "wide", "empty row")
+        ),
         hostile_cells,
     ),
     min_size=1,
@@ -128,11 +183,14 @@ def _edit_field(holder: Any, key: Any, action: str, value: Any, other: tuple[Any
 
 
 def text_of(document: Any) -> bytes:
-    """Return a document as JSON bytes; nan and infinity as Python writes them, half surrogates as escapes."""
+    """Return a document as JSON bytes; nan and infinity as Python writes them, half surrogates
+    as escapes."""
     return json.dumps(document).encode()
 
 
-def edited_rows(rows: Sequence[Sequence[str]], edits: Sequence[tuple[int, int, str, str]]) -> list[list[str]]:
+def edited_rows(
+    rows: Sequence[Sequence[str]], edits: Sequence[tuple[int, int, str, str]]
+) -> list[list[str]]:
     """Return a copy of a table of text with the edits carried out."""
     changed = [list(row) for row in rows]
     for down, across, action, cell in edits:
@@ -168,7 +226,9 @@ def edited_bytes(content: bytes, edits: Sequence[tuple[int, str, bytes]]) -> byt
     changed = bytearray(content)
     actions: dict[str, Callable[[bytearray, int, bytes], None]] = {
         "set": lambda data, at, new: data.__setitem__(slice(at, at + len(new)), new),
-        "flip": lambda data, at, new: data.__setitem__(slice(at, at + 1), bytes([data[at] ^ (new[0] or 1)])),
+        "flip": lambda data, at, new: data.__setitem__(
+            slice(at, at + 1), bytes([data[at] ^ (new[0] or 1)])
+        ),
         "remove": lambda data, at, new: data.__delitem__(slice(at, at + 1 + new[0])),
         "insert": lambda data, at, new: data.__setitem__(slice(at, at), new),
         "cut": lambda data, at, _: data.__delitem__(slice(at, None)),

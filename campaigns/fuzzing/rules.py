@@ -32,13 +32,17 @@ class Answer:
 
 
 def breach(answer: Answer, allowed: Collection[int]) -> str | None:
-    """Return which rule the answer breaks, in words that are the same for the same defect; None if it breaks none."""
+    """Return which rule the answer breaks, in words that are the same for the same defect; None
+    if it breaks none."""
     if answer.code not in allowed:
         return f"exit code {answer.code}: {answer.said[:160]}"
     if answer.seconds > LONGEST_SECONDS:
         return f"took more than {LONGEST_SECONDS:.0f} s"
     if MARKER in answer.said or MARKER.lower() in answer.said.lower():
-        return f"a private cell was quoted: {answer.said.lower().replace(MARKER.lower(), '<cell>')[:120]}"
+        return (
+            "a private cell was quoted:"
+            f" {answer.said.lower().replace(MARKER.lower(), '<cell>')[:120]}"
+        )
     if any(len(line) > LONGEST_SENTENCE for line in answer.said.split("\n")):
         return f"a sentence of more than {LONGEST_SENTENCE} characters: {answer.said[:80]}"
     if any(unicodedata.category(mark) in ("Cc", "Cs") and mark != "\n" for mark in answer.said):

@@ -38,7 +38,8 @@ class Target:
     write : callable
         ``write(folder, genuine, edits)`` makes the hostile file.
     read : callable
-        ``read(folder)`` reads it as the program would, and returns what was said beside an exception, or its exit code.
+        ``read(folder)`` reads it as the program would, and returns what was said beside an
+        exception, or its exit code.
     allowed : collection of int
         Exit codes that are in order.
     """
@@ -54,13 +55,16 @@ class Target:
 
 
 def _records() -> list[list[str]]:
-    """Return private records with a header; the marker stands in the last rows, so that no edit makes it a header."""
+    """Return private records with a header; the marker stands in the last rows, so that no edit
+    makes it a header."""
     rng = np.random.default_rng(3)
     rows = [["person", "age", "ward", "dose", "ill"]]
     for number in range(N_PRIVATE):
         age, dose = int(rng.integers(20, 90)), round(float(rng.normal(5, 2)), 2)
         ward = MARKER if number > N_PRIVATE - 5 else str(rng.choice(["north", "south"]))
-        rows.append([f"p{number // 2}", str(age), ward, str(dose), "yes" if age + 4 * dose > 75 else "no"])
+        rows.append(
+            [f"p{number // 2}", str(age), ward, str(dose), "yes" if age + 4 * dose > 75 else "no"]
+        )
     return rows
 
 
@@ -76,7 +80,10 @@ def _tables(folder: Path) -> list[list[str]]:
     public = [[row[1], row[2].replace(MARKER, "north"), row[3]] for row in rows[: N_PUBLIC + 1]]
     (folder / "private.csv").write_bytes(_text(rows))
     (folder / "public.csv").write_bytes(_text(public))
-    schema = {"columns": {"age": "numeric", "ward": ["north", "south"], "dose": "numeric"}, "classes": ["no", "yes"]}
+    schema = {
+        "columns": {"age": "numeric", "ward": ["north", "south"], "dose": "numeric"},
+        "classes": ["no", "yes"],
+    }
     (folder / "schema.json").write_text(json.dumps(schema))
     return rows
 
@@ -111,7 +118,18 @@ def _public_rows(folder: Path) -> list[list[str]]:
 
 # Columns of a hostile type beside genuine ones.
 _ARROW_TYPES = (
-    *("int64", "float32", "string", "large_string", "binary", "bool", "null", "date32", "timestamp", "decimal"),
+    *(
+        "int64",
+        "float32",
+        "string",
+        "large_string",
+        "binary",
+        "bool",
+        "null",
+        "date32",
+        "timestamp",
+        "decimal",
+    ),
     *("list", "struct", "map", "dictionary", "duration", "half"),
 )
 _parquet_edits = st.tuples(
@@ -137,7 +155,9 @@ def _arrow_column(kind: str, cells: list[str]) -> Any:
         "decimal": lambda: pa.array(numbers, pa.int64()).cast(pa.decimal128(38, 2)),
         "list": lambda: pa.array([[cell] for cell in cells]),
         "struct": lambda: pa.array([{"cell": cell} for cell in cells]),
-        "map": lambda: pa.array([[("k", cell)] for cell in cells], pa.map_(pa.string(), pa.string())),
+        "map": lambda: pa.array(
+            [[("k", cell)] for cell in cells], pa.map_(pa.string(), pa.string())
+        ),
         "dictionary": lambda: pa.array(cells).dictionary_encode(),
         "duration": lambda: pa.array(numbers, pa.duration("s")),
         "half": lambda: pa.array([np.float16(number or 0) for number in numbers]),
@@ -157,7 +177,11 @@ def _write_parquet(name: str) -> Callable[[Path, list[list[str]], Any], object]:
         clean = [[cell.encode("utf-8", "replace").decode() for cell in column] for column in cells]
         kinds = {place % max(len(header), 1): kind for place, kind in typed}
         columns = [
-            _arrow_column(kinds[at], column) if at in kinds and column else pa.array(column, pa.string())
+            (
+                _arrow_column(kinds[at], column)
+                if at in kinds and column
+                else pa.array(column, pa.string())
+            )
             for at, column in enumerate(clean)
         ]
         out = io.BytesIO()
@@ -179,7 +203,9 @@ def _write_json(name: str, damage: bool = True) -> Callable[[Path, Any, Any], ob
 
 
 _json_edits = st.tuples(
-    edits.field_edits, st.sampled_from([0] * 20 + [5_000, 200_000]), st.one_of(st.just([]), edits.byte_edits)
+    edits.field_edits,
+    st.sampled_from([0] * 20 + [5_000, 200_000]),
+    st.one_of(st.just([]), edits.byte_edits),
 )
 
 
@@ -209,10 +235,29 @@ def _count_rows(folder: Path) -> list[list[str]]:
     return [[str(count) for count in row] for row in _counts(folder).tolist()]
 
 
-_DTYPES = ("<i8", ">i8", "u1", "i1", "<f8", "<f2", "<U3", "S3", "O", "?", "<c16", "<M8[D]", "V8", "i4,i4", "<i8")
+_DTYPES = (
+    "<i8",
+    ">i8",
+    "u1",
+    "i1",
+    "<f8",
+    "<f2",
+    "<U3",
+    "S3",
+    "O",
+    "?",
+    "<c16",
+    "<M8[D]",
+    "V8",
+    "i4,i4",
+    "<i8",
+)
 _npy_edits = st.tuples(
     st.sampled_from(_DTYPES),
-    st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from((-1, 0, 1, 2, 13, 2**31, -(2**62)))), max_size=3),
+    st.lists(
+        st.tuples(st.integers(0, 10**6), st.sampled_from((-1, 0, 1, 2, 13, 2**31, -(2**62)))),
+        max_size=3,
+    ),
     st.sampled_from([(), (), (), (0,), (1, 1, 1), (-1,)]),
     edits.few_byte_edits,
 )
@@ -251,7 +296,15 @@ def _release(folder: Path) -> Any:
     from secretballot.runs.label import LabelRun, run_label
 
     np.save(folder / "votes.npy", _counts(folder))
-    run = LabelRun(folder / "votes.npy", 2.0, 1e-5, folder / "run", kind="counts", classes=("no", "yes"), queries=10)
+    run = LabelRun(
+        folder / "votes.npy",
+        2.0,
+        1e-5,
+        folder / "run",
+        kind="counts",
+        classes=("no", "yes"),
+        queries=10,
+    )
     run_label(run)
     shutil.copytree(folder / "run" / "release", folder / "genuine")
     return json.loads((folder / "genuine" / "certificate.json").read_text())
@@ -342,13 +395,21 @@ def _session(folder: Path) -> list[Path]:
     rng = np.random.default_rng(6)
     X = rng.normal(size=(400, 2))
     vault = folder / "vault"
-    teachers = sb.train_teachers(None, X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=40, vault=vault)
-    ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(50.0, 0.5))
+    teachers = sb.train_teachers(
+        None, X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=40, vault=vault
+    )
+    ledger = sb.Ledger(
+        folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(50.0, 0.5)
+    )
     aggregator = sb.SparseVectorAggregator(0.5, 0.5, 12, 3, refresh=False, n_queries=20, delta=3e-4)
     session = sb.LabelingSession(teachers, aggregator, ledger)
     session.ask_many(rng.normal(size=(3, 2)))
     shutil.copytree(vault, folder / "kept")
-    files = [path for path in (folder / "kept").rglob("*") if path.is_file() and path.suffix in ("", ".json")]
+    files = [
+        path
+        for path in (folder / "kept").rglob("*")
+        if path.is_file() and path.suffix in ("", ".json")
+    ]
     return sorted(path.relative_to(folder / "kept") for path in files)
 
 
@@ -364,7 +425,9 @@ def _write_session(folder: Path, files: list[Path], found: Any) -> None:
     try:
         document = json.loads(content)
     except ValueError:
-        (folder / "vault" / file).write_bytes(edits.edited_bytes(content, in_bytes or [(which, "flip", b"\x01")]))
+        (folder / "vault" / file).write_bytes(
+            edits.edited_bytes(content, in_bytes or [(which, "flip", b"\x01")])
+        )
     else:
         document = document if isinstance(document, dict | list) else [document]
         _write_json(str(file))(folder / "vault", document, (in_fields, deep, in_bytes))
@@ -382,7 +445,10 @@ def _ledger(folder: Path) -> bytes:
 
     for number in range(3):
         bought = ledger.reserve(
-            [PureEvent(0.1, 1)], sb.PrivacyBudget(0.1, 1e-6), request=f"r{number}", purpose="a purpose"
+            [PureEvent(0.1, 1)],
+            sb.PrivacyBudget(0.1, 1e-6),
+            request=f"r{number}",
+            purpose="a purpose",
         )
         if number:
             ledger.commit(bought, b"an answer")
@@ -390,27 +456,41 @@ def _ledger(folder: Path) -> bytes:
 
 
 _sql_edits = st.lists(
-    st.tuples(st.integers(0, 99), st.integers(0, 99), edits.hostile_values | st.binary(max_size=5)), max_size=2
+    st.tuples(st.integers(0, 99), st.integers(0, 99), edits.hostile_values | st.binary(max_size=5)),
+    max_size=2,
 )
 
 
 def _write_ledger(folder: Path, content: bytes, found: Any) -> None:
-    """Write a ledger whose cells or bytes are edited, as by somebody who takes its triggers away and puts them back."""
+    """Write a ledger whose cells or bytes are edited, as by somebody who takes its triggers away
+    and puts them back."""
     in_cells, in_bytes = found
     place = folder / "ledger.sqlite"
     for name in ("ledger.sqlite", "ledger.sqlite-journal", "ledger.sqlite-wal"):
         (folder / name).unlink(missing_ok=True)
     place.write_bytes(content)
-    with contextlib.closing(sqlite3.connect(place)) as connection, contextlib.suppress(sqlite3.Error, OverflowError):
-        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    with (
+        contextlib.closing(sqlite3.connect(place)) as connection,
+        contextlib.suppress(sqlite3.Error, OverflowError),
+    ):
+        triggers = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
         for name, _ in triggers:
             connection.execute(f'DROP TRIGGER "{name}"')
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        tables = [
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
         for table, column, value in in_cells:
             name = tables[table % len(tables)]
             columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
-            cell = value if isinstance(value, str | int | float | bytes | None) else json.dumps(value)
-            connection.execute(f'UPDATE "{name}" SET "{columns[column % len(columns)]}" = ?', (cell,))
+            cell = (
+                value if isinstance(value, str | int | float | bytes | None) else json.dumps(value)
+            )
+            connection.execute(
+                f'UPDATE "{name}" SET "{columns[column % len(columns)]}" = ?', (cell,)
+            )
         for _, words in triggers:
             connection.execute(words)
         connection.commit()
@@ -475,7 +555,9 @@ def _write_student(folder: Path, saved: list[bytes], found: Any) -> None:
         for name, member in members.items():
             forged.writestr(name, member)
         forged.writestr("schema.json", edits.text_of(schema))
-    changed = edits.edited_bytes(out.getvalue(), in_bytes) if whole and not in_members else out.getvalue()
+    changed = (
+        edits.edited_bytes(out.getvalue(), in_bytes) if whole and not in_members else out.getvalue()
+    )
     (folder / "student.skops").write_bytes(changed)
 
 
@@ -484,7 +566,8 @@ def _read_student(folder: Path) -> None:
 
     student = load_student(folder / "student.skops")
     points = np.random.default_rng(8).normal(size=(5, 3))
-    with contextlib.suppress(Exception):  # an edited student may refuse points of this shape; it must not crash
+    # an edited student may refuse points of this shape; it must not crash
+    with contextlib.suppress(Exception):
         student.predict(points)
 
 
@@ -492,13 +575,67 @@ def _read_student(folder: Path) -> None:
 
 _VERBS = ("learn", "label", "choose", "plan", "verify", "ledger", "diagnose", "nonsense")
 _OPTIONS = (
-    *("--epsilon", "--delta", "--classes", "--target", "--teachers", "--queries", "--out", "--ledger", "--dataset"),
-    *("--votes", "--kind", "--public", "--records", "--curve", "--plan", "--schema", "--drop", "--unit", "--seed"),
-    *("--jobs", "--aggregator", "--release", "--student", "--teacher", "--json", "--hypotheses", "--header", "--x"),
+    *(
+        "--epsilon",
+        "--delta",
+        "--classes",
+        "--target",
+        "--teachers",
+        "--queries",
+        "--out",
+        "--ledger",
+        "--dataset",
+    ),
+    *(
+        "--votes",
+        "--kind",
+        "--public",
+        "--records",
+        "--curve",
+        "--plan",
+        "--schema",
+        "--drop",
+        "--unit",
+        "--seed",
+    ),
+    *(
+        "--jobs",
+        "--aggregator",
+        "--release",
+        "--student",
+        "--teacher",
+        "--json",
+        "--hypotheses",
+        "--header",
+        "--x",
+    ),
 )
 _WORDS = (
-    *("private.csv", "public.csv", "schema.json", "votes.npy", "genuine", "genuine/certificate.json", "missing.csv"),
-    *("1", "0", "-1", "1e-5", "1e400", "nan", "no,yes", "a,a", "ill", "gaussian", "counts", "stumps", "show", "create"),
+    *(
+        "private.csv",
+        "public.csv",
+        "schema.json",
+        "votes.npy",
+        "genuine",
+        "genuine/certificate.json",
+        "missing.csv",
+    ),
+    *(
+        "1",
+        "0",
+        "-1",
+        "1e-5",
+        "1e400",
+        "nan",
+        "no,yes",
+        "a,a",
+        "ill",
+        "gaussian",
+        "counts",
+        "stumps",
+        "show",
+        "create",
+    ),
     *("history", "20:0.8", "/dev/null", ".", "", "out"),
 )
 _command_lines = st.lists(
@@ -506,7 +643,8 @@ _command_lines = st.lists(
         st.sampled_from(_VERBS),
         st.sampled_from(_OPTIONS),
         st.sampled_from(_WORDS),
-        edits.hostile_cells.map(lambda word: word.replace(MARKER, "word")),  # who types a word may see it again
+        # who types a word may see it again
+        edits.hostile_cells.map(lambda word: word.replace(MARKER, "word")),
     ),
     max_size=12,
 )
@@ -522,13 +660,17 @@ def _write_command(folder: Path, _: Any, words: list[str]) -> None:
 
 
 def _run_command(folder: Path) -> int:
-    """Run a command line in this process and return its exit code; what it prints counts as said."""
+    """Run a command line in this process and return its exit code; what it prints counts as
+    said."""
     from secretballot.cli import app
 
     before = os.getcwd()
     os.chdir(folder)
     try:
-        app([word.replace("\0", "0") for word in json.loads((folder / "words.json").read_text())] or ["--help"])
+        app(
+            [word.replace("\0", "0") for word in json.loads((folder / "words.json").read_text())]
+            or ["--help"]
+        )
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     finally:
@@ -548,18 +690,31 @@ TARGETS: dict[str, Target] = {
         lambda folder: _read_tables(folder, private="private.parquet"),
     ),
     "schema": Target(_schema, _json_edits, _write_json("schema.json"), _read_tables),
-    "votes-csv": Target(_vote_rows, _csv_edits, _write_csv("votes.csv"), _read_votes("votes.csv", "votes")),
-    "counts-csv": Target(_count_rows, _csv_edits, _write_csv("counts.csv"), _read_votes("counts.csv", "counts")),
+    "votes-csv": Target(
+        _vote_rows, _csv_edits, _write_csv("votes.csv"), _read_votes("votes.csv", "votes")
+    ),
+    "counts-csv": Target(
+        _count_rows, _csv_edits, _write_csv("counts.csv"), _read_votes("counts.csv", "counts")
+    ),
     "counts-npy": Target(_counts, _npy_edits, _write_npy, _read_votes("votes.npy", "counts")),
     "votes-parquet": Target(
-        _vote_rows, _parquet_edits, _write_parquet("votes.parquet"), _read_votes("votes.parquet", "votes")
+        _vote_rows,
+        _parquet_edits,
+        _write_parquet("votes.parquet"),
+        _read_votes("votes.parquet", "votes"),
     ),
-    "certificate": Target(_release, _certificate_edits, _write_certificate, _read_certificate, (DONE, NOT_VERIFIED)),
+    "certificate": Target(
+        _release, _certificate_edits, _write_certificate, _read_certificate, (DONE, NOT_VERIFIED)
+    ),
     "release": Target(_release, _folder_edits, _write_release, _read_release, (DONE, NOT_VERIFIED)),
     "plan": Target(_plan, _json_edits, _write_json("plan.json"), _read_plan),
     "run": Target(_run_json, _json_edits, _write_json("run/vault/run.json"), _read_run),
-    "session": Target(_session, _session_edits, _write_session, _read_session, (DONE, BAD_INPUT, BUDGET_REFUSED)),
-    "ledger": Target(_ledger, st.tuples(_sql_edits, edits.few_byte_edits), _write_ledger, _read_ledger, (0, 2, 3)),
+    "session": Target(
+        _session, _session_edits, _write_session, _read_session, (DONE, BAD_INPUT, BUDGET_REFUSED)
+    ),
+    "ledger": Target(
+        _ledger, st.tuples(_sql_edits, edits.few_byte_edits), _write_ledger, _read_ledger, (0, 2, 3)
+    ),
     "student": Target(_students, _student_edits, _write_student, _read_student),
     "command-line": Target(
         _command_folder,

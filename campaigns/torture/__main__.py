@@ -1,6 +1,8 @@
-"""Run the campaign: `python -m campaigns.torture [--kills 200] [--steps 20] [--purchases 3200] [PART ...]`.
+"""Run the campaign:
+`python -m campaigns.torture [--kills 200] [--steps 20] [--purchases 3200] [PART ...]`.
 
-Parts: kills, commands, disk, races, signals. A table of counts is printed; the exit code is 1 if anything was found.
+Parts: kills, commands, disk, races, signals. A table of counts is printed; the exit code is 1 if
+anything was found.
 """
 
 import argparse
@@ -22,30 +24,54 @@ _Found = tuple[Counter[str], list[str]]
 PARTS = ("kills", "commands", "disk", "races", "signals")
 
 
-def _jobs(given: argparse.Namespace, place: Path) -> Iterator[tuple[str, str, Callable[[], _Found]]]:
+def _jobs(
+    given: argparse.Namespace, place: Path
+) -> Iterator[tuple[str, str, Callable[[], _Found]]]:
     """Give the part, name and work of every line of the table."""
     work, disk = place / "work", place / "disk"
     for verb in VERBS:
         yield "kills", f"{verb}, killed", lambda verb=verb: kills_of_forks(verb, given.kills, work)
-    yield "kills", "learn, 2 workers, killed", lambda: kills_of_forks("learn", given.kills // 4, work, "--jobs", "2")
+    yield (
+        "kills",
+        "learn, 2 workers, killed",
+        lambda: kills_of_forks("learn", given.kills // 4, work, "--jobs", "2"),
+    )
     for verb in VERBS:
-        yield "commands", f"{verb}, process killed", lambda verb=verb: kills_of_commands(verb, given.kills // 8, work)
+        yield (
+            "commands",
+            f"{verb}, process killed",
+            lambda verb=verb: kills_of_commands(verb, given.kills // 8, work),
+        )
     for verb in VERBS:
         yield "disk", f"{verb}, full disk", lambda verb=verb: full_disk(verb, given.steps, disk)
     yield "races", "one ledger, 16 processes", lambda: ledger_races(given.purchases, work)
     for verb in VERBS:
-        yield "races", f"{verb}, 4 at once in one folder", lambda verb=verb: folder_races(verb, given.steps // 4, work)
+        yield (
+            "races",
+            f"{verb}, 4 at once in one folder",
+            lambda verb=verb: folder_races(verb, given.steps // 4, work),
+        )
     for verb in VERBS:
-        yield "signals", f"{verb}, signals", lambda verb=verb: signals_of(verb, given.steps // 2, work)
+        yield (
+            "signals",
+            f"{verb}, signals",
+            lambda verb=verb: signals_of(verb, given.steps // 2, work),
+        )
 
 
 def main() -> int:
     """Run the campaign and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m campaigns.torture", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default"
+    )
     parser.add_argument("--kills", type=int, default=200, help="kills of each verb")
-    parser.add_argument("--steps", type=int, default=20, help="amounts of free disk space for each verb")
-    parser.add_argument("--purchases", type=int, default=3200, help="purchases of the race at one ledger")
+    parser.add_argument(
+        "--steps", type=int, default=20, help="amounts of free disk space for each verb"
+    )
+    parser.add_argument(
+        "--purchases", type=int, default=3200, help="purchases of the race at one ledger"
+    )
     given = parser.parse_args()
     if set(given.parts) - set(PARTS):
         parser.error(f"the parts are {', '.join(PARTS)}")
@@ -59,7 +85,9 @@ def main() -> int:
             begun = time.monotonic()
             counts, faults = job()
             told = ", ".join(f"{count} {what}" for what, count in counts.items())
-            print(f"| {name} | {told} | {len(faults)} | {time.monotonic() - begun:.0f} |", flush=True)
+            print(
+                f"| {name} | {told} | {len(faults)} | {time.monotonic() - begun:.0f} |", flush=True
+            )
             found += len(faults)
             for fault, times in Counter(faults).items():
                 print(f"  {times} x {fault}", file=sys.stderr)
@@ -67,7 +95,8 @@ def main() -> int:
 
 
 def _import_everything() -> None:
-    """Import what commands import, once, before children are forked; and draw, so that the sampler is loaded."""
+    """Import what commands import, once, before children are forked; and draw, so that the
+    sampler is loaded."""
     warnings.simplefilter("ignore")
     from secretballot.privacy.noise import ExactNoise
 

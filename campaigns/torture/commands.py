@@ -1,4 +1,5 @@
-"""Small command lines of every verb that pays, and what must be true of the folder and the ledger after them."""
+"""Small command lines of every verb that pays, and what must be true of the folder and the
+ledger after them."""
 
 import contextlib
 import io
@@ -15,7 +16,17 @@ import numpy as np
 
 import secretballot as sb
 
-__all__ = ["VERBS", "Books", "command", "leftovers", "make_files", "open_books", "processes_of", "run", "run_forked"]
+__all__ = [
+    "VERBS",
+    "Books",
+    "command",
+    "leftovers",
+    "make_files",
+    "open_books",
+    "processes_of",
+    "run",
+    "run_forked",
+]
 
 N_PRIVATE, N_PUBLIC, N_TEACHERS = 240, 60, 20
 #: (epsilon, delta) of every command here, and room for many of them in the ledger.
@@ -31,10 +42,14 @@ def make_files(folder: Path) -> None:
     points = rng.normal(size=(N_PRIVATE + N_PUBLIC, 2)).round(3)
     private = "".join(f"{a},{b},{'yes' if a + b > 0 else 'no'}\n" for a, b in points[:N_PRIVATE])
     (folder / "private.csv").write_text(f"a,b,ill\n{private}")
-    (folder / "public.csv").write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in points[N_PRIVATE:]))
+    (folder / "public.csv").write_text(
+        "a,b\n" + "".join(f"{a},{b}\n" for a, b in points[N_PRIVATE:])
+    )
     ones = rng.integers(0, N_TEACHERS + 1, N_PUBLIC)
     np.save(folder / "counts.npy", np.column_stack([N_TEACHERS - ones, ones]))
-    sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(ROOM * PRICE[0], 0.5))
+    sb.Ledger(
+        folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(ROOM * PRICE[0], 0.5)
+    )
 
 
 def command(verb: str, *more: str) -> list[str]:
@@ -44,21 +59,45 @@ def command(verb: str, *more: str) -> list[str]:
     account = ["--ledger", "ledger.sqlite", "--dataset", "registry", "--out", "out", "--json"]
     words = {
         "learn": ["learn", *tables, *price, "--teachers", str(N_TEACHERS), "--queries", "30"],
-        "rounds": ["learn", *tables, *price, "--teachers", str(N_TEACHERS), "--queries", "30", "--strategy", "margin"],
-        "label": ["label", "--votes", "counts.npy", "--kind", "counts", "--classes", "no,yes", *price],
+        "rounds": [
+            "learn",
+            *tables,
+            *price,
+            "--teachers",
+            str(N_TEACHERS),
+            "--queries",
+            "30",
+            "--strategy",
+            "margin",
+        ],
+        "label": [
+            "label",
+            "--votes",
+            "counts.npy",
+            "--kind",
+            "counts",
+            "--classes",
+            "no,yes",
+            *price,
+        ],
         "choose": ["choose", *tables, "--hypotheses", "stumps", *price[:2]],
     }
     return [*words[verb], *account, *more]
 
 
-def run(words: Sequence[str], folder: Path, seconds: float = 120.0) -> "subprocess.CompletedProcess[str]":
+def run(
+    words: Sequence[str], folder: Path, seconds: float = 120.0
+) -> "subprocess.CompletedProcess[str]":
     """Run a command line in a process of its own and wait for it."""
     whole = [sys.executable, "-m", "secretballot", *words]
-    return subprocess.run(whole, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
+    return subprocess.run(
+        whole, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False
+    )
 
 
 def run_forked(words: Sequence[str], folder: Path) -> int:
-    """Start a command line in a fork of this process, which has imported everything, and return the child's number."""
+    """Start a command line in a fork of this process, which has imported everything, and return
+    the child's number."""
     child = os.fork()
     if child:
         return child
@@ -103,7 +142,8 @@ class Books:
 
 
 def open_books(folder: Path) -> Books:
-    """Compare the ledger with the release of the finished run in ``out``, which paid once for what it shows."""
+    """Compare the ledger with the release of the finished run in ``out``, which paid once for
+    what it shows."""
     ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
     history = ledger.history()
     books = Books(sum(entry.state == "committed" for entry in history))
@@ -126,7 +166,11 @@ def open_books(folder: Path) -> Books:
 
 def leftovers(folder: Path) -> list[str]:
     """Return names of drafts in the folder of a finished run and around it."""
-    found = [path for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith((".new", ".tmp"))]
+    found = [
+        path
+        for path in folder.rglob("*")
+        if path.name.startswith(".") or path.name.endswith((".new", ".tmp"))
+    ]
     return sorted(str(path.relative_to(folder)) for path in found)
 
 
@@ -135,7 +179,10 @@ def processes_of(folder: Path) -> list[int]:
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if os.readlink(place / "cwd") == str(folder.resolve()) and int(place.name) != os.getpid():
+            if (
+                os.readlink(place / "cwd") == str(folder.resolve())
+                and int(place.name) != os.getpid()
+            ):
                 found.append(int(place.name))
     return found
 

@@ -1,4 +1,5 @@
-"""A disk that fills up, in steps: a small file system whose free space shrinks until the command cannot even begin."""
+"""A disk that fills up, in steps: a small file system whose free space shrinks until the command
+cannot even begin."""
 
 import contextlib
 import json
@@ -27,9 +28,13 @@ def small_disk(place: Path, kibibytes: int) -> Iterator[Path]:
     """
     place.mkdir(parents=True, exist_ok=True)
     size = f"size={kibibytes}k"
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(place)], capture_output=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(place)], capture_output=True, check=False
+    )
     if done.returncode:
-        raise PermissionError("a small file system cannot be mounted here; run the full-disk campaign as root.")
+        raise PermissionError(
+            "a small file system cannot be mounted here; run the full-disk campaign as root."
+        )
     try:
         yield place
     finally:
@@ -89,7 +94,9 @@ def full_disk(verb: str, steps: int, place: Path, *more: str) -> tuple[Counter[s
             if before.committed and books.committed > before.committed:
                 faults.append(f"{verb}, {free} bytes free: a paid answer was bought again")
             faults += [f"{verb}, {free} bytes free: {fault}" for fault in books.faults]
-            faults += [f"{verb}, {free} bytes free: left behind: {name}" for name in leftovers(folder)]
+            faults += [
+                f"{verb}, {free} bytes free: left behind: {name}" for name in leftovers(folder)
+            ]
     return counts, faults
 
 

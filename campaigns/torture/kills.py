@@ -7,7 +7,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from campaigns.torture.commands import clear, command, leftovers, open_books, processes_of, run, run_forked
+from campaigns.torture.commands import (
+    clear,
+    command,
+    leftovers,
+    open_books,
+    processes_of,
+    run,
+    run_forked,
+)
 
 __all__ = ["kills_of_commands", "kills_of_forks"]
 
@@ -30,7 +38,9 @@ def _longest(verb: str, folder: Path, *more: str) -> float:
     return time.monotonic() - begun
 
 
-def kills_of_forks(verb: str, kills: int, folder: Path, *more: str, seed: int = 0) -> tuple[Counter[str], list[str]]:
+def kills_of_forks(
+    verb: str, kills: int, folder: Path, *more: str, seed: int = 0
+) -> tuple[Counter[str], list[str]]:
     """Kill forked command lines at random moments and check the books after each that finished.
 
     Parameters
@@ -57,13 +67,16 @@ def kills_of_forks(verb: str, kills: int, folder: Path, *more: str, seed: int = 
     since = 0
     while counts["kills"] < kills:
         child = run_forked(command(verb, *more), folder)
-        wait = time.monotonic() + (rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST)
+        wait = time.monotonic() + (
+            rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST
+        )
         code = None
         while code is None and time.monotonic() < wait:
             time.sleep(0.002)
             code = _ended(child)
         if code is None:
-            os.kill(child, signal.SIGKILL)  # the program alone: its workers must see that it is gone
+            # the program alone: its workers must see that it is gone
+            os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             counts["kills"] += 1
             since += 1
@@ -74,8 +87,11 @@ def kills_of_forks(verb: str, kills: int, folder: Path, *more: str, seed: int = 
     return counts, faults
 
 
-def kills_of_commands(verb: str, kills: int, folder: Path, *more: str, seed: int = 0) -> tuple[Counter[str], list[str]]:
-    """Kill command lines in processes of their own, workers and all; otherwise as `kills_of_forks`."""
+def kills_of_commands(
+    verb: str, kills: int, folder: Path, *more: str, seed: int = 0
+) -> tuple[Counter[str], list[str]]:
+    """Kill command lines in processes of their own, workers and all; otherwise as
+    `kills_of_forks`."""
     import subprocess
     import sys
 
@@ -90,7 +106,9 @@ def kills_of_commands(verb: str, kills: int, folder: Path, *more: str, seed: int
         with (folder / "said.txt").open("wb") as said:
             child = subprocess.Popen(words, cwd=folder, stdout=said, stderr=said)
         try:
-            code = child.wait(timeout=rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST)
+            code = child.wait(
+                timeout=rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST
+            )
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
@@ -101,10 +119,15 @@ def kills_of_commands(verb: str, kills: int, folder: Path, *more: str, seed: int
     return counts, faults
 
 
-def _settle(verb: str, code: int, kills: int, folder: Path, counts: Counter[str], faults: list[str]) -> None:
+def _settle(
+    verb: str, code: int, kills: int, folder: Path, counts: Counter[str], faults: list[str]
+) -> None:
     """Check the books of a run that ended by itself after some kills."""
     if code != 0:
-        faults.append(f"{verb}: exit code {code} after {kills} kills: {(folder / 'said.txt').read_text()[-300:]}")
+        faults.append(
+            f"{verb}: exit code {code} after {kills} kills:"
+            f" {(folder / 'said.txt').read_text()[-300:]}"
+        )
         return
     time.sleep(_CALM if kills else 0)
     books = open_books(folder)

@@ -17,7 +17,8 @@ def _wait_all(children: list[int]) -> Counter[int]:
 
 
 def ledger_races(purchases: int, folder: Path, crowd: int = 16) -> tuple[Counter[str], list[str]]:
-    """Let processes buy from one ledger at once until the budget is gone; half of the purchases must be refused.
+    """Let processes buy from one ledger at once until the budget is gone; half of the purchases
+    must be refused.
 
     Parameters
     ----------
@@ -37,7 +38,9 @@ def ledger_races(purchases: int, folder: Path, crowd: int = 16) -> tuple[Counter
     each, room = purchases // crowd, purchases // 2
     price = sb.PrivacyBudget(0.001, 1e-9)
     place = folder / "crowded.sqlite"
-    ledger = sb.Ledger(place, dataset="crowded", budget=sb.PrivacyBudget(price.epsilon * (room + 0.5), 0.1))
+    ledger = sb.Ledger(
+        place, dataset="crowded", budget=sb.PrivacyBudget(price.epsilon * (room + 0.5), 0.1)
+    )
     children = []
     for number in range(crowd):
         child = os.fork()
@@ -65,7 +68,9 @@ def _buy(place: Path, number: int, each: int, price: sb.PrivacyBudget) -> None:
         ledger = sb.Ledger.open_existing(place)
         for turn in range(each):
             try:
-                bought = ledger.reserve([PureEvent(0.001, 1)], price, request=f"{number}-{turn}", purpose="race")
+                bought = ledger.reserve(
+                    [PureEvent(0.001, 1)], price, request=f"{number}-{turn}", purpose="race"
+                )
             except sb.BudgetError:
                 continue
             ledger.commit(bought, b"answer")
@@ -74,8 +79,11 @@ def _buy(place: Path, number: int, each: int, price: sb.PrivacyBudget) -> None:
         os._exit(1)
 
 
-def folder_races(verb: str, rounds: int, folder: Path, crowd: int = 4) -> tuple[Counter[str], list[str]]:
-    """Start the same command several times at once in one folder: one works, the others are refused or find it done."""
+def folder_races(
+    verb: str, rounds: int, folder: Path, crowd: int = 4
+) -> tuple[Counter[str], list[str]]:
+    """Start the same command several times at once in one folder: one works, the others are
+    refused or find it done."""
     counts, faults = Counter[str](), list[str]()
     for _ in range(rounds):
         clear(folder)
@@ -86,7 +94,10 @@ def folder_races(verb: str, rounds: int, folder: Path, crowd: int = 4) -> tuple[
             faults.append(f"{verb}: exit codes {dict(codes)}")
         books = open_books(folder)
         if books.committed != 1:
-            faults.append(f"{verb}: {books.committed} answers were paid, one was needed (epsilon {PRICE[0]} each)")
+            faults.append(
+                f"{verb}: {books.committed} answers were paid, one was needed (epsilon {PRICE[0]}"
+                " each)"
+            )
         faults += [f"{verb}: {fault}" for fault in books.faults]
         faults += [f"{verb}: left behind: {name}" for name in leftovers(folder)]
     return counts, faults

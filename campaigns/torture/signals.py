@@ -1,4 +1,5 @@
-"""Signals that a system or a person sends: the command ends with its documented code, and goes on when repeated."""
+"""Signals that a system or a person sends: the command ends with its documented code, and goes
+on when repeated."""
 
 import os
 import random
@@ -7,15 +8,25 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from campaigns.torture.commands import clear, command, leftovers, open_books, processes_of, run_forked
+from campaigns.torture.commands import (
+    clear,
+    command,
+    leftovers,
+    open_books,
+    processes_of,
+    run_forked,
+)
 
 __all__ = ["signals_of"]
 
-#: Exit codes that are in order: done before the signal came, interrupted, or ended by the signal itself.
+#: Exit codes that are in order: done before the signal came, interrupted, or ended by the signal
+#: itself.
 _ALLOWED = {signal.SIGINT: (0, 130), signal.SIGTERM: (0, 130, -15), signal.SIGHUP: (0, 130, -1)}
 
 
-def signals_of(verb: str, rounds: int, folder: Path, seed: int = 0) -> tuple[Counter[str], list[str]]:
+def signals_of(
+    verb: str, rounds: int, folder: Path, seed: int = 0
+) -> tuple[Counter[str], list[str]]:
     """Send each signal at random moments to a command and its workers, then repeat the command.
 
     Parameters
@@ -43,14 +54,19 @@ def signals_of(verb: str, rounds: int, folder: Path, seed: int = 0) -> tuple[Cou
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         counts[f"{number.name}"] += 1
         if code not in _ALLOWED[number]:
-            faults.append(f"{verb}: exit code {code} after {number.name}: {(folder / 'said.txt').read_text()[-300:]}")
+            faults.append(
+                f"{verb}: exit code {code} after {number.name}:"
+                f" {(folder / 'said.txt').read_text()[-300:]}"
+            )
         again = os.waitstatus_to_exitcode(os.waitpid(run_forked(command(verb), folder), 0)[1])
         if again != 0:
             faults.append(f"{verb}: the repeat after {number.name} ends with {again}")
             continue
         books = open_books(folder)
         if books.committed != 1 or books.unanswered > 1:
-            faults.append(f"{verb}: {books.committed} answers and {books.unanswered} purchases without one")
+            faults.append(
+                f"{verb}: {books.committed} answers and {books.unanswered} purchases without one"
+            )
         faults += [f"{verb}: {fault}" for fault in books.faults]
         faults += [f"{verb}: left behind: {name}" for name in leftovers(folder)]
         faults += [f"{verb}: still alive: {left}" for left in processes_of(folder)]

@@ -1,8 +1,9 @@
 """Learn publishable models from private labels with any black-box learner.
 
-The way of the data is the way of the folders. Private records are cut into shards (`ensemble.partition`); one teacher
-per shard (`ensemble.teachers`) votes on public points (`ensemble.votes`); a recipe (`aggregation`) answers through the
-one door (`door`); a student (`students`) learns from what comes out (`released`).
+The way of the data is the way of the folders. Private records are cut into shards
+(`ensemble.partition`); one teacher per shard (`ensemble.teachers`) votes on public points
+(`ensemble.votes`); a recipe (`aggregation`) answers through the one door (`door`); a student
+(`students`) learns from what comes out (`released`).
 
 Names load on first use, so that importing the package costs nothing.
 """
@@ -43,7 +44,12 @@ if TYPE_CHECKING:
     from secretballot.released import ReleasedLabels
     from secretballot.report.certificate.verify import verify_certificate
     from secretballot.runs.plan import classifier_by_plan, read_plan
-    from secretballot.students import GraphCountsClassifier, HypothesisStudent, NoisyCountsClassifier, VotingStudent
+    from secretballot.students import (
+        GraphCountsClassifier,
+        HypothesisStudent,
+        NoisyCountsClassifier,
+        VotingStudent,
+    )
 
 _HOMES = {
     "ActivePATEClassifier": "learners.pate.active",

@@ -1,8 +1,9 @@
 """From an Arrow table to a pandas frame without any cell changing another.
 
-The usual conversion turns a column of integers with one null into floats, which merges whole numbers beyond
-2**53 in every row. Here the type of a pandas column follows from the type of the Arrow column alone, and one
-cell that Python cannot hold (a date in the year 20000) becomes a text by itself.
+The usual conversion turns a column of integers with one null into floats, which merges whole
+numbers beyond 2**53 in every row. Here the type of a pandas column follows from the type of the
+Arrow column alone, and one cell that Python cannot hold (a date in the year 20000) becomes a text
+by itself.
 """
 
 import contextlib
@@ -29,9 +30,9 @@ def as_arrow(table: Any) -> Any:
 def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     """Return the cells of an Arrow table as a pandas frame, index 0, 1, ...
 
-    Integers and truth values become columns that can hold nulls, floats become float64, texts become text,
-    points and lengths of time become those of pandas; dates, times of day, decimals and bytes become Python
-    objects. Dictionaries are replaced by what they stand for.
+    Integers and truth values become columns that can hold nulls, floats become float64, texts
+    become text, points and lengths of time become those of pandas; dates, times of day, decimals
+    and bytes become Python objects. Dictionaries are replaced by what they stand for.
 
     Parameters
     ----------
@@ -42,25 +43,31 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     Raises
     ------
     DataError
-        If cells are nested, damaged (text that is not UTF-8) or of a kind that cannot be converted; the message
-        names columns and holds no cell.
+        If cells are nested, damaged (text that is not UTF-8) or of a kind that cannot be converted;
+        the message names columns and holds no cell.
     """
     from pyarrow import types
 
     columns = [_storage(column) for column in table.columns]
     names = [str(name) for name in table.column_names]
-    nested = [name for name, column in zip(names, columns, strict=True) if types.is_nested(column.type)]
+    nested = [
+        name for name, column in zip(names, columns, strict=True) if types.is_nested(column.type)
+    ]
     if nested:
-        raise DataError(f"{where} has nested cells in {name_columns(nested)}; flatten them or take them out.")
+        raise DataError(
+            f"{where} has nested cells in {name_columns(nested)}; flatten them or take them out."
+        )
     converted = [_converted(column) for column in columns]
     failed = [name for name, column in zip(names, converted, strict=True) if column is None]
     if failed:
         raise DataError(
-            f"{where} has cells in {name_columns(failed)} that are damaged or of a kind that cannot be read; "
-            "write them as text or numbers, or take them out."
+            f"{where} has cells in {name_columns(failed)} that are damaged or of a kind that cannot"
+            " be read; write them as text or numbers, or take them out."
         )
     # Built by place, not by name: a name may come twice, which the caller refuses in its own words.
-    frame = pd.DataFrame({place: column for place, column in enumerate(converted) if column is not None})
+    frame = pd.DataFrame(
+        {place: column for place, column in enumerate(converted) if column is not None}
+    )
     frame.columns = pd.Index(names, dtype=object)
     return frame
 
@@ -93,7 +100,9 @@ def _converted(column: Any) -> "pd.Series[Any] | None":
     import pyarrow as pa
 
     # The cells must not ride on an exception's context, hence no raise inside an except.
-    with contextlib.suppress(pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError):
+    with contextlib.suppress(
+        pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError
+    ):
         column.validate(full=True)
         return _series(column)
     return None
@@ -114,7 +123,9 @@ def _series(column: Any) -> "pd.Series[Any]":
         series = column.cast(pa.float64()).to_pandas()
     elif pa.types.is_duration(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
         series = column.to_pandas()  # with a time zone, pandas knows the years of Python alone
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    elif (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    ):
         series = column.cast(pa.large_string()).to_pandas()
     else:
         series = _objects(column)

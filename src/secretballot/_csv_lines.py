@@ -20,8 +20,9 @@ def lines_of(file: Iterable[str], where: str) -> Iterator[str]:
     Raises
     ------
     DataError
-        If a carriage return ends a line in a file whose first line ends otherwise, or the other way round: a stray one
-        inside a record would make two records of it, which may reach two teachers.
+        If a carriage return ends a line in a file whose first line ends otherwise, or the other way
+        round: a stray one inside a record would make two records of it, which may reach two
+        teachers.
     """
     alone: bool | None = None
     for number, line in enumerate(file, start=1):
@@ -30,7 +31,7 @@ def lines_of(file: Iterable[str], where: str) -> Iterator[str]:
             alone = line.endswith("\r")
         if ended and line.endswith("\r") != alone:
             raise DataError(
-                f"{where} has a line that does not end as its first line does (line {number}); take carriage returns "
-                "out of the cells."
+                f"{where} has a line that does not end as its first line does (line {number}); take"
+                " carriage returns out of the cells."
             )
         yield line

@@ -1,4 +1,5 @@
-"""Drafts: written beside their place and renamed into it; locked while the writer lives, removed once it is dead."""
+"""Drafts: written beside their place and renamed into it; locked while the writer lives, removed
+once it is dead."""
 
 import os
 import re
@@ -13,18 +14,22 @@ from typing import IO
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks; drafts of dead writers then stay until somebody removes them
+except (
+    ImportError
+):  # Windows has no such locks; drafts of dead writers then stay until somebody removes them
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["draft_file", "draft_folder", "is_draft_of", "sweep_drafts", "try_lock"]
 
-_DRAFT = re.compile(r"\.(?P<name>.+)-[a-z0-9_]{8}")  # a dot, the name to be, and what `tempfile` adds
+# a dot, the name to be, and what `tempfile` adds
+_DRAFT = re.compile(r"\.(?P<name>.+)-[a-z0-9_]{8}")
 _WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @contextmanager
 def draft_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
-    """Give a new file of mode 0600 beside `path`, and its place; it is gone at the end unless it was renamed.
+    """Give a new file of mode 0600 beside `path`, and its place; it is gone at the end unless it
+    was renamed.
 
     Raises
     ------
@@ -41,7 +46,8 @@ def draft_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
 
 @contextmanager
 def draft_folder(parent: Path, name: str) -> Iterator[Path]:
-    """Give a new folder of mode 0700 in `parent` for what will be called `name`; it is gone at the end.
+    """Give a new folder of mode 0700 in `parent` for what will be called `name`; it is gone at the
+    end.
 
     Raises
     ------
@@ -61,7 +67,8 @@ def draft_folder(parent: Path, name: str) -> Iterator[Path]:
 
 
 def sweep_drafts(folder: Path, *names: str) -> None:
-    """Remove the drafts that dead writers left in a folder, and nothing else; whatever cannot be removed stays.
+    """Remove the drafts that dead writers left in a folder, and nothing else; whatever cannot be
+    removed stays.
 
     Parameters
     ----------
@@ -79,13 +86,15 @@ def sweep_drafts(folder: Path, *names: str) -> None:
 
 
 def is_draft_of(draft: str, name: str) -> bool:
-    """Return whether `draft` is the name of a draft for `name`, in which ``*`` stands for any characters."""
+    """Return whether `draft` is the name of a draft for `name`, in which ``*`` stands for any
+    characters."""
     found = _DRAFT.fullmatch(draft)
     return found is not None and fnmatchcase(found["name"], name)
 
 
 def try_lock(handle: int) -> bool:
-    """Return whether the open file is now locked by this handle; false where another one holds it."""
+    """Return whether the open file is now locked by this handle; false where another one holds
+    it."""
     if fcntl is None:
         return True
     try:
@@ -96,12 +105,15 @@ def try_lock(handle: int) -> bool:
 
 
 def _locked_draft(path: Path) -> tuple[int, Path]:
-    """Return an open draft that no sweeper removes: one that was swept before it was locked is made again."""
+    """Return an open draft that no sweeper removes: one that was swept before it was locked is
+    made again."""
     while True:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mkstemp opens with mode 0600
+        # mkstemp opens with mode 0600
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
         if fcntl is None:
             return handle, Path(name)
-        with suppress(OSError):  # a file system without locks has no sweepers either: they cannot lock
+        # a file system without locks has no sweepers either: they cannot lock
+        with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.fstat(handle).st_nlink:
             return handle, Path(name)
@@ -119,7 +131,8 @@ def _remove_if_dead(path: Path) -> None:
             if stat.S_ISDIR(kind):
                 shutil.rmtree(path, ignore_errors=True)
             else:
-                path.with_name(f"{path.name}-journal").unlink(missing_ok=True)  # SQLite keeps one beside its drafts
+                # SQLite keeps one beside its drafts
+                path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
                 path.unlink()
         finally:
             os.close(handle)

@@ -1,4 +1,5 @@
-"""Our own JSON files, read back: bounded in size and depth, every field of its type, and never quoted when damaged."""
+"""Our own JSON files, read back: bounded in size and depth, every field of its type, and never
+quoted when damaged."""
 
 import json
 from collections.abc import Mapping
@@ -16,8 +17,8 @@ Kind = type | tuple[type, ...]
 def json_fields(content: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any] | None:
     """Return the named fields of a JSON object, or None where it is damaged.
 
-    Nothing is raised here: the errors of the `json` module carry the whole text, which may be secret, and would stay
-    attached to whatever the caller raises.
+    Nothing is raised here: the errors of the `json` module carry the whole text, which may be
+    secret, and would stay attached to whatever the caller raises.
 
     Parameters
     ----------
@@ -54,11 +55,14 @@ def _is_of(value: object, kind: Kind) -> bool:
 
 
 def _is_flat_enough(value: object) -> bool:
-    """Return whether nothing is nested deeper than `_DEEPEST`: what follows may walk it by recursion."""
+    """Return whether nothing is nested deeper than `_DEEPEST`: what follows may walk it by
+    recursion."""
     level: list[Any] = [value]
     for _ in range(_DEEPEST):
         inside = [item for item in level if isinstance(item, dict | list)]
-        level = [part for item in inside for part in (item.values() if isinstance(item, dict) else item)]
+        level = [
+            part for item in inside for part in (item.values() if isinstance(item, dict) else item)
+        ]
         if not level:
             return True
     return False

@@ -15,11 +15,15 @@ def name_rows(rows: Iterable[int]) -> str:
     numbers = sorted(int(row) for row in rows)
     listed = ", ".join(str(number) for number in numbers[:NAMED_AT_MOST])
     rest = len(numbers) - NAMED_AT_MOST
-    return f"{'row' if len(numbers) == 1 else 'rows'} {listed}" + (f" and {rest} more" if rest > 0 else "")
+    return f"{'row' if len(numbers) == 1 else 'rows'} {listed}" + (
+        f" and {rest} more" if rest > 0 else ""
+    )
 
 
 def name_columns(names: Sequence[str]) -> str:
     """Return a phrase that names columns, the first ten by name."""
     listed = ", ".join(shown(name) for name in names[:NAMED_AT_MOST])
     rest = len(names) - NAMED_AT_MOST
-    return f"{'column' if len(names) == 1 else 'columns'} {listed}" + (f" and {rest} more" if rest > 0 else "")
+    return f"{'column' if len(names) == 1 else 'columns'} {listed}" + (
+        f" and {rest} more" if rest > 0 else ""
+    )

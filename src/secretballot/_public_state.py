@@ -1,8 +1,10 @@
-"""Pickles and copies of what may be shown: of public values alone, and the same bytes for the same values.
+"""Pickles and copies of what may be shown: of public values alone, and the same bytes for the same
+values.
 
-A pickle writes two equal strings once or twice, depending on whether they are one object; it copies the padding of
-structured arrays, which is what the memory held before; it writes down how often a search tree was asked, and where the
-global generator stands. All of it may tell of private records that the same process has worked on.
+A pickle writes two equal strings once or twice, depending on whether they are one object; it copies
+the padding of structured arrays, which is what the memory held before; it writes down how often a
+search tree was asked, and where the global generator stands. All of it may tell of private records
+that the same process has worked on.
 """
 
 import copy
@@ -19,15 +21,16 @@ from secretballot._seeded import own_global_states
 __all__ = ["SEARCH_TREES", "SEARCH_TREE_COUNTERS", "PublicState", "without_padding"]
 
 SEARCH_TREES = ("KDTree", "KDTree32", "KDTree64", "BallTree", "BallTree32", "BallTree64")
-# In the state of a search tree: how much it has been asked so far, which tells of the points that were predicted.
+# In the state of a search tree: how much it has been asked so far, which tells of the points that
+# were predicted.
 SEARCH_TREE_COUNTERS = slice(7, 11)
 
 
 class PublicState:
     """Makes pickle and joblib see a class by its public state alone, in a canonical form.
 
-    What is restored has the same values; objects that were one in two places become two. Copies within the process are
-    made as ever.
+    What is restored has the same values; objects that were one in two places become two. Copies
+    within the process are made as ever.
     """
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:

@@ -1,9 +1,10 @@
 """Global states of the process, lent to one step and put back after it.
 
-Learners draw from numpy's, Python's and torch's global generators where they have no seed of their own, and some of
-them change settings of the whole process. What one step leaves behind would reach the next: the state after a fit on
-private records tells of them, and a student that drew from it would carry that into the release. So every step, on
-either side of the door, gets generators seeded for it alone and leaves everything as it was.
+Learners draw from numpy's, Python's and torch's global generators where they have no seed of their
+own, and some of them change settings of the whole process. What one step leaves behind would reach
+the next: the state after a fit on private records tells of them, and a student that drew from it
+would carry that into the release. So every step, on either side of the door, gets generators seeded
+for it alone and leaves everything as it was.
 """
 
 import contextlib
@@ -25,8 +26,8 @@ from secretballot.exceptions import ParameterError
 
 __all__ = ["ALONE", "own_global_states", "public_seed", "seed_of", "with_own_seeds"]
 
-# All that is lent here belongs to the whole process: two steps in two threads would share it, so they take turns.
-# Workers that are processes do not meet here.
+# All that is lent here belongs to the whole process: two steps in two threads would share it, so
+# they take turns. Workers that are processes do not meet here.
 ALONE = threading.RLock()
 # With which torch begins in every process.
 _TORCH_SEED = 67280421310721
@@ -38,13 +39,14 @@ def seed_of(*entropy: int) -> int:
 
 
 def public_seed(random_state: Any, step: str) -> int:
-    """Return a 32-bit seed for one public step, from the public `random_state` or from entropy drawn for it alone.
+    """Return a 32-bit seed for one public step, from the public `random_state` or from entropy
+    drawn for it alone.
 
     Parameters
     ----------
     random_state : int, RandomState or None
-        None and numpy's global generator stand for fresh entropy of the system: the state of the global generator may
-        depend on what was done with private records.
+        None and numpy's global generator stand for fresh entropy of the system: the state of the
+        global generator may depend on what was done with private records.
     step : str
         Names the step, so that no two of them use the same numbers.
 
@@ -60,16 +62,22 @@ def public_seed(random_state: Any, step: str) -> int:
         return seed_of(int(random_state.randint(2**31)), name)
     if isinstance(random_state, np.random.Generator):
         return seed_of(int(random_state.integers(2**31)), name)
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
+    if (
+        isinstance(random_state, int | np.integer)
+        and not isinstance(random_state, bool)
+        and random_state >= 0
+    ):
         return seed_of(int(random_state), name)
-    raise ParameterError(f"random_state is {shown(random_state)}; it must be None or an integer of at least 0.")
+    raise ParameterError(
+        f"random_state is {shown(random_state)}; it must be None or an integer of at least 0."
+    )
 
 
 def with_own_seeds(learner: Any, seed: int) -> Any:
     """Set every open random state of an unfitted learner, in place, and return it.
 
-    A learner that has no seed keeps, once fitted, numpy's global generator itself, and with it whatever that generator
-    does later.
+    A learner that has no seed keeps, once fitted, numpy's global generator itself, and with it
+    whatever that generator does later.
     """
     parameters = learner.get_params(deep=True)
     open_states = [
@@ -83,11 +91,12 @@ def with_own_seeds(learner: Any, seed: int) -> Any:
 
 @contextlib.contextmanager
 def own_global_states(seed: int) -> Iterator[None]:
-    """Seed the global generators for one step, and put back after it what belongs to the whole process.
+    """Seed the global generators for one step, and put back after it what belongs to the whole
+    process.
 
-    That is: the global generators of numpy, Python and, once it is imported, torch; filters of warnings; numpy's
-    handling of floating-point errors; scikit-learn's configuration; the environment, the locale and the working
-    directory.
+    That is: the global generators of numpy, Python and, once it is imported, torch; filters of
+    warnings; numpy's handling of floating-point errors; scikit-learn's configuration; the
+    environment, the locale and the working directory.
 
     Parameters
     ----------
@@ -122,7 +131,8 @@ def _generators(seed: int) -> Iterator[None]:
 
 
 def _torch_state() -> tuple[Any, Any] | None:
-    """Return the states of torch's generators, on the processor and on the devices in use; None if not imported."""
+    """Return the states of torch's generators, on the processor and on the devices in use; None
+    if not imported."""
     torch = sys.modules.get("torch")
     if torch is None:
         return None

@@ -8,15 +8,19 @@ from contextlib import ExitStack, contextmanager
 __all__ = ["signals_held_back"]
 
 #: Ctrl-C, the wish of a system or a queue that the program ends, a terminal that is closed.
-_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_ENDING = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Hold back the signals that ask for an end until the block is left; then the first that came does its work.
+    """Hold back the signals that ask for an end until the block is left; then the first that came
+    does its work.
 
-    Python handles signals in the main thread alone, so in any other one nothing is held back, and nothing needs to be
-    where the handler raises. A signal that nobody can catch, such as number 9, is not held back.
+    Python handles signals in the main thread alone, so in any other one nothing is held back, and
+    nothing needs to be where the handler raises. A signal that nobody can catch, such as number 9,
+    is not held back.
     """
     came: list[int] = []
     with ExitStack() as stack:
@@ -24,7 +28,8 @@ def signals_held_back() -> Iterator[None]:
             stack.callback(_let_first_work, came)
             for number in _ENDING:
                 handler = signal.getsignal(number)
-                if handler is not None and handler is not signal.SIG_IGN:  # None: set by a program in C
+                # None: set by a program in C
+                if handler is not None and handler is not signal.SIG_IGN:
                     stack.callback(signal.signal, number, handler)
                     signal.signal(number, lambda seen, _: came.append(seen))
         yield

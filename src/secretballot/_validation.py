@@ -36,7 +36,8 @@ _ELLIPSIS = " ... "
 
 
 def without_controls(text: str, *, keep: str = "") -> str:
-    """Return text with its control characters written out (``\\x1b``), which could move a cursor or forge a line.
+    """Return text with its control characters written out (``\\x1b``), which could move a cursor or
+    forge a line.
 
     Parameters
     ----------
@@ -47,13 +48,18 @@ def without_controls(text: str, *, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(
-        letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode("ascii")
+        (
+            letter
+            if letter.isprintable() or letter in keep
+            else letter.encode("unicode_escape").decode("ascii")
+        )
         for letter in text
     )
 
 
 def plain_line(text: str, *, longest: int = LONGEST_LINE) -> str:
-    """Return text on one line, without control characters, and with its middle left out where it is too long.
+    """Return text on one line, without control characters, and with its middle left out where it is
+    too long.
 
     Messages begin with what was given and end with what to do, so both ends stay.
     """
@@ -67,10 +73,12 @@ def plain_line(text: str, *, longest: int = LONGEST_LINE) -> str:
 
 
 def shown(value: object) -> str:
-    """Return how a message names something that was given: numbers and short text as they are, the rest by its type.
+    """Return how a message names something that was given: numbers and short text as they are, the
+    rest by its type.
 
-    Anything may be given for anything, the private labels for a number of teachers too, so arrays, frames, lists and
-    objects are told by type and shape alone, and all of them on one line of at most `LONGEST_WORDS` characters.
+    Anything may be given for anything, the private labels for a number of teachers too, so arrays,
+    frames, lists and objects are told by type and shape alone, and all of them on one line of at
+    most `LONGEST_WORDS` characters.
     """
     return plain_line(_words(value), longest=LONGEST_WORDS)
 
@@ -101,7 +109,8 @@ def shown_kind(value: object) -> str:
 
 
 def shown_classes(values: Sequence[object]) -> str:
-    """Return how a message names classes: as they are where they are few and plain; private labels are many."""
+    """Return how a message names classes: as they are where they are few and plain; private
+    labels are many."""
     plain = all(value is None or isinstance(value, str | bool | numbers.Number) for value in values)
     if not plain or len(values) > MOST_CLASSES_SHOWN:
         return f"{_article(type(values).__name__)} of {len(values)} values"
@@ -110,9 +119,12 @@ def shown_classes(values: Sequence[object]) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, str | bytes) and len(value) > LONGEST_SHOWN:
-        return f"a text of {len(value)} letters" if isinstance(value, str) else f"{len(value)} bytes"
+        return (
+            f"a text of {len(value)} letters" if isinstance(value, str) else f"{len(value)} bytes"
+        )
     if isinstance(value, int) and value.bit_length() > 256:
-        return f"a whole number of {value.bit_length()} bits"  # Python does not even write the longest ones
+        # Python does not even write the longest ones
+        return f"a whole number of {value.bit_length()} bits"
     try:
         return repr(value)
     except ValueError:  # Python does not write a fraction of thousands of digits either
@@ -123,31 +135,42 @@ def _article(kind: str) -> str:
     return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"
 
 
-def check_instance(name: str, value: object, kind: type | tuple[type, ...], *, hint: str = "") -> None:
-    """Refuse anything but an instance of `kind` with `ParameterError`; `hint` says what to give instead."""
+def check_instance(
+    name: str, value: object, kind: type | tuple[type, ...], *, hint: str = ""
+) -> None:
+    """Refuse anything but an instance of `kind` with `ParameterError`; `hint` says what to give
+    instead."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(one.__name__ for one in kinds)
-        raise ParameterError(f"{name} is {shown(value)}; {hint or f'give an instance of {wanted}'}.")
+        raise ParameterError(
+            f"{name} is {shown(value)}; {hint or f'give an instance of {wanted}'}."
+        )
 
 
 def check_path(name: str, value: object) -> None:
     """Refuse anything but the path of a file or folder with `ParameterError`."""
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ParameterError(f"{name} is {shown(value)}; give the path of a file or folder, as text or Path.")
+        raise ParameterError(
+            f"{name} is {shown(value)}; give the path of a file or folder, as text or Path."
+        )
 
 
 def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
-    """Refuse, with `ParameterError`, anything but a name on one line: text, not blank, of at most `longest` letters."""
+    """Refuse, with `ParameterError`, anything but a name on one line: text, not blank, of at
+    most `longest` letters."""
     if not isinstance(value, str):
         raise ParameterError(f"{name} is {shown(value)}; it must be text.")
     if not value.strip():
         raise ParameterError(f"{name} is empty; give at least one letter.")
     if len(value) > longest:
         raise ParameterError(f"{name} has {len(value)} letters; give at most {longest}.")
-    if not value.isprintable():  # control letters and newlines would break lists; half a surrogate cannot be written
-        raise ParameterError(f"{name} has newlines, control letters or lone surrogates in it; give one plain line.")
+    # control letters and newlines would break lists; half a surrogate cannot be written
+    if not value.isprintable():
+        raise ParameterError(
+            f"{name} has newlines, control letters or lone surrogates in it; give one plain line."
+        )
 
 
 def _as_float(name: str, value: object) -> float:
@@ -156,7 +179,9 @@ def _as_float(name: str, value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ParameterError(f"{name} is {shown(value)}; it must be a number below 1e308.") from None
+        raise ParameterError(
+            f"{name} is {shown(value)}; it must be a number below 1e308."
+        ) from None
 
 
 def check_positive(name: str, value: object) -> float:
@@ -176,7 +201,8 @@ def check_finite(name: str, value: object) -> float:
 
 
 def check_probability(name: str, value: object) -> float:
-    """Return `value` as a float if it lies strictly between 0 and 1, else raise `ParameterError`."""
+    """Return `value` as a float if it lies strictly between 0 and 1, else raise
+    `ParameterError`."""
     number = _as_float(name, value)
     if not 0 < number < 1:
         raise ParameterError(f"{name} is {shown(value)}; it must lie strictly between 0 and 1.")
@@ -184,7 +210,8 @@ def check_probability(name: str, value: object) -> float:
 
 
 def check_delta(name: str, value: object) -> float:
-    """Return `value` as a float if it is a delta: at least 0 and less than 1, else raise `ParameterError`."""
+    """Return `value` as a float if it is a delta: at least 0 and less than 1, else raise
+    `ParameterError`."""
     number = _as_float(name, value)
     if not 0 <= number < 1:
         raise ParameterError(f"{name} is {shown(value)}; it must be at least 0 and less than 1.")
@@ -192,15 +219,20 @@ def check_delta(name: str, value: object) -> float:
 
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
-    """Return `value` as an int if it is a whole number of at least `minimum`, else raise `ParameterError`."""
+    """Return `value` as an int if it is a whole number of at least `minimum`, else raise
+    `ParameterError`."""
     try:
         if isinstance(value, bool):
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]  # any object may be offered; index refuses
     except TypeError:
-        raise ParameterError(f"{name} is {shown(value)}; it must be a whole number of at least {minimum}.") from None
+        raise ParameterError(
+            f"{name} is {shown(value)}; it must be a whole number of at least {minimum}."
+        ) from None
     if not number >= minimum:
-        raise ParameterError(f"{name} is {shown(value)}; it must be a whole number of at least {minimum}.")
+        raise ParameterError(
+            f"{name} is {shown(value)}; it must be a whole number of at least {minimum}."
+        )
     return number
 
 
@@ -212,9 +244,10 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
 
 
 def check_relation(unit: str, neighbours: str) -> None:
-    """Refuse a unit with a relation that it cannot have, with `ParameterError`: a label is replaced, never removed."""
+    """Refuse a unit with a relation that it cannot have, with `ParameterError`: a label is
+    replaced, never removed."""
     if unit == "label" and neighbours != "replace-one":
         raise ParameterError(
-            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public, so labels change but "
-            "do not come and go; use neighbours='replace-one'."
+            f"unit 'label' does not go with neighbours {neighbours!r}: the features are public, so"
+            " labels change but do not come and go; use neighbours='replace-one'."
         )

@@ -1,4 +1,5 @@
-"""Versions of other packages that are known to draw wrong noise: who draws refuses them, and so does who verifies."""
+"""Versions of other packages that are known to draw wrong noise: who draws refuses them, and so
+does who verifies."""
 
 import re
 
@@ -11,6 +12,7 @@ _RELEASE = re.compile(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?")
 
 
 def draws_wrong_noise(version: str) -> bool:
-    """Return whether this version of OpenDP, or anything built from it, is one of `WRONG_OPENDP`."""
+    """Return whether this version of OpenDP, or anything built from it, is one of
+    `WRONG_OPENDP`."""
     found = _RELEASE.match(version)
     return found is not None and tuple(int(part or 0) for part in found.groups()) in WRONG_OPENDP

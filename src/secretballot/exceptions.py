@@ -9,7 +9,8 @@
     |-- ResourceError       memory, files or processes ran out, and the run ended
     `-- CertificateError    a certificate does not verify
 
-Messages name what was given, what is allowed and what to do. They never carry a value of the private data.
+Messages name what was given, what is allowed and what to do. They never carry a value of the
+private data.
 """
 
 __all__ = [
@@ -45,11 +46,13 @@ class LedgerError(SecretBallotError):
 
 
 class ResourceError(SecretBallotError):
-    """Memory, files or processes ran out; the run ended, since all shards together may have caused it."""
+    """Memory, files or processes ran out; the run ended, since all shards together may have
+    caused it."""
 
 
 class SamplerError(SecretBallotError):
-    """Exact noise cannot be drawn: OpenDP is missing, broken, or draws wrong noise; nothing was drawn."""
+    """Exact noise cannot be drawn: OpenDP is missing, broken, or draws wrong noise; nothing was
+    drawn."""
 
 
 class CertificateError(SecretBallotError):

@@ -1,6 +1,8 @@
-"""Learners by name, with settings that suit shards of some hundred records whose columns have one scale.
+"""Learners by name, with settings that suit shards of some hundred records whose columns have one
+scale.
 
-The settings were chosen on training rows of UCI Adult alone: 164 shards of 146 rows, voting on other training rows.
+The settings were chosen on training rows of UCI Adult alone: 164 shards of 146 rows, voting on
+other training rows.
 """
 
 import importlib
@@ -19,8 +21,8 @@ def teacher_by_name(name: str, n_classes: int = 2) -> Any:
     Parameters
     ----------
     name : str
-        One of `TEACHER_NAMES`, or "package.module:Class" for a class with scikit-learn's fit, predict and get_params
-        that can be made without arguments.
+        One of `TEACHER_NAMES`, or "package.module:Class" for a class with scikit-learn's fit,
+        predict and get_params that can be made without arguments.
     n_classes : int
         Number of classes that it will meet; "logistic" differs for two and for more.
 
@@ -36,7 +38,8 @@ def teacher_by_name(name: str, n_classes: int = 2) -> Any:
     if isinstance(name, str) and ":" in name:
         return _from_path(name)
     raise ParameterError(
-        f"teacher is {shown(name)}; it must be one of {', '.join(TEACHER_NAMES)}, or package.module:Class."
+        f"teacher is {shown(name)}; it must be one of {', '.join(TEACHER_NAMES)}, or"
+        " package.module:Class."
     )
 
 
@@ -46,12 +49,13 @@ def _from_path(path: str) -> Any:
         learner = getattr(importlib.import_module(module), attribute)()
     except Exception as error:
         raise ParameterError(
-            f"teacher {path!r} cannot be imported and made without arguments ({type(error).__name__}); "
-            "name an installed class as package.module:Class."
+            f"teacher {path!r} cannot be imported and made without arguments"
+            f" ({type(error).__name__}); name an installed class as package.module:Class."
         ) from None
     if not all(hasattr(learner, method) for method in ("fit", "predict", "get_params")):
         raise ParameterError(
-            f"teacher {path!r} must have fit, predict and get_params, as scikit-learn's classifiers have."
+            f"teacher {path!r} must have fit, predict and get_params, as scikit-learn's classifiers"
+            " have."
         )
     return learner
 
@@ -59,8 +63,9 @@ def _from_path(path: str) -> Any:
 def _logistic() -> Any:
     from sklearn.linear_model import LogisticRegression
 
-    # Hardly regularised, since a vote averages variance away but not bias. Except for the intercept, which liblinear
-    # shrinks too: a free one follows the base rate of some dozen records, and the vote falls to the majority class.
+    # Hardly regularised, since a vote averages variance away but not bias. Except for the
+    # intercept, which liblinear shrinks too: a free one follows the base rate of some dozen
+    # records, and the vote falls to the majority class.
     return LogisticRegression(C=10.0, solver="liblinear")
 
 
@@ -93,7 +98,8 @@ def _boosting() -> Any:
 def _naive_bayes() -> Any:
     from sklearn.naive_bayes import GaussianNB
 
-    # Rare categories have next to no variance in a small shard; without this much they would outvote all others.
+    # Rare categories have next to no variance in a small shard; without this much they would
+    # outvote all others.
     return GaussianNB(var_smoothing=0.3)
 
 

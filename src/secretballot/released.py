@@ -1,4 +1,5 @@
-"""What comes out of the door: released labels, and everything that public rooms ever see of a release."""
+"""What comes out of the door: released labels, and everything that public rooms ever see of a
+release."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +21,8 @@ IntArray = NDArray[np.int64]
 
 
 def _frozen_integers(name: str, values: object) -> IntArray:
-    """Return a read-only int64 copy of `values`, or raise `DataError` if they are not whole numbers."""
+    """Return a read-only int64 copy of `values`, or raise `DataError` if they are not whole
+    numbers."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise DataError(f"{name} has dtype {array.dtype}; it must hold whole numbers.")
@@ -34,7 +36,8 @@ def _class_value(value: object) -> str | int | float | bool:
     scalar = value.item() if isinstance(value, np.generic) else value
     if not isinstance(scalar, (str, int, float)) or scalar != scalar:
         raise DataError(
-            f"classes holds {shown(value)}; a class is a string, a whole number, a number or a truth value."
+            f"classes holds {shown(value)}; a class is a string, a whole number, a number or a"
+            " truth value."
         )
     return scalar
 
@@ -42,7 +45,9 @@ def _class_value(value: object) -> str | int | float | bool:
 def _check_classes(classes: object) -> tuple[str | int | float | bool, ...]:
     values = tuple(_class_value(value) for value in np.asarray(classes, dtype=object).ravel())
     if len(values) < 2:
-        raise DataError(f"classes has {len(values)} values; give the two or more classes the teachers voted on.")
+        raise DataError(
+            f"classes has {len(values)} values; give the two or more classes the teachers voted on."
+        )
     if len(set(values)) < len(values):
         raise DataError("classes repeats a value; give each class once.")
     return values
@@ -51,11 +56,15 @@ def _check_classes(classes: object) -> tuple[str | int | float | bool, ...]:
 def _check_certificate(certificate: object) -> dict[str, Any]:
     """Return a private copy of the certificate as JSON would give it back."""
     if not isinstance(certificate, Mapping):
-        raise DataError(f"certificate is a {type(certificate).__name__}; it must be a dict of JSON values.")
+        raise DataError(
+            f"certificate is a {type(certificate).__name__}; it must be a dict of JSON values."
+        )
     try:
         copy: dict[str, Any] = json.loads(json.dumps(dict(certificate), allow_nan=False))
     except (TypeError, ValueError):
-        raise DataError("certificate holds a value that JSON cannot carry; use strings, numbers and lists.") from None
+        raise DataError(
+            "certificate holds a value that JSON cannot carry; use strings, numbers and lists."
+        ) from None
     return copy
 
 
@@ -63,7 +72,8 @@ def _check_certificate(certificate: object) -> dict[str, Any]:
 class ReleasedLabels:
     """Hold the outcome of one release: public by construction, safe to store, print and publish.
 
-    Arrays are copied on entry and read-only afterwards; two releases are equal when all their fields are.
+    Arrays are copied on entry and read-only afterwards; two releases are equal when all their
+    fields are.
 
     Parameters
     ----------
@@ -76,10 +86,11 @@ class ReleasedLabels:
     n_teachers : int
         Number of teachers that voted; 0 where one model, chosen among candidates, gave all labels.
     sigma : float, optional
-        Standard deviation of the noise on each noisy count, in votes. Given exactly when `noisy_counts` is.
+        Standard deviation of the noise on each noisy count, in votes. Given exactly when
+        `noisy_counts` is.
     noisy_counts : array of int, shape (n_queries,) or (n_queries, n_classes), optional
-        Released noisy counts, in votes: of the second class for two classes, or one column for each class.
-        They may be negative or exceed `n_teachers`, as noise will have it.
+        Released noisy counts, in votes: of the second class for two classes, or one column for each
+        class. They may be negative or exceed `n_teachers`, as noise will have it.
     certificate : dict
         What the release promises, as JSON values.
 
@@ -108,9 +119,13 @@ class ReleasedLabels:
         set_field(self, "certificate", _check_certificate(self.certificate))
         self._check_rows()
         if (self.noisy_counts is None) != (self.sigma is None):
-            raise DataError("noisy_counts and sigma belong together; give both, or neither for labels alone.")
+            raise DataError(
+                "noisy_counts and sigma belong together; give both, or neither for labels alone."
+            )
         if self.noisy_counts is not None and not self.n_teachers:
-            raise ParameterError("n_teachers is 0 and noisy_counts are given; without teachers there are no votes.")
+            raise ParameterError(
+                "n_teachers is 0 and noisy_counts are given; without teachers there are no votes."
+            )
         if self.noisy_counts is not None:
             set_field(self, "sigma", check_positive("sigma", self.sigma))
             set_field(self, "noisy_counts", _frozen_integers("noisy_counts", self.noisy_counts))
@@ -124,7 +139,9 @@ class ReleasedLabels:
             )
         if self.queries.size and self.queries.min() < 0:
             raise DataError("queries holds a negative row; rows of the public pool count from 0.")
-        if self.labels.size and not (self.labels.min() >= -1 and self.labels.max() < len(self.classes)):
+        if self.labels.size and not (
+            self.labels.min() >= -1 and self.labels.max() < len(self.classes)
+        ):
             raise DataError(f"labels must lie between -1 (abstained) and {len(self.classes) - 1}.")
 
     def _check_counts(self) -> None:
@@ -144,24 +161,28 @@ class ReleasedLabels:
 
     @property
     def answered(self) -> NDArray[np.bool_]:
-        """Mask of shape (n_queries,): true where a label came out, false where the aggregator abstained."""
+        """Mask of shape (n_queries,): true where a label came out, false where the aggregator
+        abstained."""
         mask: NDArray[np.bool_] = self.labels >= 0
         return mask
 
     @property
     def class_values(self) -> NDArray[Any]:
-        """Array of shape (n_classes,) of the class values; of dtype object only if their types are mixed."""
+        """Array of shape (n_classes,) of the class values; of dtype object only if their types
+        are mixed."""
         uniform = len({type(value) for value in self.classes}) == 1
         return np.array(self.classes, dtype=None if uniform else object)
 
     @property
     def label_values(self) -> NDArray[Any]:
-        """Class values of the answered queries, in their order: one for each row of ``queries[answered]``."""
+        """Class values of the answered queries, in their order: one for each row of
+        ``queries[answered]``."""
         values: NDArray[Any] = self.class_values[self.labels[self.answered]]
         return values
 
     def to_json(self) -> dict[str, Any]:
-        """Return the release as a dict of JSON values, which `from_json` reads back to an equal object."""
+        """Return the release as a dict of JSON values, which `from_json` reads back to an equal
+        object."""
         return {
             "format": _FORMAT,
             "version": _VERSION,
@@ -181,16 +202,24 @@ class ReleasedLabels:
         Raises
         ------
         DataError
-            If the document is of another format or version, lacks a field or carries an unknown one.
+            If the document is of another format or version, lacks a field or carries an unknown
+            one.
         """
         if not isinstance(document, Mapping) or document.get("format") != _FORMAT:
-            raise DataError(f"the document is not of the format {_FORMAT}; give what to_json() wrote.")
+            raise DataError(
+                f"the document is not of the format {_FORMAT}; give what to_json() wrote."
+            )
         if document.get("version") != _VERSION:
-            raise DataError(f"the document has version {document.get('version')!r}; this package reads {_VERSION}.")
+            raise DataError(
+                f"the document has version {document.get('version')!r}; this package reads"
+                f" {_VERSION}."
+            )
         names = {entry.name for entry in fields(cls)}
         given = set(document) - {"format", "version"}
         if given != names:
-            raise DataError(f"the document misses or adds fields: {', '.join(sorted(given ^ names))}.")
+            raise DataError(
+                f"the document misses or adds fields: {', '.join(sorted(given ^ names))}."
+            )
         shape = (len(document["queries"]), len(document["classes"]))
         values = {name: document[name] for name in names}
         if values["noisy_counts"] == [] and not shape[0]:
@@ -203,7 +232,8 @@ class ReleasedLabels:
         return self.to_json() == other.to_json() and self._class_types() == other._class_types()
 
     def _class_types(self) -> list[type]:
-        return [type(value) for value in self.classes]  # 1, 1.0 and True are equal but not the same class
+        # 1, 1.0 and True are equal but not the same class
+        return [type(value) for value in self.classes]
 
     __hash__ = None  # type: ignore[assignment]  # equal by value, and the certificate is a dict
 

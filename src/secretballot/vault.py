@@ -15,7 +15,8 @@ __all__ = ["SeenHead", "keep_secret", "make_vault", "read_secret", "release_abov
 
 
 def make_vault(path: str | Path) -> Path:
-    """Return the folder at `path`, made with mode 0700 if it is not there, closed to others if it is.
+    """Return the folder at `path`, made with mode 0700 if it is not there, closed to others if it
+    is.
 
     Raises
     ------
@@ -28,19 +29,27 @@ def make_vault(path: str | Path) -> Path:
     folder = Path(path)
     released = release_above(folder)
     if released is not None:
-        raise DataError(f"The vault {folder} lies in the release {released}, which is published; name another folder.")
+        raise DataError(
+            f"The vault {folder} lies in the release {released}, which is published; name another"
+            " folder."
+        )
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
     except OSError as error:
-        raise DataError(f"The vault {folder} cannot be used ({error.strerror}); name a folder of your own.") from None
+        raise DataError(
+            f"The vault {folder} cannot be used ({error.strerror}); name a folder of your own."
+        ) from None
     return folder
 
 
 def release_above(place: Path) -> Path | None:
     """Return the release that a place lies in, links followed, None where it lies in none."""
     real = Path(os.path.realpath(place))
-    return next((above for above in (real, *real.parents) if os.path.lexists(above / "certificate.json")), None)
+    return next(
+        (above for above in (real, *real.parents) if os.path.lexists(above / "certificate.json")),
+        None,
+    )
 
 
 def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:
@@ -60,7 +69,9 @@ def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:
     content, problem = None, ""
     try:
         # a pipe in its place would make a plain open wait for ever
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        handle = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
         try:
             problem = _unfit(os.fstat(handle), largest)
             if not problem:
@@ -87,7 +98,8 @@ def _unfit(found: os.stat_result, largest: int | None) -> str:
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Write a file of the vault with mode 0600: to a temporary name, to the disk, then under its own name.
+    """Write a file of the vault with mode 0600: to a temporary name, to the disk, then under its
+    own name.
 
     Raises
     ------
@@ -98,7 +110,8 @@ def write_secret(path: Path, content: bytes) -> None:
 
 
 def keep_secret(path: Path, content: bytes) -> bytes:
-    """Write a file of the vault unless there is one, and return what is kept there: the first writer's content.
+    """Write a file of the vault unless there is one, and return what is kept there: the first
+    writer's content.
 
     Raises
     ------
@@ -133,14 +146,17 @@ def _write(path: Path, content: bytes, settle: Callable[[Path], object]) -> None
     except OSError as error:
         problem = error.strerror or type(error).__name__
     if problem:
-        raise DataError(f"{path} cannot be written ({problem}); free some space or name another folder.")
+        raise DataError(
+            f"{path} cannot be written ({problem}); free some space or name another folder."
+        )
 
 
 class SeenHead:
-    """The last row that was seen of a ledger: its number and its SHA-256, in a file that is overwritten in place.
+    """The last row that was seen of a ledger: its number and its SHA-256, in a file that is
+    overwritten in place.
 
-    Two records take turns, so that a write that breaks off leaves the other; one write to the disk each time, and no
-    space beyond the first.
+    Two records take turns, so that a write that breaks off leaves the other; one write to the disk
+    each time, and no space beyond the first.
 
     Parameters
     ----------
@@ -164,7 +180,8 @@ class SeenHead:
         return max((head for head in found if head is not None), default=None)
 
     def write(self, position: int, chain: str) -> None:
-        """Remember a row if it is further than those before; where that fails, the memory lags behind."""
+        """Remember a row if it is further than those before; where that fails, the memory lags
+        behind."""
         with suppress(OSError, DataError):
             last = self.read()
             if last is None:

@@ -2,16 +2,18 @@
 
     python verify_release.py FOLDER
 
-It was written from docs/prices.md and docs/certificate.md and shares no line with the program that makes releases. It
-reads the folder, compares every file with the digest that the certificate lists, compares every row of labels.csv with
-what was paid for, and prices every event by its own methods: sums in place of tables, integers in place of arrays.
+It was written from docs/prices.md and docs/certificate.md and shares no line with the program that
+makes releases. It reads the folder, compares every file with the digest that the certificate lists,
+compares every row of labels.csv with what was paid for, and prices every event by its own methods:
+sums in place of tables, integers in place of arrays.
 
-A price comes with an error: closed forms agree with the truth to one part in a million. The price of labels alone is
-the value of a game, of which it computes two numbers: one that is certainly not too small, and one that is certainly
-not too large, what the best of a few simple attacks reaches.
+A price comes with an error: closed forms agree with the truth to one part in a million. The price
+of labels alone is the value of a game, of which it computes two numbers: one that is certainly not
+too small, and one that is certainly not too large, what the best of a few simple attacks reaches.
 
-Exit codes: 0 everything is in order; 2 there is nothing to check; 4 something is wrong; 5 nothing is wrong, but the
-promise lies within the error of the price, so that it is neither confirmed nor refused.
+Exit codes: 0 everything is in order; 2 there is nothing to check; 4 something is wrong; 5 nothing
+is wrong, but the promise lies within the error of the price, so that it is neither confirmed nor
+refused.
 """
 
 import csv
@@ -49,10 +51,12 @@ _CODES = {CONFIRMED: 0, UNDECIDED: 5, REFUSED: 4}
 #: One thing that was looked at: a word for it, a verdict, and one sentence.
 Finding = namedtuple("Finding", "name verdict detail")
 
-#: Bounds on a delta, and how it was computed. The truth, or what the documented rule charges, lies between them.
+#: Bounds on a delta, and how it was computed. The truth, or what the documented rule charges, lies
+#: between them.
 Price = namedtuple("Price", "lower upper method")
 
-ERROR = 1e-6  # relative error of every closed form; floats, sums and logarithms of factorials stay well below it
+# relative error of every closed form; floats, sums and logarithms of factorials stay well below it
+ERROR = 1e-6
 
 _MAX_CERTIFICATE = 10 * 10**6  # bytes
 _MAX_LABELS = 250 * 10**6
@@ -61,7 +65,8 @@ _MAX_TOTAL = 2 * 10**9
 _MAX_INTEGER = 2**53
 _WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
 _WORK = 4e8  # cells of a game, about half a minute
-_SLOW, _MOST_SLOW = ("label-gaussian", "relabelled-sample"), 10  # events that take seconds, and choices of such events
+# events that take seconds, and choices of such events
+_SLOW, _MOST_SLOW = ("label-gaussian", "relabelled-sample"), 10
 
 
 class WrongError(Exception):
@@ -83,9 +88,12 @@ def shown(value: object) -> str:
 
 
 def blocks_of(path: str, limit: int) -> Iterator[bytes]:
-    """Yield the content of a regular file of bounded size; links, pipes and devices are not opened."""
+    """Yield the content of a regular file of bounded size; links, pipes and devices are not
+    opened."""
     name = shown(os.path.basename(path))
-    flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+    flags = os.O_RDONLY | sum(
+        getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+    )
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise WrongError(f"{name} is no regular file.")
@@ -138,10 +146,15 @@ def read_certificate(folder: str) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") != "secretballot/certificate":
         raise WrongError("certificate.json is no certificate of a release.")
     if document.get("version") != 2 or isinstance(document["version"], bool):
-        raise WrongError(f"The certificate has version {shown(document.get('version'))}; this program reads version 2.")
+        raise WrongError(
+            f"The certificate has version {shown(document.get('version'))}; this program reads"
+            " version 2."
+        )
     check_values(document)
     body = {key: value for key, value in document.items() if key != "digest"}
-    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    canonical = json.dumps(
+        body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
     if hashlib.sha256(canonical.encode("ascii")).hexdigest() != document.get("digest"):
         raise WrongError("The digest of the certificate does not fit its text.")
     return document
@@ -192,7 +205,9 @@ def class_text(value: object) -> str:
 
 
 def are_classes(value: object) -> bool:
-    if not isinstance(value, list) or not all(isinstance(item, str | int | float) for item in value):
+    if not isinstance(value, list) or not all(
+        isinstance(item, str | int | float) for item in value
+    ):
         return False
     return len(value) >= 2 and len({class_text(item) for item in value}) == len(value)
 
@@ -201,7 +216,8 @@ _BUDGET = {"epsilon": is_epsilon, "delta": is_delta}
 _SPENT = {"epsilon": is_amount, "delta": is_amount}
 _UNITS, _RELATIONS = ("record", "user", "label"), ("add-remove", "replace-one")
 
-#: What every certificate holds, object by object, and nothing else; a ``?`` marks what may be missing.
+#: What every certificate holds, object by object, and nothing else; a ``?`` marks what may be
+#: missing.
 _SHAPE: dict[str, Any] = {
     "format": is_text,
     "version": is_count,
@@ -213,7 +229,9 @@ _SHAPE: dict[str, Any] = {
     "epsilon": is_epsilon,
     "delta": is_delta,
     "mechanism": lambda value: isinstance(value, dict) and is_text(value.get("name")),
-    "events": lambda value: isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict),
+    "events": (
+        lambda value: isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
+    ),
     "price": {
         "epsilon": is_epsilon,
         "delta": is_delta,
@@ -248,7 +266,9 @@ _SHAPE: dict[str, Any] = {
     "plan?": {
         "planned": lambda value: is_count(value, 1),
         "used": is_count,
-        "rounds": lambda value: isinstance(value, list) and all(is_count(item, 1) for item in value),
+        "rounds": (
+            lambda value: isinstance(value, list) and all(is_count(item, 1) for item in value)
+        ),
         "strategy": lambda value: isinstance(value, dict) and is_text(value.get("name")),
         "left": one_of("kept", "returned", "forfeited", "none"),
     },
@@ -301,7 +321,11 @@ _MECHANISMS = {
 
 def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
     """Return the one event that a mechanism's whole plan is."""
-    stream = {"event": "sparse-vector", "version": 1, **{key: mechanism.get(key) for key in _STREAM}}
+    stream = {
+        "event": "sparse-vector",
+        "version": 1,
+        **{key: mechanism.get(key) for key in _STREAM},
+    }
     if mechanism["name"] == "sparse-vector":
         return stream
     if mechanism["name"] == "relabelled-sample":
@@ -335,7 +359,9 @@ def check_event(event: dict[str, Any]) -> None:
             "refresh": lambda value: isinstance(value, bool),
         },
         "relabelled-sample": {
-            "stream": lambda value: isinstance(value, dict) and value.get("event") == "sparse-vector",
+            "stream": (
+                lambda value: isinstance(value, dict) and value.get("event") == "sparse-vector"
+            ),
             "sampled": is_events_count,
             "out_of": is_events_count,
             "neighbours": one_of(*_RELATIONS),
@@ -346,7 +372,11 @@ def check_event(event: dict[str, Any]) -> None:
     fields = ranges.get(kind) if isinstance(kind, str) else None
     if fields is None or event.get("version") != 1 or isinstance(event["version"], bool):
         raise WrongError(f"The event {shown(kind)} is of no known kind and version.")
-    check_shape({key: value for key, value in event.items() if key not in ("event", "version")}, fields, "The event")
+    check_shape(
+        {key: value for key, value in event.items() if key not in ("event", "version")},
+        fields,
+        "The event",
+    )
     if kind == "relabelled-sample":
         check_event(event["stream"])
         if not event["sampled"] <= event["out_of"]:
@@ -362,16 +392,25 @@ def is_events_count(value: object) -> bool:
 
 
 def check_mechanism(document: dict[str, Any]) -> str:
-    """Refuse a mechanism that is unknown, or whose event is another one than the certificate states."""
+    """Refuse a mechanism that is unknown, or whose event is another one than the certificate
+    states."""
     mechanism, released = document["mechanism"], document["released"]
-    event, budget = document["events"][0], {"epsilon": document["epsilon"], "delta": document["delta"]}
+    event, budget = (
+        document["events"][0],
+        {
+            "epsilon": document["epsilon"],
+            "delta": document["delta"],
+        },
+    )
     check_event(event)
     check_relation(event, document)
     if mechanism["name"] == "exponential-choice":
         check_chosen(document)
         return "One candidate was chosen, by the pure event that is stated."
     if set(mechanism) != _MECHANISMS.get(mechanism["name"]):
-        raise WrongError(f"The mechanism {shown(mechanism['name'])} is unknown, or lacks or adds a field.")
+        raise WrongError(
+            f"The mechanism {shown(mechanism['name'])} is unknown, or lacks or adds a field."
+        )
     if mechanism["calibration"] not in _CALIBRATIONS:
         raise WrongError("The mechanism states a calibration that there is not.")
     if not is_count(mechanism["n_queries"], 1) or not is_count(mechanism["n_classes"], 2):
@@ -379,11 +418,18 @@ def check_mechanism(document: dict[str, Any]) -> str:
     if mechanism.get("release", "labels") not in ("labels", "counts"):
         raise WrongError("The mechanism releases neither labels nor counts.")
     stated = event_of(mechanism)
-    if event != stated or any(isinstance(event[key], bool) != isinstance(stated[key], bool) for key in event):
+    if event != stated or any(
+        isinstance(event[key], bool) != isinstance(stated[key], bool) for key in event
+    ):
         raise WrongError("The event is not the one of the mechanism.")
     if mechanism["budget"] != budget or mechanism["n_classes"] != len(released["classes"]):
-        raise WrongError("The mechanism states another budget or number of classes than the certificate.")
-    if mechanism.get("n_teachers") not in (None, released["n_teachers"]) or released["n_teachers"] < 1:
+        raise WrongError(
+            "The mechanism states another budget or number of classes than the certificate."
+        )
+    if (
+        mechanism.get("n_teachers") not in (None, released["n_teachers"])
+        or released["n_teachers"] < 1
+    ):
         raise WrongError("The mechanism was priced for another number of teachers than voted.")
     return f"The event is that of the mechanism {mechanism['name']!r}."
 
@@ -398,7 +444,9 @@ def check_relation(event: dict[str, Any], document: dict[str, Any]) -> None:
 def check_chosen(document: dict[str, Any]) -> None:
     """Refuse a choice among candidates that was drawn with less noise than its event states."""
     mechanism, event, released = document["mechanism"], document["events"][0], document["released"]
-    if (event["event"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != document["epsilon"]:
+    if (event["event"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != document[
+        "epsilon"
+    ]:
         raise WrongError("A choice is one pure event at the promised epsilon, and this is another.")
     scale, monotone = mechanism.get("scale"), mechanism.get("monotone")
     if not isinstance(monotone, bool) or (monotone and document["neighbours"] != "add-remove"):
@@ -420,19 +468,34 @@ def check_counts(document: dict[str, Any]) -> str:
     if mechanism.get("release") == "counts":
         columns = 1 if mechanism["n_classes"] == 2 else mechanism["n_classes"]
     if released["count_columns"] != columns:
-        raise WrongError(f"{released['count_columns']} counts for each query were released, and {columns} paid for.")
-    if not released["answered"] <= released["queries"] <= mechanism.get("n_queries", released["queries"]):
+        raise WrongError(
+            f"{released['count_columns']} counts for each query were released, and {columns} paid"
+            " for."
+        )
+    if (
+        not released["answered"]
+        <= released["queries"]
+        <= mechanism.get("n_queries", released["queries"])
+    ):
         raise WrongError("More was answered than asked, or more asked than planned.")
-    if mechanism["name"] in ("gaussian", "exponential-choice") and released["answered"] != released["queries"]:
+    if (
+        mechanism["name"] in ("gaussian", "exponential-choice")
+        and released["answered"] != released["queries"]
+    ):
         raise WrongError("The mechanism answers every query, and not all were answered.")
-    return f"{released['answered']} of {released['queries']} queries answered, as planned and paid for."
+    return (
+        f"{released['answered']} of {released['queries']} queries answered, as planned and paid"
+        " for."
+    )
 
 
 def check_account(document: dict[str, Any]) -> str:
     """Refuse units, relations and sums that do not fit the dataset's budget."""
     composition = document["composition"]
     if (document["unit"] == "user") != (document["unit_column"] is not None):
-        raise WrongError("A promise to users names the column that tells them apart, and no other one does.")
+        raise WrongError(
+            "A promise to users names the column that tells them apart, and no other one does."
+        )
     own, promised = ((part["unit"], part["neighbours"]) for part in (document, composition))
     if ("label", "add-remove") in (own, promised):
         raise WrongError("Labels are replaced; they do not come and go.")
@@ -447,13 +510,19 @@ def check_account(document: dict[str, Any]) -> str:
         whole = math.fsum(part[key] for part in parts) if composition["kind"] == "basic" else 0
         spent, budget = composition["spent_after"][key], composition["budget"][key]
         if not whole <= spent * (1 + 1e-9) or not spent <= budget * (1 + 1e-9):
-            raise WrongError(f"The {key} spent on the dataset is less than this release cost, or more than the budget.")
+            raise WrongError(
+                f"The {key} spent on the dataset is less than this release cost, or more than the"
+                " budget."
+            )
     if not document["price"]["epsilon"] == document["epsilon"]:
         raise WrongError("The price is stated at another epsilon.")
     price, most = document["price"], document["delta"] * (1 + 1e-9)
     if price["delta"] != document["delta"] or price["delta_recomputed"] > most:
         raise WrongError("The price states another delta than the promise.")
-    return f"Epsilon {composition['spent_after']['epsilon']:.6g} of {composition['budget']['epsilon']:.6g} is spent."
+    return (
+        f"Epsilon {composition['spent_after']['epsilon']:.6g} of"
+        f" {composition['budget']['epsilon']:.6g} is spent."
+    )
 
 
 def check_software(document: dict[str, Any]) -> str:
@@ -461,14 +530,21 @@ def check_software(document: dict[str, Any]) -> str:
     version = document["software"]["opendp"]
     found = re.match(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?", version)
     if found and tuple(int(part or 0) for part in found.groups()) in _WRONG_OPENDP:
-        raise WrongError(f"OpenDP {shown(version)} drew the noise, which is known to draw another than it states.")
+        raise WrongError(
+            f"OpenDP {shown(version)} drew the noise, which is known to draw another than it"
+            " states."
+        )
     return f"OpenDP {shown(version)} drew the noise."
 
 
 def check_plan(document: dict[str, Any]) -> str:
     """Refuse a plan that does not fit what was released."""
     plan, used = document["plan"], document["released"]["queries"]
-    if plan["planned"] != document["mechanism"].get("n_queries") or plan["used"] != used or sum(plan["rounds"]) != used:
+    if (
+        plan["planned"] != document["mechanism"].get("n_queries")
+        or plan["used"] != used
+        or sum(plan["rounds"]) != used
+    ):
         raise WrongError("Plan, rounds, mechanism and released queries do not add up.")
     if (plan["left"] == "none") != (used == plan["planned"]):
         raise WrongError("The plan says something else of what was left than its numbers.")
@@ -478,7 +554,8 @@ def check_plan(document: dict[str, Any]) -> str:
 
 
 def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
-    """Refuse a choice whose outcome is more than the one number, or the labels, that its event is about."""
+    """Refuse a choice whose outcome is more than the one number, or the labels, that its event
+    is about."""
     check_shape(choice, _CHOICE_SHAPE, f"Choice {number}")
     outcome, event = choice["outcome"], choice["events"][0]
     check_event(event)
@@ -490,19 +567,28 @@ def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     mechanism, value = outcome["mechanism"], outcome["value"]
     if mechanism.get("name") not in ("stability-quantile", "minority-sum", "exponential-choice"):
         raise WrongError(f"Choice {number} was drawn by no known mechanism.")
-    if (event["event"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != choice["epsilon"]:
-        raise WrongError(f"Choice {number} is not the one pure event at the epsilon that it states.")
+    if (event["event"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != choice[
+        "epsilon"
+    ]:
+        raise WrongError(
+            f"Choice {number} is not the one pure event at the epsilon that it states."
+        )
     if not isinstance(value, int) or isinstance(value, bool):
         raise WrongError(f"The outcome of choice {number} is no integer.")
     candidates: Any = mechanism.get("n_candidates")
-    if mechanism["name"] == "exponential-choice" and not (is_count(candidates, 1) and 0 <= value < candidates):
+    if mechanism["name"] == "exponential-choice" and not (
+        is_count(candidates, 1) and 0 <= value < candidates
+    ):
         raise WrongError(f"Choice {number} fell on a candidate that there is not.")
     if mechanism.get("monotone", False) is not False and document["neighbours"] != "add-remove":
-        raise WrongError(f"Choice {number} counts on scores that move one way, as they do under add-remove only.")
+        raise WrongError(
+            f"Choice {number} counts on scores that move one way, as they do under add-remove only."
+        )
 
 
 def check_choices(document: dict[str, Any]) -> str:
-    """Refuse choices that are no choices, that share a reservation, or that would take hours to price."""
+    """Refuse choices that are no choices, that share a reservation, or that would take hours to
+    price."""
     choices = document["choices"]
     for number, choice in enumerate(choices, 1):
         check_choice(number, choice, document)
@@ -510,7 +596,9 @@ def check_choices(document: dict[str, Any]) -> str:
         raise WrongError(f"More than {_MOST_SLOW} choices are label games or relabelled samples.")
     paid = [document["composition"]["reservation"], *(choice["reservation"] for choice in choices)]
     if len(set(paid)) < len(paid):
-        raise WrongError("Two of the choices, or a choice and the release, name the same reservation.")
+        raise WrongError(
+            "Two of the choices, or a choice and the release, name the same reservation."
+        )
     return f"{len(choices)} listed, each under a reservation of its own."
 
 
@@ -525,9 +613,13 @@ def check_files(document: dict[str, Any], folder: str) -> str:
     """Refuse a folder that is not, file by file, the one that the certificate lists."""
     listed = document["files"]
     with os.scandir(folder) as entries:
-        found = {entry.name for _, entry in zip(range(_MAX_FILES + 2), entries, strict=False)} - {"certificate.json"}
+        found = {entry.name for _, entry in zip(range(_MAX_FILES + 2), entries, strict=False)} - {
+            "certificate.json"
+        }
     for name in sorted(found ^ set(listed)):
-        raise WrongError(f"{shown(name)} is {'not listed by the certificate' if name in found else 'missing'}.")
+        raise WrongError(
+            f"{shown(name)} is {'not listed by the certificate' if name in found else 'missing'}."
+        )
     for name, about in listed.items():
         if not _FILES.fullmatch(name):
             raise WrongError(f"{shown(name)} is no file of a release.")
@@ -554,7 +646,8 @@ def cell(text: str) -> str:
 
 
 def check_labels(document: dict[str, Any], folder: str) -> str:
-    """Refuse rows of labels.csv that the mechanism did not pay for, and every other way to write them."""
+    """Refuse rows of labels.csv that the mechanism did not pay for, and every other way to write
+    them."""
     content = b"".join(blocks_of(os.path.join(folder, "labels.csv"), _MAX_LABELS))
     released, mechanism = document["released"], document["mechanism"]
     names, columns = [class_text(value) for value in released["classes"]], released["count_columns"]
@@ -565,44 +658,65 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     queries: list[int] = []
     answered = abstained = 0
     try:
-        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="surrogatepass", newline="")
+        text = io.TextIOWrapper(
+            io.BytesIO(content), encoding="utf-8", errors="surrogatepass", newline=""
+        )
         rows = csv.reader(text)
         next(rows, None)
         for row in rows:
             query, label, silent = int(row[0]), row[1], row[2] == "true"
             counts = [int(count) for count in row[3:]]
-            digest.update(written(query, None if silent else label, counts).encode("utf-8", "surrogatepass"))
+            digest.update(
+                written(query, None if silent else label, counts).encode("utf-8", "surrogatepass")
+            )
             queries.append(query)
             if silent:
                 abstained += 1
                 continue
             answered += 1
-            if len(counts) != columns or (columns and index[label] != label_of(counts, released["n_teachers"])):
-                raise WrongError(f"Row {len(queries)} of labels.csv has a label that its counts do not give.")
+            if len(counts) != columns or (
+                columns and index[label] != label_of(counts, released["n_teachers"])
+            ):
+                raise WrongError(
+                    f"Row {len(queries)} of labels.csv has a label that its counts do not give."
+                )
             if label not in index:
                 raise WrongError(f"Row {len(queries)} of labels.csv has a label that is no class.")
             if abstained and abstained >= mechanism.get("max_unstable", 0):
-                raise WrongError(f"Row {len(queries)} of labels.csv is answered after the stream had stopped.")
+                raise WrongError(
+                    f"Row {len(queries)} of labels.csv is answered after the stream had stopped."
+                )
             check_range(counts, released["n_teachers"], mechanism)
     except (csv.Error, ValueError, LookupError):
         raise WrongError(f"Row {len(queries) + 1} of labels.csv is no row of a release.") from None
     if digest.hexdigest() != hashlib.sha256(content).hexdigest():
         raise WrongError("labels.csv is not written as a release writes it.")
     if (len(queries), answered) != (released["queries"], released["answered"]):
-        raise WrongError("labels.csv holds another number of rows or answers than the certificate states.")
+        raise WrongError(
+            "labels.csv holds another number of rows or answers than the certificate states."
+        )
     if len(set(queries)) < len(queries) or not all(0 <= query <= _MAX_INTEGER for query in queries):
         raise WrongError("labels.csv names a query twice, or a row of no public pool.")
-    return f"labels.csv holds {len(queries)} rows, {answered} answered, written as a release writes them."
+    return (
+        f"labels.csv holds {len(queries)} rows, {answered} answered, written as a release writes"
+        " them."
+    )
 
 
 def written(query: int, label: str | None, counts: Iterable[int]) -> str:
     """Return one line of labels.csv."""
-    cells = [str(query), "" if label is None else cell(label), "true" if label is None else "false", *map(str, counts)]
+    cells = [
+        str(query),
+        "" if label is None else cell(label),
+        "true" if label is None else "false",
+        *map(str, counts),
+    ]
     return ",".join(cells) + "\n"
 
 
 def label_of(counts: list[int], n_teachers: int) -> int:
-    """Return the class that noisy counts give: at least half of two classes, else the largest, the first of ties."""
+    """Return the class that noisy counts give: at least half of two classes, else the largest,
+    the first of ties."""
     if len(counts) == 1:
         return int(2 * counts[0] >= n_teachers)
     return counts.index(max(counts))
@@ -618,7 +732,8 @@ def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -
 
 
 def gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
-    """Return delta of `n` integers under discrete Gaussian noise, each moved by one; at least the truth."""
+    """Return delta of `n` integers under discrete Gaussian noise, each moved by one; at least
+    the truth."""
     variance = n * sigma * sigma
     reach = 12.5 * math.sqrt(variance)
     kink = sigma * sigma * epsilon - n / 2  # below it the hockey stick is 0
@@ -633,14 +748,19 @@ def gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
         return wide_gaussian_delta(sigma, n, epsilon, kink) + outside + fourier
 
     def term(s: int) -> float:
-        return math.exp(-s * s / (2 * variance)) * -math.expm1(epsilon - (2 * s + n) / (2 * sigma * sigma))
+        return math.exp(-s * s / (2 * variance)) * -math.expm1(
+            epsilon - (2 * s + n) / (2 * sigma * sigma)
+        )
 
-    total = math.fsum(term(s) for s in range(max(first, -last), last + 1)) / math.sqrt(2 * math.pi * variance)
+    total = math.fsum(term(s) for s in range(max(first, -last), last + 1)) / math.sqrt(
+        2 * math.pi * variance
+    )
     return total + outside + fourier
 
 
 def wide_gaussian_delta(sigma: float, n: int, epsilon: float, kink: float) -> float:
-    """Return the integral in place of the sum over very many lattice points, plus a bound on what lies between."""
+    """Return the integral in place of the sum over very many lattice points, plus a bound on
+    what lies between."""
     deviation, variance = math.sqrt(n) * sigma, n * sigma * sigma
 
     def above(value: float) -> float:
@@ -654,14 +774,17 @@ def wide_gaussian_delta(sigma: float, n: int, epsilon: float, kink: float) -> fl
 
 
 def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
-    """Return delta where the noise is too small for the normal density: its law is convolved, in integers."""
+    """Return delta where the noise is too small for the normal density: its law is convolved, in
+    integers."""
     if n > 16_384:
         return renyi_delta(lambda a: a * n / (2 * sigma * sigma), epsilon)
     reach = math.ceil(12.5 * sigma * math.sqrt(n)) + 1
     bits = 200
     single = [math.exp(-x * x / (2 * sigma * sigma)) for x in range(math.ceil(40 * sigma) + 2)]
     mass = single[0] + 2 * math.fsum(single[1:])
-    law = {x: math.ceil(single[abs(x)] / mass * 2**bits) for x in range(-len(single) + 1, len(single))}
+    law = {
+        x: math.ceil(single[abs(x)] / mass * 2**bits) for x in range(-len(single) + 1, len(single))
+    }
     width = min(reach, len(single) - 1)
     power = [law[x] for x in range(-width, width + 1)]
     result, left = [1 << bits], n
@@ -671,16 +794,25 @@ def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
         power = convolved(power, power, reach, bits) if left > 1 else power
         left >>= 1
     centre = len(result) // 2
-    losses = ((value, (2 * (place - centre) + n) / (2 * sigma * sigma)) for place, value in enumerate(result))
-    kept = math.fsum(value / 2**bits * -math.expm1(epsilon - loss) for value, loss in losses if loss > epsilon)
+    losses = (
+        (value, (2 * (place - centre) + n) / (2 * sigma * sigma))
+        for place, value in enumerate(result)
+    )
+    kept = math.fsum(
+        value / 2**bits * -math.expm1(epsilon - loss) for value, loss in losses if loss > epsilon
+    )
     # each of at most n convolutions lets fall what lies beyond the reach
     return kept + 2 * n * math.exp(-(12.5**2) / 2)
 
 
 def convolved(one: list[int], other: list[int], reach: int, bits: int) -> list[int]:
-    """Return the convolution of two laws on integers around 0, as integers over 2**bits, rounded up and cut."""
+    """Return the convolution of two laws on integers around 0, as integers over 2**bits, rounded
+    up and cut."""
     size = (2 * bits + max(len(one), len(other)).bit_length() + 15) // 8
-    packed = [int.from_bytes(b"".join(v.to_bytes(size, "little") for v in law), "little") for law in (one, other)]
+    packed = [
+        int.from_bytes(b"".join(v.to_bytes(size, "little") for v in law), "little")
+        for law in (one, other)
+    ]
     length = len(one) + len(other) - 1
     whole = (packed[0] * packed[1]).to_bytes(size * (length + 1), "little")
     values = [int.from_bytes(whole[size * i : size * (i + 1)], "little") for i in range(length)]
@@ -692,7 +824,8 @@ def convolved(one: list[int], other: list[int], reach: int, bits: int) -> list[i
 
 
 def renyi_delta(divergence: Callable[[float], float], epsilon: float) -> float:
-    """Return the least delta that a Renyi divergence of some order gives; every order is a bound."""
+    """Return the least delta that a Renyi divergence of some order gives; every order is a
+    bound."""
 
     def log_delta(step: float) -> float:
         a = 1 + math.exp(step)
@@ -740,7 +873,12 @@ def parts_delta(count: int, e0: float, epsilon: float) -> float:
         loss = (count - 2 * i) * e0
         if loss <= epsilon:
             break
-        log_weight = math.lgamma(count + 1) - math.lgamma(i + 1) - math.lgamma(count - i + 1) + (count - i) * e0
+        log_weight = (
+            math.lgamma(count + 1)
+            - math.lgamma(i + 1)
+            - math.lgamma(count - i + 1)
+            + (count - i) * e0
+        )
         terms.append(math.exp(log_weight - count * log_one) * -math.expm1(epsilon - loss))
     return math.fsum(terms)
 
@@ -761,7 +899,9 @@ def crossing_probability(event: dict[str, Any]) -> float:
     """
     with localcontext() as context:
         context.prec = 60
-        larger, smaller = sorted((Decimal(event["threshold_scale"]), Decimal(event["query_scale"])), reverse=True)
+        larger, smaller = sorted(
+            (Decimal(event["threshold_scale"]), Decimal(event["query_scale"])), reverse=True
+        )
         a, b, n = (-1 / larger).exp(), (-1 / smaller).exp(), event["threshold"] + 1
         if larger - smaller <= larger * Decimal("1e-20"):
             return float(a**n * ((n + 1) * (1 - a) + 2 * a * a / (1 + a) + a) / (1 + a) ** 2)
@@ -778,14 +918,21 @@ def crossing_probability(event: dict[str, Any]) -> float:
 
 def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
     """Return the profile of a sparse vector: delta at every epsilon, negative ones too."""
-    count, first, second = event["max_unstable"], 1 / event["threshold_scale"], 2 / event["query_scale"]
+    count, first, second = (
+        event["max_unstable"],
+        1 / event["threshold_scale"],
+        2 / event["query_scale"],
+    )
     failure = failing(count, crossing_probability(event))
 
     def at_least_zero(epsilon: float) -> float:
         if event["refresh"]:
             return with_failure(failure, parts_delta(count, first + second, epsilon))
         pattern = renyi_delta(
-            lambda a: randomised_response_divergence(a, first) + count * charge(a, second) / (a - 1), epsilon
+            lambda a: (
+                randomised_response_divergence(a, first) + count * charge(a, second) / (a - 1)
+            ),
+            epsilon,
         )
         whole = parts_delta(1, first + count * second, epsilon)
         return min(1.0, failure + pattern, with_failure(failure, whole))
@@ -809,16 +956,18 @@ def relabelled_delta(event: dict[str, Any], epsilon: float) -> float:
     """Return delta of a stream on a relabelled secret sample."""
     rate: float = event["sampled"] / event["out_of"]
     inner = epsilon if rate == 1 else math.log1p(math.expm1(epsilon) / rate)
-    length = math.log1p(math.exp(event["relabel_epsilon"] / 2)) * (2 if event["neighbours"] == "replace-one" else 1)
+    length = math.log1p(math.exp(event["relabel_epsilon"] / 2)) * (
+        2 if event["neighbours"] == "replace-one" else 1
+    )
     return rate * worst_mixture(stream_profile(event["stream"]), inner, length)
 
 
 def worst_mixture(profile: Callable[[float], float], epsilon: float, length: float) -> float:
     """Return the maximum over t of p_t H(eps - t) + (1 - p_t) H(eps - t + length), from above.
 
-    In u = e^-t the true H(eps - t) and H(eps - t + length) are convex, so chords lie above them. On a cell the sum
-    becomes k0 + k1 u + k2 / u, whose maximum is known. The cells that may hold the maximum are halved until nothing
-    is gained.
+    In u = e^-t the true H(eps - t) and H(eps - t + length) are convex, so chords lie above them. On
+    a cell the sum becomes k0 + k1 u + k2 / u, whose maximum is known. The cells that may hold the
+    maximum are halved until nothing is gained.
     """
     c = math.exp(length)
 
@@ -841,7 +990,10 @@ def worst_mixture(profile: Callable[[float], float], epsilon: float, length: flo
 
     points = [ends(length * step / 64) for step in range(65)]
     times = [length * step / 64 for step in range(65)]
-    cells = [(bound(points[i], points[i + 1]), times[i], times[i + 1], points[i], points[i + 1]) for i in range(64)]
+    cells = [
+        (bound(points[i], points[i + 1]), times[i], times[i + 1], points[i], points[i + 1])
+        for i in range(64)
+    ]
     for _ in range(200):
         cells.sort(key=lambda cell: cell[0])
         top, low, high, one, other = cells.pop()
@@ -871,10 +1023,12 @@ def tails_of(sigma: float) -> list[float]:
 
 
 class Pairs:
-    """The probabilities of a label 1 under neighbouring votes, as corners of a polygon that contains them all.
+    """The probabilities of a label 1 under neighbouring votes, as corners of a polygon that
+    contains them all.
 
-    A pair is (p, q, 1 - p, 1 - q). Where t = ceil(K / 2) - votes, p = P(N >= t) and q = P(N >= t - 1). Pairs the other
-    way round are these pairs with both outcomes exchanged, at t' = 2 - t, so they need not be listed.
+    A pair is (p, q, 1 - p, 1 - q). Where t = ceil(K / 2) - votes, p = P(N >= t) and q = P(N >= t -
+    1). Pairs the other way round are these pairs with both outcomes exchanged, at t' = 2 - t, so
+    they need not be listed.
     """
 
     def __init__(self, sigma: float, n_teachers: int | None) -> None:
@@ -898,9 +1052,11 @@ class Pairs:
         return self._from(t), self._from(t - 1), self._from(1 - t), self._from(2 - t)
 
     def corners(self, fine: float, wide: float) -> list[tuple[float, float, float, float]]:
-        """Return corners; lines lie `fine` deviations apart in the middle, where labels tell most, wider outside."""
+        """Return corners; lines lie `fine` deviations apart in the middle, where labels tell
+        most, wider outside."""
         last = min(self.reach, math.ceil(9 * self._sigma) + 2)
-        edges, t = [2], 2  # the edge from t to t - 1, seen from the middle outward; 2 and 1 meet in the middle
+        # the edge from t to t - 1, seen from the middle outward; 2 and 1 meet in the middle
+        edges, t = [2], 2
         while t < last:
             away = t / self._sigma
             t = min(last, t + max(1, int(self._sigma * max(fine, wide * (away - 0.6)))))
@@ -927,9 +1083,15 @@ class Pairs:
 
 
 def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> float:
-    """Return what is reached by asking one and the same vote again and again: no price can be smaller."""
+    """Return what is reached by asking one and the same vote again and again: no price can be
+    smaller."""
     best = 0.0
-    for t in sorted({1 + round(away / 10 * sigma) for away in (*range(-30, -5, 5), *range(-5, 6), *range(10, 31, 5))}):
+    for t in sorted(
+        {
+            1 + round(away / 10 * sigma)
+            for away in (*range(-30, -5, 5), *range(-5, 6), *range(10, 31, 5))
+        }
+    ):
         if not 2 - pairs.reach <= t <= pairs.reach:
             continue
         p, q, r, s = pairs.at(t)
@@ -937,7 +1099,9 @@ def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> fl
             continue
         terms = []
         for ones in range(queries + 1):
-            choose = math.lgamma(queries + 1) - math.lgamma(ones + 1) - math.lgamma(queries - ones + 1)
+            choose = (
+                math.lgamma(queries + 1) - math.lgamma(ones + 1) - math.lgamma(queries - ones + 1)
+            )
             under_p = choose + ones * math.log(p) + (queries - ones) * math.log(r)
             loss = ones * math.log(p / q) + (queries - ones) * math.log(r / s)
             if loss > epsilon and under_p > -700:
@@ -947,18 +1111,24 @@ def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> fl
 
 
 def one_label_delta(pairs: Pairs, epsilon: float) -> float:
-    """Return what a single label costs: the worst pair of neighbouring votes, all of them looked at, rounded up."""
+    """Return what a single label costs: the worst pair of neighbouring votes, all of them looked
+    at, rounded up."""
     ratio, worst = math.exp(epsilon), 0.0
     for t in range(2 - pairs.reach, pairs.reach + 1):
         p, q, r, s = pairs.at(t)
         worst = max(
-            worst, *(max(a - ratio * b, 0.0) + max(c - ratio * d, 0.0) for a, b, c, d in ((p, q, r, s), (q, p, s, r)))
+            worst,
+            *(
+                max(a - ratio * b, 0.0) + max(c - ratio * d, 0.0)
+                for a, b, c, d in ((p, q, r, s), (q, p, s, r))
+            ),
         )
     return worst * (1 + 1e-9) + 1e-300
 
 
 class Cells:
-    """Vectors of fixed-point numbers, packed into one integer each, so that integers do the work of arrays."""
+    """Vectors of fixed-point numbers, packed into one integer each, so that integers do the work
+    of arrays."""
 
     WEIGHT = 30  # bits of a weight: one digit of Python's integers
 
@@ -973,7 +1143,9 @@ class Cells:
         self.low = ones * ((1 << (self.width - self.WEIGHT)) - 1)
 
     def packed(self, values: Iterable[int]) -> int:
-        return int.from_bytes(b"".join(value.to_bytes(self.bytes, "little") for value in values), "little")
+        return int.from_bytes(
+            b"".join(value.to_bytes(self.bytes, "little") for value in values), "little"
+        )
 
     def value(self, vector: int, place: int) -> int:
         return (vector >> (self.width * place)) & ((1 << self.width) - 1)
@@ -990,35 +1162,50 @@ class Cells:
 
 
 def game_delta(
-    corners: list[tuple[float, float, float, float]], queries: int, epsilon: float, cells: int, precision: int
+    corners: list[tuple[float, float, float, float]],
+    queries: int,
+    epsilon: float,
+    cells: int,
+    precision: int,
 ) -> float:
-    """Return the value of the game, from above: convexity makes interpolation an upper bound, integers round up.
+    """Return the value of the game, from above: convexity makes interpolation an upper bound,
+    integers round up.
 
-    Cells are a geometric grid of likelihood ratios x; `cells` of them make one step of the pair in the middle, which
-    therefore falls on the grid. Values have `precision` bits after the point. Left of the grid the chord to (0, 1)
-    lies above the value, right of it the last value.
+    Cells are a geometric grid of likelihood ratios x; `cells` of them make one step of the pair in
+    the middle, which therefore falls on the grid. Values have `precision` bits after the point.
+    Left of the grid the chord to (0, 1) lies above the value, right of it the last value.
     """
     p, q = corners[0][:2]
     step = math.log(q / p) / cells
     spread = math.log(q / p) * math.sqrt(queries)
-    left, right = 4 * spread, 4 * spread + epsilon  # what lies outside hardly counts, and is bounded from above
+    # what lies outside hardly counts, and is bounded from above
+    left, right = 4 * spread, 4 * spread + epsilon
     start = math.ceil(left / step)  # the cell of x = 1
     size = start + math.ceil(right / step) + 1
     if size * queries * len(corners) > _WORK:
         raise UndecidedError(f"A game of {queries} labels takes too long for this program.")
     space, scale = Cells(size, precision), 1 << precision
     moves = [weights_of(corner, step) for corner in corners]
-    sure = [space.packed([math.ceil(given * scale * (1 << Cells.WEIGHT))] * size) for given in map(giveaway, corners)]
+    sure = [
+        space.packed([math.ceil(given * scale * (1 << Cells.WEIGHT))] * size)
+        for given in map(giveaway, corners)
+    ]
     margin_left = 1 + max(-low for move in moves for _, low in move if low < 0)
     margin_right = 1 + max(high for move in moves for _, high in move)
     below = [math.exp(-step * k) for k in range(margin_left, 0, -1)]
-    vector = space.packed([max(0, math.ceil((1 - math.exp(step * (i - start))) * scale)) for i in range(size)])
+    vector = space.packed(
+        [max(0, math.ceil((1 - math.exp(step * (i - start))) * scale)) for i in range(size)]
+    )
     limit = 1 << precision
     for _ in range(queries):
         first, last = space.value(vector, 0), space.value(vector, size - 1)
         chord = [min(limit, limit - int((limit - first) * ratio) + 1) for ratio in below]
         pads = space.packed(chord), space.packed([last] * margin_right)
-        wide = pads[0] | (vector << space.width * margin_left) | (pads[1] << space.width * (margin_left + size))
+        wide = (
+            pads[0]
+            | (vector << space.width * margin_left)
+            | (pads[1] << space.width * (margin_left + size))
+        )
         best = 0
         for move, total in zip(moves, sure, strict=True):
             for weight, shift in move:
@@ -1034,13 +1221,15 @@ def game_delta(
 
 
 def giveaway(corner: tuple[float, float, float, float]) -> float:
-    """Return the probability of an outcome that the other side never has: x becomes 0, and its value is 1."""
+    """Return the probability of an outcome that the other side never has: x becomes 0, and its
+    value is 1."""
     p, q, r, s = corner
     return (p if q <= 0 else 0.0) + (r if s <= 0 else 0.0)
 
 
 def weights_of(corner: tuple[float, float, float, float], step: float) -> list[tuple[int, int]]:
-    """Return weights, over 2**WEIGHT and rounded up, and shifts in cells, of the two outcomes of a pair."""
+    """Return weights, over 2**WEIGHT and rounded up, and shifts in cells, of the two outcomes of
+    a pair."""
     p, q, r, s = corner
     found = []
     for weight, other in ((p, q), (r, s)):
@@ -1055,8 +1244,11 @@ def weights_of(corner: tuple[float, float, float, float], step: float) -> list[t
     return found
 
 
-def label_price(sigma: float, queries: int, n_teachers: int | None, epsilon: float, promised: float | None) -> Price:
-    """Return bounds on the price of labels alone; finer ones while the promise lies between them."""
+def label_price(
+    sigma: float, queries: int, n_teachers: int | None, epsilon: float, promised: float | None
+) -> Price:
+    """Return bounds on the price of labels alone; finer ones while the promise lies between
+    them."""
     upper, method = gaussian_delta(sigma, queries, epsilon), "as the counts that they are read off"
     if sigma > 1e5 or queries > 20_000:
         return Price(0.0, upper, method)
@@ -1074,7 +1266,9 @@ def label_price(sigma: float, queries: int, n_teachers: int | None, epsilon: flo
         if promised is not None and lower > promised:
             break
         try:
-            value = game_delta(pairs.corners(fine, wide), queries, epsilon, finer * cells, precision)
+            value = game_delta(
+                pairs.corners(fine, wide), queries, epsilon, finer * cells, precision
+            )
         except UndecidedError:
             break
         if value < upper:
@@ -1087,7 +1281,9 @@ def label_price(sigma: float, queries: int, n_teachers: int | None, epsilon: flo
 # --- Prices of events ----------------------------------------------------------------------------------------------
 
 
-def price_events(events: list[dict[str, Any]], epsilon: float, promised: float | None = None) -> Price:
+def price_events(
+    events: list[dict[str, Any]], epsilon: float, promised: float | None = None
+) -> Price:
     """Return bounds on the delta that events cost at `epsilon`.
 
     Parameters
@@ -1096,7 +1292,8 @@ def price_events(events: list[dict[str, Any]], epsilon: float, promised: float |
         As a certificate lists them.
     epsilon : float
     promised : float, optional
-        The delta that is promised: bounds that decide are not made finer. By default they are made as fine as can be.
+        The delta that is promised: bounds that decide are not made finer. By default they are made
+        as fine as can be.
 
     Raises
     ------
@@ -1107,12 +1304,20 @@ def price_events(events: list[dict[str, Any]], epsilon: float, promised: float |
     """
     for event in events:
         check_event(event)
-    if len(events) == 1 and events[0]["event"] in ("gaussian", "label-gaussian", "relabelled-sample"):
+    if len(events) == 1 and events[0]["event"] in (
+        "gaussian",
+        "label-gaussian",
+        "relabelled-sample",
+    ):
         event = events[0]
         if event["event"] == "label-gaussian":
-            return label_price(event["sigma"], event["queries"], event["n_teachers"], epsilon, promised)
+            return label_price(
+                event["sigma"], event["queries"], event["n_teachers"], epsilon, promised
+            )
         if event["event"] == "gaussian":
-            return exact(gaussian_delta(event["sigma"], event["shifts"], epsilon), "a sum over the lattice")
+            return exact(
+                gaussian_delta(event["sigma"], event["shifts"], epsilon), "a sum over the lattice"
+            )
         return exact(relabelled_delta(event, epsilon), "a stream, relabelled and sampled")
     if len(events) == 1 and events[0]["event"] == "sparse-vector":
         return exact(stream_profile(events[0])(epsilon), "parts, or a charge for each abstention")
@@ -1126,8 +1331,12 @@ def price_events(events: list[dict[str, Any]], epsilon: float, promised: float |
             return exact(value, "randomised response, composed")
     if len(events) == 1 and events[0]["event"] == "stability":
         event = events[0]
-        tail = math.exp(-(event["threshold"] + 1) / event["scale"]) / (1 + math.exp(-1 / event["scale"]))
-        value = with_failure(failing(event["count"], tail), parts_delta(event["count"], 1 / event["scale"], epsilon))
+        tail = math.exp(-(event["threshold"] + 1) / event["scale"]) / (
+            1 + math.exp(-1 / event["scale"])
+        )
+        value = with_failure(
+            failing(event["count"], tail), parts_delta(event["count"], 1 / event["scale"], epsilon)
+        )
         return exact(value, "parts that may fail")
     raise UndecidedError("These events are not priced together by this program.")
 
@@ -1146,15 +1355,22 @@ def priced(name: str, part: dict[str, Any]) -> Finding:
     stated = part["price"]["delta_recomputed"] if "price" in part else promised
     if stated < price.lower * (1 - ERROR):
         return Finding(
-            name, REFUSED, f"It costs at least delta {price.lower:.6g}; stated as its price is {stated:.6g}."
+            name,
+            REFUSED,
+            f"It costs at least delta {price.lower:.6g}; stated as its price is {stated:.6g}.",
         )
-    words = f"delta {price.upper:.6g} at epsilon {epsilon:.6g} (at least {price.lower:.6g}; {price.method})"
+    words = (
+        f"delta {price.upper:.6g} at epsilon {epsilon:.6g} (at least {price.lower:.6g};"
+        f" {price.method})"
+    )
     if price.upper <= promised * (1 + ERROR):
         return Finding(name, CONFIRMED, f"At most {words}, within the promised {promised:.6g}.")
     if price.lower > promised:
         return Finding(name, REFUSED, f"It costs {words}; promised was {promised:.6g}.")
     return Finding(
-        name, UNDECIDED, f"It costs at most {words}; whether the promised {promised:.6g} holds is not known."
+        name,
+        UNDECIDED,
+        f"It costs at most {words}; whether the promised {promised:.6g} holds is not known.",
     )
 
 
@@ -1187,7 +1403,8 @@ def check_release(folder: str) -> list[Finding]:
     looks += [("choices", lambda: check_choices(document))] if "choices" in document else []
     for name, look in looks:
         found.append(looked(name, look))
-    if all(finding.verdict == CONFIRMED for finding in found):  # prices are taken of what is known to be in range
+    # prices are taken of what is known to be in range
+    if all(finding.verdict == CONFIRMED for finding in found):
         found.append(safely("price", lambda: priced("price", document)))
         for number, choice in enumerate(document.get("choices", ()), 1):
             found.append(safely(f"choice {number}", partial(priced, f"choice {number}", choice)))
@@ -1204,7 +1421,15 @@ def safely(name: str, look: Callable[[], Finding]) -> Finding:
         return look()
     except WrongError as error:
         return Finding(name, REFUSED, str(error))
-    except (ArithmeticError, LookupError, TypeError, ValueError, OSError, MemoryError, RecursionError) as error:
+    except (
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+        OSError,
+        MemoryError,
+        RecursionError,
+    ) as error:
         return Finding(name, REFUSED, f"This could not be evaluated ({type(error).__name__}).")
 
 
@@ -1224,7 +1449,13 @@ def main(arguments: list[str]) -> int:
     for finding in found:
         print(f"{finding.verdict:<7} {finding.name:<12} {finding.detail}")
     code = exit_code(found)
-    print({0: "The release is confirmed.", 5: "The release is NOT confirmed.", 4: "The release is REFUSED."}[code])
+    print(
+        {
+            0: "The release is confirmed.",
+            5: "The release is NOT confirmed.",
+            4: "The release is REFUSED.",
+        }[code]
+    )
     return code
 
 

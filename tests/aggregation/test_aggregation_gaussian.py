@@ -44,7 +44,8 @@ def binary(ones, n_teachers):
     return np.column_stack([n_teachers - ones, ones])
 
 
-# -- calibration -----------------------------------------------------------------------------------------------------
+# -- calibration
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_printed_sigma_is_the_papers():
@@ -58,7 +59,9 @@ def test_more_than_two_classes_cost_sqrt_two():
     binary_counts = GaussianAggregator.calibrate(BUDGET, 100, release="counts")
     for release in ("labels", "counts"):
         for calibration in ("tight", "paper"):
-            many = GaussianAggregator.calibrate(BUDGET, 100, n_classes=10, release=release, calibration=calibration)
+            many = GaussianAggregator.calibrate(
+                BUDGET, 100, n_classes=10, release=release, calibration=calibration
+            )
             if calibration == "tight":
                 assert many.sigma == pytest.approx(np.sqrt(2) * binary_counts.sigma, rel=1e-4)
             else:
@@ -70,8 +73,12 @@ def test_more_than_two_classes_cost_sqrt_two():
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("calibration", ["tight", "paper"])
 @pytest.mark.parametrize("budget", [PrivacyBudget(0.3, 1e-5), PrivacyBudget(3.0, 1e-3)], ids=str)
-def test_calibrated_events_keep_the_budget_and_tight_ones_spend_it(release, n_classes, calibration, budget):
-    found = GaussianAggregator.calibrate(budget, 12, n_classes=n_classes, release=release, calibration=calibration)
+def test_calibrated_events_keep_the_budget_and_tight_ones_spend_it(
+    release, n_classes, calibration, budget
+):
+    found = GaussianAggregator.calibrate(
+        budget, 12, n_classes=n_classes, release=release, calibration=calibration
+    )
     delta = delta_upper(found.events(50), budget.epsilon)
     assert delta <= budget.delta == found.budget.delta
     if calibration == "tight":
@@ -110,7 +117,8 @@ def test_default_labels_are_right_at_the_published_rates(n_queries, error):
 
 def test_a_hand_made_aggregator_is_priced_at_its_delta():
     by_hand = GaussianAggregator(20.0, 100, release="counts", delta=1e-6)
-    # benchmarks: epsilon 2.2540846502 for the continuous Gaussian; the discrete one differs past the fifth digit
+    # benchmarks: epsilon 2.2540846502 for the continuous Gaussian; the discrete one differs past
+    # the fifth digit
     assert by_hand.budget.epsilon == pytest.approx(2.25408465, rel=1e-5)
     assert by_hand.budget.delta == 1e-6
     with pytest.raises(ParameterError, match="either"):
@@ -158,7 +166,8 @@ def test_a_price_for_one_number_of_teachers_holds_for_that_number_only():
             call()
 
 
-# -- describing ------------------------------------------------------------------------------------------------------
+# -- describing
+# ------------------------------------------------------------------------------------------------------
 
 SAMPLE = RelabelledSampleEvent(SparseVectorEvent(3.0, 6.0, 40, 2, True), 30, 400, "replace-one")
 DESCRIBED = [
@@ -166,7 +175,9 @@ DESCRIBED = [
     GaussianAggregator(20.0, 100, n_teachers=250, budget=BUDGET, calibration="tight"),
     GaussianAggregator(20.0, 100, n_classes=10, budget=BUDGET),
     SparseVectorAggregator(3.0, 6.0, 40, 2, refresh=True, n_queries=50, budget=BUDGET),
-    SparseVectorAggregator(3.0, 6.0, 40, 2, refresh=False, n_queries=50, n_classes=4, budget=BUDGET),
+    SparseVectorAggregator(
+        3.0, 6.0, 40, 2, refresh=False, n_queries=50, n_classes=4, budget=BUDGET
+    ),
     RelabelledAggregator(SAMPLE, n_queries=50, budget=BUDGET),
 ]
 
@@ -205,7 +216,8 @@ def test_a_damaged_description_is_refused(aggregator):
             aggregator_from_description(description)
 
 
-# -- answering -------------------------------------------------------------------------------------------------------
+# -- answering
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_binary_counts_are_noised_once_and_labels_read_off_them():
@@ -228,7 +240,9 @@ def test_labels_alone_come_without_counts():
 def test_more_classes_are_noised_each_and_ties_go_to_the_lowest():
     counts = np.array([[3, 3, 2], [0, 1, 7]])
     noise = [0, 0, 0, 9, 0, 0]
-    labels = GaussianAggregator(3.0, 2, n_classes=3, budget=BUDGET).answer(counts, 8, ScriptedNoise(noise))
+    labels = GaussianAggregator(3.0, 2, n_classes=3, budget=BUDGET).answer(
+        counts, 8, ScriptedNoise(noise)
+    )
     assert labels.labels.tolist() == [0, 0]
     shown = GaussianAggregator(3.0, 2, n_classes=3, release="counts", budget=BUDGET)
     answers = shown.answer(counts, 8, ScriptedNoise(noise))
@@ -243,8 +257,12 @@ def test_answers_name_classes_and_never_queries():
         counts = np.zeros((200, n_classes), dtype=int)
         counts[np.arange(200), classes] = 1000
         for release in ("labels", "counts"):
-            aggregator = GaussianAggregator(5.0, 200, n_classes=n_classes, release=release, budget=BUDGET)
-            np.testing.assert_array_equal(aggregator.answer(counts, 1000, ExactNoise()).labels, classes)
+            aggregator = GaussianAggregator(
+                5.0, 200, n_classes=n_classes, release=release, budget=BUDGET
+            )
+            np.testing.assert_array_equal(
+                aggregator.answer(counts, 1000, ExactNoise()).labels, classes
+            )
 
 
 def test_the_order_of_classes_does_not_matter():
@@ -312,7 +330,8 @@ def test_votes_that_do_not_fit_are_refused(counts):
         aggregator.answer(counts, 8, ExactNoise())
 
 
-# -- usefulness ------------------------------------------------------------------------------------------------------
+# -- usefulness
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_drowned_labels_warn_and_name_the_mend():
@@ -340,4 +359,6 @@ def test_right_probability_of_many_classes_is_the_simulated_one():
     aggregator = GaussianAggregator(2.0, 1, n_classes=3, budget=BUDGET)
     rng = np.random.default_rng(0)
     drawn = rng.normal([3, 0, 0], 2.0, (400_000, 3))
-    assert aggregator.right_probability(3) == pytest.approx((drawn.argmax(axis=1) == 0).mean(), abs=0.005)
+    assert aggregator.right_probability(3) == pytest.approx(
+        (drawn.argmax(axis=1) == 0).mean(), abs=0.005
+    )

@@ -1,4 +1,5 @@
-"""Sparse-vector voting: calibrations against the papers' figures, what it answers, where it stops."""
+"""Sparse-vector voting: calibrations against the papers' figures, what it answers, where it
+stops."""
 
 import numpy as np
 import pytest
@@ -24,11 +25,13 @@ def built(threshold_scale=2.0, query_scale=3.0, threshold=3, max_unstable=2, **s
     return SparseVectorAggregator(threshold_scale, query_scale, threshold, max_unstable, **chosen)
 
 
-# -- calibration -----------------------------------------------------------------------------------------------------
+# -- calibration
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_printed_noise_is_the_papers():
-    # errata 2 and 11: lambda 77.5 and w = 66.4 lambda at T = 50, l = 2000; w = 556 at T = 1, l = 10 (BTT: 724)
+    # errata 2 and 11: lambda 77.5 and w = 66.4 lambda at T = 50, l = 2000; w = 556 at T = 1, l = 10
+    # (BTT: 724)
     event = liu_noise(BUDGET, 2000, 50)
     assert event.threshold_scale == pytest.approx(77.47, abs=0.01)
     assert event.query_scale == 2 * event.threshold_scale
@@ -50,9 +53,13 @@ def test_tight_noise_is_far_below_the_printed_one():
 
 @pytest.mark.parametrize("calibration", ["tight", "liu2021", "btt2018"])
 @pytest.mark.parametrize("max_unstable", [1, 5, 50])
-@pytest.mark.parametrize("budget", [PrivacyBudget(0.5, 1e-5), BUDGET, PrivacyBudget(4.0, 1e-3)], ids=str)
+@pytest.mark.parametrize(
+    "budget", [PrivacyBudget(0.5, 1e-5), BUDGET, PrivacyBudget(4.0, 1e-3)], ids=str
+)
 def test_calibrated_events_keep_the_budget(calibration, max_unstable, budget):
-    found = SparseVectorAggregator.calibrate(budget, 100, max_unstable=max_unstable, calibration=calibration)
+    found = SparseVectorAggregator.calibrate(
+        budget, 100, max_unstable=max_unstable, calibration=calibration
+    )
     delta = delta_upper(found.events(250), budget.epsilon)
     assert delta <= budget.delta
     if calibration == "tight":
@@ -63,7 +70,8 @@ def test_calibrated_events_keep_the_budget(calibration, max_unstable, budget):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 40.0])
 def test_bassilys_noise_keeps_its_promise_with_the_halved_margin(epsilon):
-    # errata 1: with the halved margin certified for every epsilon tried; un-halved, for epsilon up to 5 only
+    # errata 1: with the halved margin certified for every epsilon tried; un-halved, for epsilon up
+    # to 5 only
     budget = PrivacyBudget(epsilon, 1e-3)
     assert delta_upper([bassily_noise(budget, 100, 20)], epsilon) <= 0.4 * budget.delta
 
@@ -71,7 +79,9 @@ def test_bassilys_noise_keeps_its_promise_with_the_halved_margin(epsilon):
 def test_calibration_refuses_what_cannot_be_kept():
     for calibration in ("tight", "liu2021", "btt2018"):
         with pytest.raises(ParameterError, match="delta"):
-            SparseVectorAggregator.calibrate(PrivacyBudget(1.0, 0.0), 10, max_unstable=1, calibration=calibration)
+            SparseVectorAggregator.calibrate(
+                PrivacyBudget(1.0, 0.0), 10, max_unstable=1, calibration=calibration
+            )
     with pytest.raises(ParameterError, match="max_unstable"):
         SparseVectorAggregator.calibrate(BUDGET, 10, max_unstable=0)
     with pytest.raises(ParameterError, match="calibration"):
@@ -116,7 +126,8 @@ def test_parameters_out_of_range_are_refused(settings, name):
         built(**settings)
 
 
-# -- answering -------------------------------------------------------------------------------------------------------
+# -- answering
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("refresh", [True, False])
@@ -153,7 +164,9 @@ def test_answers_name_classes_and_never_queries():
     classes = np.arange(50) % 4
     counts = np.zeros((50, 4), dtype=int)
     counts[np.arange(50), classes] = 1000
-    np.testing.assert_array_equal(built(n_classes=4).answer(counts, 1000, ExactNoise()).labels, classes)
+    np.testing.assert_array_equal(
+        built(n_classes=4).answer(counts, 1000, ExactNoise()).labels, classes
+    )
 
 
 def test_the_order_of_classes_does_not_matter():
@@ -189,7 +202,8 @@ def test_votes_that_do_not_fit_are_refused():
             built().answer(counts, 8, ExactNoise())
 
 
-# -- usefulness ------------------------------------------------------------------------------------------------------
+# -- usefulness
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_a_threshold_that_nobody_passes_is_refused_with_its_mend():

@@ -1,14 +1,20 @@
-"""A tiny program with one planted fault, run by the tests of `secretballot audit` in processes of its own.
+"""A tiny program with one planted fault, run by the tests of `secretballot audit` in processes of
+its own.
 
     python planted_faults.py FAULT PRIVATE --out DIR
 
-It stands for a `learn` whose release is right but for the fault. The faults are three that were found in real releases:
+It stands for a `learn` whose release is right but for the fault. The faults are three that were
+found in real releases:
 
-- address: a released archive holds the address of an object that was made after the private records were read;
-- coin: a missing value in a private record moves the global generator, from which the student then draws;
-- whole-table: one cell of the private table decides how all the others are read, so that every teacher's vote moves.
+- address: a released archive holds the address of an object that was made after the private records
+  were read;
+- coin: a missing value in a private record moves the global generator, from which the student then
+  draws;
+- whole-table: one cell of the private table decides how all the others are read, so that every
+  teacher's vote moves.
 
-"none" has no fault, and releases a count with noise that covers one record; "weak" has a tenth of that noise.
+"none" has no fault, and releases a count with noise that covers one record; "weak" has a tenth of
+that noise.
 """
 
 import json
@@ -21,7 +27,8 @@ SIGMA = 20.0  # covers one record at epsilon .5, delta 1e-6 with room to spare
 
 
 def release(fault: str, private: Path, folder: Path) -> None:
-    """Write what the program releases of a private file: a JSON list of rows, of which cells may be null or text."""
+    """Write what the program releases of a private file: a JSON list of rows, of which cells may
+    be null or text."""
     folder.mkdir(parents=True)
     certificate = {"epsilon": 0.5, "delta": 1e-6, "neighbours": "add-remove", "unit": "record"}
     (folder / "certificate.json").write_text(json.dumps(certificate))
@@ -38,13 +45,16 @@ def release(fault: str, private: Path, folder: Path) -> None:
         random.seed(0)
         if any(cell is None for row in rows for cell in row):
             random.random()
-        (folder / "student.json").write_text(json.dumps({"coefficients": [random.random() for _ in range(3)]}))
+        (folder / "student.json").write_text(
+            json.dumps({"coefficients": [random.random() for _ in range(3)]})
+        )
     else:
         write_count(fault, rows, folder)
 
 
 def write_count(fault: str, rows: list[list[object]], folder: Path) -> None:
-    """Write how many teachers, one for each row, vote that their first cell is above 50, with noise."""
+    """Write how many teachers, one for each row, vote that their first cell is above 50, with
+    noise."""
     as_text = fault == "whole-table" and any(isinstance(cell, str) for row in rows for cell in row)
     if as_text:
         votes = [str(row[0]) > "50" for row in rows]

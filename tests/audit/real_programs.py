@@ -1,12 +1,14 @@
-"""Whole `fit`s of this package as programs to attack: two ways in which one private record once reached everything.
+"""Whole `fit`s of this package as programs to attack: two ways in which one private record once
+reached everything.
 
     python real_programs.py WHICH PRIVATE --out DIR
 
 PRIVATE is a JSON list of rows, the class last.
 
-- seeded: the caller seeds numpy, as scripts do, and the student has no seed of its own. A missing value in a private
-  record once moved the generator that the student then drew from.
-- mixed: rows of numbers and texts, as lists. One null once changed the type of the whole table, and every teacher.
+- seeded: the caller seeds numpy, as scripts do, and the student has no seed of its own. A missing
+  value in a private record once moved the generator that the student then drew from.
+- mixed: rows of numbers and texts, as lists. One null once changed the type of the whole table, and
+  every teacher.
 """
 
 import json
@@ -70,4 +72,6 @@ if __name__ == "__main__":
     released = model.released_labels_
     (folder / "certificate.json").write_text(json.dumps(released.certificate))
     counts = None if released.noisy_counts is None else released.noisy_counts.tolist()
-    (folder / "answers.json").write_text(json.dumps({"labels": released.labels.tolist(), "counts": counts, **more}))
+    (folder / "answers.json").write_text(
+        json.dumps({"labels": released.labels.tolist(), "counts": counts, **more})
+    )

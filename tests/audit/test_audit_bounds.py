@@ -1,4 +1,5 @@
-"""Certified bounds on epsilon: exact where they can be checked, valid where they are random, and not without power."""
+"""Certified bounds on epsilon: exact where they can be checked, valid where they are random, and
+not without power."""
 
 import math
 
@@ -33,10 +34,14 @@ def test_without_trials_nothing_is_known():
 def test_rates_use_the_event_and_its_complement():
     alpha, n = 0.05, 200
     low, high = clopper_pearson(60, n, alpha / 2)[0], clopper_pearson(0, n, alpha / 2)[1]
-    assert epsilon_from_rates(60, n, 0, n, delta=0.01, alpha=alpha) == pytest.approx(math.log((low - 0.01) / high))
+    assert epsilon_from_rates(60, n, 0, n, delta=0.01, alpha=alpha) == pytest.approx(
+        math.log((low - 0.01) / high)
+    )
     # certain in one world, usual in the other: only the complement tells
     low, high = clopper_pearson(n, n, alpha / 2)[0], clopper_pearson(140, n, alpha / 2)[1]
-    assert epsilon_from_rates(n, n, 140, n, delta=0.0, alpha=alpha) == pytest.approx(math.log((1 - high) / (1 - low)))
+    assert epsilon_from_rates(n, n, 140, n, delta=0.0, alpha=alpha) == pytest.approx(
+        math.log((1 - high) / (1 - low))
+    )
     assert epsilon_from_rates(100, n, 100, n, delta=0.0, alpha=alpha) == 0
 
 
@@ -60,7 +65,8 @@ def test_the_term_of_delta_is_the_papers():
     right, guesses, coins, epsilon, delta = 15, 20, 50, 0.4, 1e-3
     chance = 1 / (1 + math.exp(-epsilon))
     tails = [
-        (binom.sf(right - i - 1, guesses, chance) - binom.sf(right - 1, guesses, chance)) / i for i in range(1, 16)
+        (binom.sf(right - i - 1, guesses, chance) - binom.sf(right - 1, guesses, chance)) / i
+        for i in range(1, 16)
     ]
     expected = binom.sf(right - 1, guesses, chance) + 2 * coins * delta * max(tails)
     assert guess_p_value(right, guesses, coins, epsilon, delta) == pytest.approx(expected)
@@ -72,7 +78,9 @@ def test_a_bound_is_the_epsilon_at_which_the_guesses_become_likely():
     assert epsilon_from_guesses(20, 40, 60, delta=1e-6, alpha=0.01) == 0
     # all right: (1 / (1 + e^-eps))^40 = alpha
     chance = 0.01 ** (1 / 40)
-    assert epsilon_from_guesses(40, 40, 40, delta=0.0, alpha=0.01) == pytest.approx(math.log(chance / (1 - chance)))
+    assert epsilon_from_guesses(40, 40, 40, delta=0.0, alpha=0.01) == pytest.approx(
+        math.log(chance / (1 - chance))
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])

@@ -1,4 +1,5 @@
-"""Canaries: the tables do what they should, the bound is valid and has power, and one teacher's vote is what moves."""
+"""Canaries: the tables do what they should, the bound is valid and has power, and one teacher's
+vote is what moves."""
 
 import csv
 import json
@@ -47,7 +48,10 @@ def test_three_tenths_of_the_noise_are_caught():
 
 
 def test_coins_that_nobody_saw_certify_nothing_but_at_the_stated_rate():
-    claims = [canary_bound(RNG.normal(size=80), RNG.random(80) < 0.5, delta=DELTA, alpha=0.1)[2] for _ in range(400)]
+    claims = [
+        canary_bound(RNG.normal(size=80), RNG.random(80) < 0.5, delta=DELTA, alpha=0.1)[2]
+        for _ in range(400)
+    ]
     assert np.mean(np.array(claims) > 0) <= 0.1 + 4 * np.sqrt(0.09 / 400)
 
 
@@ -72,7 +76,9 @@ def test_tables_differ_by_the_canaries_that_are_there(tmp_path):
     task.write_public(tmp_path / "public")
     points = table(tmp_path / "public")[1:]
     assert len(points) == 20
-    assert [points.count(point) for point in (["1", "0", "0"], ["0", "0", "1"], ["0", "0", "0"])] == [6, 6, 2]
+    assert [
+        points.count(point) for point in (["1", "0", "0"], ["0", "0", "1"], ["0", "0", "0"])
+    ] == [6, 6, 2]
 
 
 def test_under_replace_one_the_number_of_records_is_the_same(tmp_path):
@@ -89,7 +95,10 @@ def test_scores_are_read_in_the_order_of_the_points():
     answers = {3: 9, 0: 1, 4: 0, 1: 1, 2: 0}
     fields = {}
     for number, (point, count) in enumerate(answers.items()):
-        fields |= {f"labels.csv:query[{number}]": point, f"labels.csv:noisy_count[yes][{number}]": count}
+        fields |= {
+            f"labels.csv:query[{number}]": point,
+            f"labels.csv:noisy_count[yes][{number}]": count,
+        }
     assert task.scores(fields, 1.0).tolist() == [1.0, 8.0]
     del fields["labels.csv:query[4]"]
     with pytest.raises(DataError, match="no answers to all queries"):
@@ -113,7 +122,15 @@ lines = [f"{i},{votes * (point[0] == '1') + random.gauss(0, sigma)}" for i, poin
 def test_a_whole_audit_runs_the_program_and_cleans_up(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program = (sys.executable, "-S", "-c", PROGRAM)
-    settings = {"epsilon": 0.5, "delta": 1e-6, "runs": 16, "queries": 26, "teachers": 2, "program": program, "seed": 1}
+    settings = {
+        "epsilon": 0.5,
+        "delta": 1e-6,
+        "runs": 16,
+        "queries": 26,
+        "teachers": 2,
+        "program": program,
+        "seed": 1,
+    }
     found = audit_canaries(**settings, keep=True)
     assert stat.S_IMODE((tmp_path / "secretballot-audit").stat().st_mode) == 0o700
     # 25 counts of noise 1 are a mean of noise .2: nearly all right

@@ -28,7 +28,8 @@ def plain_value(p, q, steps, left, epsilon):
     if left == 0:
         return max(0.0, p - math.exp(epsilon) * q)
     return max(
-        sum(plain_value(p * a, q * b, steps, left - 1, epsilon) for a, b in zip(*step, strict=True)) for step in steps
+        sum(plain_value(p * a, q * b, steps, left - 1, epsilon) for a, b in zip(*step, strict=True))
+        for step in steps
     )
 
 
@@ -53,7 +54,8 @@ def test_the_game_is_the_maximum_over_all_adaptive_strategies(length, epsilon):
 @given(
     st.lists(
         st.tuples(
-            st.lists(st.integers(0, 5), min_size=3, max_size=3), st.lists(st.integers(0, 5), min_size=3, max_size=3)
+            st.lists(st.integers(0, 5), min_size=3, max_size=3),
+            st.lists(st.integers(0, 5), min_size=3, max_size=3),
         ).filter(lambda pair: sum(pair[0]) > 0 and sum(pair[1]) > 0),
         min_size=1,
         max_size=3,
@@ -63,7 +65,10 @@ def test_the_game_is_the_maximum_over_all_adaptive_strategies(length, epsilon):
 )
 def test_the_game_is_right_for_any_outcome_laws_zeros_included(pairs, length, epsilon):
     steps = [tuple(np.array(side) / sum(side) for side in pair) for pair in pairs]
-    found, expected = adaptive_delta(steps, length, epsilon), plain_value(1.0, 1.0, steps, length, epsilon)
+    found, expected = (
+        adaptive_delta(steps, length, epsilon),
+        plain_value(1.0, 1.0, steps, length, epsilon),
+    )
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
@@ -73,7 +78,10 @@ def test_randomised_response_composes_as_known():
     p = math.exp(e0) / (1 + math.exp(e0))
     step = (np.array([p, 1 - p]), np.array([1 - p, p]))
     for epsilon in (0.0, 0.5, 2.0):
-        terms = [math.comb(n, i) * max(0.0, math.exp((n - i) * e0) - math.exp(epsilon + i * e0)) for i in range(n + 1)]
+        terms = [
+            math.comb(n, i) * max(0.0, math.exp((n - i) * e0) - math.exp(epsilon + i * e0))
+            for i in range(n + 1)
+        ]
         expected = sum(terms) / (1 + math.exp(e0)) ** n
         assert adaptive_delta([step], n, epsilon) == pytest.approx(expected, rel=1e-9)
 
@@ -91,7 +99,9 @@ def test_unlisted_noise_is_charged():
     assert adaptive_delta([step], 1, 1.0) == pytest.approx(0.01)
 
 
-@pytest.mark.parametrize(("law", "scale"), [(discrete_gaussian_law, 1.3), (discrete_laplace_law, 1.3)])
+@pytest.mark.parametrize(
+    ("law", "scale"), [(discrete_gaussian_law, 1.3), (discrete_laplace_law, 1.3)]
+)
 @pytest.mark.parametrize("distance", [1, 2])
 def test_shifted_noise_is_the_product_law(law, scale, distance):
     listed, shifts, epsilon = law(scale, 1e-9), 2, 0.8
@@ -99,7 +109,8 @@ def test_shifted_noise_is_the_product_law(law, scale, distance):
     p, q = wide, np.roll(wide, distance)
     expected = hockey_stick(np.multiply.outer(p, p), np.multiply.outer(q, q), epsilon)
     found = shifted_delta(listed, shifts, epsilon, distance=distance)
-    # what the shifted side cannot say counts as lost: for Laplace exact, for the tails of both at most a little more
+    # what the shifted side cannot say counts as lost: for Laplace exact, for the tails of both at
+    # most a little more
     assert expected <= found + 1e-12
     assert found == pytest.approx(expected, abs=1e-6)
 
@@ -119,7 +130,8 @@ def test_too_long_runs_are_refused(monkeypatch):
         adaptive_delta(steps, 6, 1.0)
 
 
-# -- worlds ----------------------------------------------------------------------------------------------------------
+# -- worlds
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n_teachers", "n_classes"), [(1, 2), (5, 2), (4, 3), (3, 4)])

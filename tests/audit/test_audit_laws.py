@@ -29,14 +29,20 @@ def test_gaussian_has_its_variance_and_its_ratios():
     listed = discrete_gaussian_law(5.0)
     assert (listed.pmf @ listed.support**2) == pytest.approx(25, rel=1e-9)
     ratio = listed.pmf[1:] / listed.pmf[:-1]
-    np.testing.assert_allclose(np.log(ratio), -(2 * listed.support[1:] - 1) / 50, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        np.log(ratio), -(2 * listed.support[1:] - 1) / 50, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_tails_count_what_is_listed():
     listed = discrete_laplace_law(2.0)
     for value in (-500, -3, 0, 4, 500):
-        assert listed.at_least(value) == pytest.approx(listed.pmf[listed.support >= value].sum(), abs=1e-15)
-        assert listed.at_most(value) == pytest.approx(listed.pmf[listed.support <= value].sum(), abs=1e-15)
+        assert listed.at_least(value) == pytest.approx(
+            listed.pmf[listed.support >= value].sum(), abs=1e-15
+        )
+        assert listed.at_most(value) == pytest.approx(
+            listed.pmf[listed.support <= value].sum(), abs=1e-15
+        )
     assert listed.at_least([0, 1]).shape == (2,)
 
 

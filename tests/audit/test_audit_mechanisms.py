@@ -1,4 +1,5 @@
-"""The standing set of mechanisms: true ones pass, plants are caught, and every mechanism has its line."""
+"""The standing set of mechanisms: true ones pass, plants are caught, and every mechanism has its
+line."""
 
 import inspect
 import re
@@ -10,7 +11,12 @@ from secretballot.audit import MechanismsAudit, audit_mechanisms
 from secretballot.audit.laws import discrete_laplace_law
 from secretballot.audit.mechanisms_audit import _counts, _games, _sample, _samples, _stream, _votes
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.mechanisms import MECHANISMS, GaussianNoisyCount, GaussianNoisyMajority, SparseVector
+from secretballot.privacy.mechanisms import (
+    MECHANISMS,
+    GaussianNoisyCount,
+    GaussianNoisyMajority,
+    SparseVector,
+)
 from secretballot.privacy.noise import ExactNoise
 
 
@@ -42,7 +48,9 @@ def test_a_sampler_with_less_noise_than_it_says_is_found():
     sound = _sample("sound", noise.discrete_laplace, discrete_laplace_law, 3.0, 4000)()
     assert sound.passed
     assert sound.caught is not None
-    weak = _sample("weak", lambda s, n: noise.discrete_laplace(0.7 * s, n), discrete_laplace_law, 3.0, 4000)()
+    weak = _sample(
+        "weak", lambda s, n: noise.discrete_laplace(0.7 * s, n), discrete_laplace_law, 3.0, 4000
+    )()
     assert not weak.passed
 
 

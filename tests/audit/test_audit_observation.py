@@ -1,4 +1,5 @@
-"""What can be seen of a folder: names, sizes, modes, links, and the inside of every kind of file."""
+"""What can be seen of a folder: names, sizes, modes, links, and the inside of every kind of
+file."""
 
 import io
 import json
@@ -43,8 +44,16 @@ def test_a_link_is_seen_and_not_followed(tmp_path):
 
 
 def test_json_leaves_keep_their_place_and_their_type(tmp_path):
-    fields = seen(tmp_path, "a.json", json.dumps({"x": [1, 2.5, "id 140573549004720"], "y": {"z": None, "t": True}}))
-    assert (fields["a.json:$.x[0]"], fields["a.json:$.x[1]"], fields["a.json:$.y.z"]) == (1, 2.5, "None")
+    fields = seen(
+        tmp_path,
+        "a.json",
+        json.dumps({"x": [1, 2.5, "id 140573549004720"], "y": {"z": None, "t": True}}),
+    )
+    assert (fields["a.json:$.x[0]"], fields["a.json:$.x[1]"], fields["a.json:$.y.z"]) == (
+        1,
+        2.5,
+        "None",
+    )
     assert fields["a.json:$.x[2]:integer 0"] == 140573549004720
     assert fields["a.json:$.y.t"] == "True"
 
@@ -92,5 +101,8 @@ def test_a_change_anywhere_in_a_large_binary_moves_one_block(tmp_path):
     first = seen(tmp_path, "model.onnx", bytes(content))
     content[1000] ^= 1
     second = seen(tmp_path, "model.onnx", bytes(content))
-    assert {name for name in first if first[name] != second[name]} >= {"model.onnx:digest", "model.onnx:bytes from 960"}
+    assert {name for name in first if first[name] != second[name]} >= {
+        "model.onnx:digest",
+        "model.onnx:bytes from 960",
+    }
     assert first["model.onnx:bytes from 0"] == second["model.onnx:bytes from 0"]

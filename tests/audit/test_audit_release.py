@@ -1,6 +1,8 @@
-"""`audit release` on a tiny program: three faults that real releases had are found again, and sound ones pass.
+"""`audit release` on a tiny program: three faults that real releases had are found again, and sound
+ones pass.
 
-The faults stand in planted_faults.py and run in processes of their own, as an audit of a real command does.
+The faults stand in planted_faults.py and run in processes of their own, as an audit of a real
+command does.
 """
 
 import gzip
@@ -25,7 +27,8 @@ RNG = np.random.default_rng(20261122)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Forty records, and neighbours: one record more, with a missing value, or with a text where numbers are."""
+    """Forty records, and neighbours: one record more, with a missing value, or with a text where
+    numbers are."""
     monkeypatch.chdir(tmp_path)
     rows = [[age, 0.5 + age] for age in range(100, 140)]
     tables = {
@@ -42,7 +45,11 @@ def folder(tmp_path, monkeypatch):
 def attacked(fault, neighbour, **settings):
     settings = {"runs": RUNS, "seed": 7, "confidence": 0.99, **settings}
     return audit_release(
-        [fault, "private.json", "--out", "x"], "private.json", neighbour=neighbour, program=PROGRAM, **settings
+        [fault, "private.json", "--out", "x"],
+        "private.json",
+        neighbour=neighbour,
+        program=PROGRAM,
+        **settings,
     )
 
 
@@ -110,7 +117,13 @@ def test_every_run_sees_the_same_names_and_only_its_own_world(folder):
 
 def test_a_command_that_always_fails_is_refused_in_one_sentence(folder):
     with pytest.raises(DataError, match="exit code 1 in its first 4 runs"):
-        audit_release(["none", "private.json"], "private.json", neighbour="more.json", program=PROGRAM, released="x")
+        audit_release(
+            ["none", "private.json"],
+            "private.json",
+            neighbour="more.json",
+            program=PROGRAM,
+            released="x",
+        )
 
 
 def test_what_does_not_fit_together_is_refused_before_anything_runs(folder):
@@ -138,7 +151,16 @@ def test_files_of_a_command_get_plain_names_and_its_out_is_replaced(folder):
     (folder / "deep").mkdir()
     for name in ("private.json", "a.ledger", "a.ledger-journal"):
         (folder / "deep" / name).write_text("{}")
-    words = ["learn", "private.json", "deep/private.json", "--ledger=deep/a.ledger", "--classes", "0,1", "--out", "o"]
+    words = [
+        "learn",
+        "private.json",
+        "deep/private.json",
+        "--ledger=deep/a.ledger",
+        "--classes",
+        "0,1",
+        "--out",
+        "o",
+    ]
     prepared, inputs, name, released = _prepared(words, Path("private.json"), None)
     assert prepared == [
         *("learn", "private.json", "2-private.json", "--ledger=a.ledger"),
@@ -148,7 +170,9 @@ def test_files_of_a_command_get_plain_names_and_its_out_is_replaced(folder):
     assert set(inputs) == {"2-private.json", "a.ledger", "a.ledger-journal"}
 
 
-@pytest.mark.parametrize(("change", "rows"), [("drop", 3), ("add", 5), ("add-missing", 5), ("replace", 4)])
+@pytest.mark.parametrize(
+    ("change", "rows"), [("drop", 3), ("add", 5), ("add-missing", 5), ("replace", 4)]
+)
 def test_neighbours_are_made_from_one_table(tmp_path, change, rows):
     table = tmp_path / "table.csv"
     table.write_text("age;ward;ill\n30;north;no\n40;south;yes\n50;north;no\n60;south;yes\n")

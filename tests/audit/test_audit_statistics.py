@@ -1,4 +1,5 @@
-"""Statistical audits: valid p-values, power against wrong noise, and a black-box attack that finds what is broken."""
+"""Statistical audits: valid p-values, power against wrong noise, and a black-box attack that
+finds what is broken."""
 
 import numpy as np
 import pytest
@@ -61,14 +62,21 @@ def test_outcomes_that_cannot_happen_reject_outright():
     assert outcomes_p_value(["a", "c"], {"a": 0.5, "b": 0.5}) == 0
 
 
-# -- the black box ---------------------------------------------------------------------------------------------------
+# -- the black box
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_the_attack_never_claims_more_than_the_truth():
-    # two unit normals one apart, read off to whole tenths: the true delta(1) is that of mu = 1 at most
+    # two unit normals one apart, read off to whole tenths: the true delta(1) is that of mu = 1 at
+    # most
     truth = norm.cdf(-0.5) - np.e * norm.cdf(-1.5)
     claims = [
-        delta_lower(np.round(RNG.normal(1, 1, 4000), 1), np.round(RNG.normal(0, 1, 4000), 1), 1.0, alpha=0.05)
+        delta_lower(
+            np.round(RNG.normal(1, 1, 4000), 1),
+            np.round(RNG.normal(0, 1, 4000), 1),
+            1.0,
+            alpha=0.05,
+        )
         for _ in range(60)
     ]
     assert np.mean(np.array(claims) > truth) <= 0.2

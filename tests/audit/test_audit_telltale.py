@@ -1,4 +1,5 @@
-"""Choosing what to look at: no false alarms among many fields, and power against what releases have told."""
+"""Choosing what to look at: no false alarms among many fields, and power against what releases
+have told."""
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ def audited(runs, worlds, first=None):
 
 
 def noise(rng, n, fields=40):
-    """Runs whose fields know nothing: small integers, numbers, texts, addresses, and fields that come and go."""
+    """Runs whose fields know nothing: small integers, numbers, texts, addresses, and fields that
+    come and go."""
     runs = []
     for _ in range(n):
         run = {f"small {i}": int(rng.integers(3)) for i in range(fields // 4)}
@@ -70,7 +72,10 @@ def count(rng, world):
 def test_what_tells_is_found_and_named(name, planted):
     rng = np.random.default_rng(2)
     worlds = rng.random(60) < 0.5
-    runs = [{**known, **planted(rng, int(world))} for known, world in zip(noise(rng, 60), worlds, strict=True)]
+    runs = [
+        {**known, **planted(rng, int(world))}
+        for known, world in zip(noise(rng, 60), worlds, strict=True)
+    ]
     rule, verdict = audited(runs, worlds)
     assert rule.names[0].startswith(name)
     assert verdict.bound > 1.5
@@ -79,7 +84,10 @@ def test_what_tells_is_found_and_named(name, planted):
 def test_fields_that_tell_the_same_are_counted_and_not_listed():
     rng = np.random.default_rng(3)
     worlds = rng.random(60) < 0.5
-    rule, _ = audited([{"first": int(world), "second": int(world), "third": str(world)} for world in worlds], worlds)
+    rule, _ = audited(
+        [{"first": int(world), "second": int(world), "third": str(world)} for world in worlds],
+        worlds,
+    )
     assert rule.names == ["first"]
     assert rule.telltales[0].same == 2
 
@@ -112,7 +120,10 @@ def test_the_rule_never_sees_the_runs_that_certify():
     # fields that name the world of the first runs only must not certify anything
     rng = np.random.default_rng(6)
     worlds = rng.random(90) < 0.5
-    runs = [{"a": int(world) if number < 30 else int(rng.integers(2))} for number, world in enumerate(worlds)]
+    runs = [
+        {"a": int(world) if number < 30 else int(rng.integers(2))}
+        for number, world in enumerate(worlds)
+    ]
     rule, verdict = audited(runs, worlds)
     assert rule.names == ["a"]
     assert verdict.bound < 0.5

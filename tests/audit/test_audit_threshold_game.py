@@ -20,15 +20,23 @@ from secretballot.privacy.mechanisms import SparseVector
 
 
 def plain_value(mechanism, queries, weights, below, left, epsilon):
-    """Every strategy, by recursion on the joint weights of answers and threshold noise, label shown on "above"."""
+    """Every strategy, by recursion on the joint weights of answers and threshold noise, label
+    shown on "above"."""
     if left == 0 or below == mechanism.max_below:
         return max(0.0, weights[0].sum() - math.exp(epsilon) * weights[1].sum())
-    hidden, noise = discrete_laplace_law(mechanism.threshold_scale), discrete_laplace_law(mechanism.query_scale)
+    hidden, noise = (
+        discrete_laplace_law(mechanism.threshold_scale),
+        discrete_laplace_law(mechanism.query_scale),
+    )
     best = 0.0
     for query in queries:
         sides = []
-        for weight, distance in zip(weights, (query.distance, query.neighbour_distance), strict=True):
-            above = np.array([noise.at_least(mechanism.threshold + y + 1 - distance) for y in hidden.support])
+        for weight, distance in zip(
+            weights, (query.distance, query.neighbour_distance), strict=True
+        ):
+            above = np.array(
+                [noise.at_least(mechanism.threshold + y + 1 - distance) for y in hidden.support]
+            )
             sides.append((weight * above, weight * (1 - above)))
         (above_p, below_p), (above_q, below_q) = sides
         if query.label_differs:
@@ -51,7 +59,9 @@ def test_the_game_is_the_maximum_over_all_adaptive_strategies(refresh, max_below
     queries = [StreamQuery(0, 1, False), StreamQuery(2, 1, False), StreamQuery(0, 0, True)]
     pmf = discrete_laplace_law(0.8).pmf
     expected = plain_value(mechanism, queries, (pmf, pmf), 0, 3, epsilon)
-    assert ThresholdGame(mechanism, queries).delta(3, epsilon) == pytest.approx(expected, rel=1e-8, abs=1e-11)
+    assert ThresholdGame(mechanism, queries).delta(3, epsilon) == pytest.approx(
+        expected, rel=1e-8, abs=1e-11
+    )
 
 
 @pytest.mark.parametrize("refresh", [True, False])
@@ -65,7 +75,9 @@ def test_the_game_is_at_least_what_any_fixed_stream_shows(refresh):
         here = stream_law(mechanism, np.array([query.distance for query in stream]))
         there = stream_law(mechanism, np.array([query.neighbour_distance for query in stream]))
         assert here.keys() == there.keys()
-        best = max(best, hockey_stick(list(here.values()), [there[pattern] for pattern in here], epsilon))
+        best = max(
+            best, hockey_stick(list(here.values()), [there[pattern] for pattern in here], epsilon)
+        )
     found = game.delta(3, epsilon)
     assert best <= found + 1e-12
     # adaptivity gains next to nothing on three queries
@@ -85,16 +97,21 @@ def test_without_threshold_noise_answers_are_independent():
 
 def test_stream_queries_list_what_one_teacher_can_do():
     found = stream_queries(9)
-    quiet = {(query.distance, query.neighbour_distance) for query in found if not query.label_differs}
+    quiet = {
+        (query.distance, query.neighbour_distance) for query in found if not query.label_differs
+    }
     assert quiet == {(d, d + 1) for d in range(4)} | {(d + 1, d) for d in range(4)}
     assert [query for query in found if query.label_differs] == [StreamQuery(0, 0, True)]
     three = stream_queries(6, 3)
     assert all(abs(query.distance - query.neighbour_distance) <= 1 for query in three)
-    assert all(query.distance == query.neighbour_distance == 0 for query in three if query.label_differs)
+    assert all(
+        query.distance == query.neighbour_distance == 0 for query in three if query.label_differs
+    )
 
 
 def test_stream_law_of_one_query_is_the_difference_of_two_laplace():
-    # errata, notation: equal scales s, P(X - Y > w) near e^(-w / s) (1 + w / (2 s)) / 2 for the continuous law
+    # errata, notation: equal scales s, P(X - Y > w) near e^(-w / s) (1 + w / (2 s)) / 2 for the
+    # continuous law
     mechanism = SparseVector(20.0, 20.0, 60, 1, True)
     law = stream_law(mechanism, np.array([0]))
     assert law[(True,)] == pytest.approx(math.exp(-3.025) * (1 + 3.025 / 2) / 2, rel=0.01)

@@ -1,4 +1,5 @@
-"""The fuzzing campaign in small: every target is read, rules are kept, and a broken rule is seen."""
+"""The fuzzing campaign in small: every target is read, rules are kept, and a broken rule is
+seen."""
 
 import json
 from collections import Counter

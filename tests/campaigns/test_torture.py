@@ -1,4 +1,5 @@
-"""The torture campaign in small: killed commands go on, crowds cannot overspend, and faults would be seen."""
+"""The torture campaign in small: killed commands go on, crowds cannot overspend, and faults
+would be seen."""
 
 import os
 from pathlib import Path
@@ -8,7 +9,9 @@ from campaigns.torture.commands import command, leftovers, make_files, open_book
 from campaigns.torture.kills import kills_of_forks
 from campaigns.torture.races import folder_races, ledger_races
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="this system has no /proc")
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/cwd").exists(), reason="this system has no /proc"
+)
 
 
 def test_a_killed_command_goes_on_and_pays_once(tmp_path: Path) -> None:

@@ -55,7 +55,10 @@ def test_the_version_is_said() -> None:
         (["teach"], "No such command"),
         (["learn", "a.csv"], "Missing argument"),
         (["learn", "a.csv", "b.csv", "--delta", "1e-6", "--epsilon", "1"], "--target"),
-        (["learn", "a.csv", "b.csv", "--target", "y", "--epsilon", "one", "--delta", "0"], "--epsilon"),
+        (
+            ["learn", "a.csv", "b.csv", "--target", "y", "--epsilon", "one", "--delta", "0"],
+            "--epsilon",
+        ),
         (["label", "--epsilon", "1", "--delta", "0"], "--votes"),
         (["verify"], "Missing argument"),
         (["verify", "--colour", "x"], "No such option"),
@@ -75,20 +78,26 @@ def test_wrong_usage_is_one_sentence_and_code_2(words: list[str], said: str) -> 
 
 def test_help_starts_without_the_heavy_packages() -> None:
     program = (
-        "import sys\n"
-        "from secretballot.cli import app\n"
-        "try:\n    app(['learn', '--help'])\nexcept SystemExit as leaving:\n    assert leaving.code == 0\n"
-        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
+        "import sys\nfrom secretballot.cli import app\ntry:\n    app(['learn', '--help'])\nexcept"
+        f" SystemExit as leaving:\n    assert leaving.code == 0\nprint([name for name in {HEAVY!r}"
+        " if name in sys.modules], file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stderr.strip() == "[]"
 
 
 def test_the_module_runs_as_a_program() -> None:
-    done = subprocess.run([sys.executable, "-m", "secretballot", "--help"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "secretballot", "--help"], capture_output=True, text=True, check=True
+    )
     assert "learn" in done.stdout
     done = subprocess.run(
-        [sys.executable, "-m", "secretballot", "nonsense"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "secretballot", "nonsense"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert "Traceback" not in done.stderr

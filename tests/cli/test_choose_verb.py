@@ -16,7 +16,8 @@ from secretballot.report.student.export import dump_student, load_student
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
-    """Write a private and a public file on one column, and two students, of which the second is right."""
+    """Write a private and a public file on one column, and two students, of which the second is
+    right."""
     rng = np.random.default_rng(0)
     x = rng.random(400)
     who = np.arange(400) // 2
@@ -33,7 +34,18 @@ def world(tmp_path: Path) -> Path:
 
 def choose(world: Path, *more: str) -> Result:
     files = [str(world / "private.csv"), str(world / "public.csv")]
-    words = ["choose", *files, "--target", "ill", "--classes", "no,yes", "--out", str(world / "out"), "--drop", "who"]
+    words = [
+        "choose",
+        *files,
+        "--target",
+        "ill",
+        "--classes",
+        "no,yes",
+        "--out",
+        str(world / "out"),
+        "--drop",
+        "who",
+    ]
     return CliRunner().invoke(app, [*words, "--epsilon", "2", *more])
 
 
@@ -54,9 +66,13 @@ def test_the_right_one_of_two_students_is_chosen_and_released(world: Path) -> No
     assert student.predict([[-3.0], [3.0]]).tolist() == ["no", "yes"]
 
 
-@pytest.mark.parametrize(("name", "share"), [("stumps", 0.95), ("thresholds", 0.95), ("intervals", 0.9)])
+@pytest.mark.parametrize(
+    ("name", "share"), [("stumps", 0.95), ("thresholds", 0.95), ("intervals", 0.9)]
+)
 def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, share: float) -> None:
-    result = choose(world, "--hypotheses", name, "--evaluate", str(world / "private.csv"), "--points", "60")
+    result = choose(
+        world, "--hypotheses", name, "--evaluate", str(world / "private.csv"), "--points", "60"
+    )
     assert result.exit_code == 0, result.stderr
     assert float(result.stdout.split()[1]) > share
     assert "guarantee    epsilon 2, delta 0 for each record" in result.stdout
@@ -65,7 +81,16 @@ def test_a_class_is_chosen_from_on_the_public_points(world: Path, name: str, sha
 
 def test_persons_are_protected_and_the_ledger_is_charged(world: Path) -> None:
     account = world / "registry.ledger"
-    words = ["--hypotheses", "stumps", "--ledger", str(account), "--dataset", "registry", "--unit", "who"]
+    words = [
+        "--hypotheses",
+        "stumps",
+        "--ledger",
+        str(account),
+        "--dataset",
+        "registry",
+        "--unit",
+        "who",
+    ]
     files = [str(world / "private.csv"), str(world / "public.csv")]
     base = ["choose", *files, "--target", "ill", "--classes", "no,yes", "--epsilon", "2"]
     result = CliRunner().invoke(app, [*base, *words, "--out", str(world / "a")])
@@ -104,6 +129,17 @@ def test_one_candidate_or_one_file_twice_is_no_choice(world: Path) -> None:
 
 
 def test_the_private_file_as_the_public_one_is_refused(world: Path) -> None:
-    words = ["choose", *[str(world / "private.csv")] * 2, "--target", "ill", "--classes", "no,yes", "--epsilon", "1"]
-    result = CliRunner().invoke(app, [*words, "--hypotheses", "stumps", "--out", str(world / "out")])
+    words = [
+        "choose",
+        *[str(world / "private.csv")] * 2,
+        "--target",
+        "ill",
+        "--classes",
+        "no,yes",
+        "--epsilon",
+        "1",
+    ]
+    result = CliRunner().invoke(
+        app, [*words, "--hypotheses", "stumps", "--out", str(world / "out")]
+    )
     assert (result.exit_code, "are the same" in result.stderr) == (2, True)

@@ -22,8 +22,19 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(fault, *options):
-    words = ["audit", "release", "--private", "private.json", "--neighbour", "neighbour.json", "--program", PROGRAM]
-    return CliRunner().invoke(app, [*words, "--seed", "3", *options, "--", fault, "private.json", "--out", "x"])
+    words = [
+        "audit",
+        "release",
+        "--private",
+        "private.json",
+        "--neighbour",
+        "neighbour.json",
+        "--program",
+        PROGRAM,
+    ]
+    return CliRunner().invoke(
+        app, [*words, "--seed", "3", *options, "--", fault, "private.json", "--out", "x"]
+    )
 
 
 def test_a_finding_has_an_exit_code_of_its_own(folder):

@@ -1,4 +1,5 @@
-"""`secretballot diagnose`: a warning first, private files only, and one sentence for whatever does not fit."""
+"""`secretballot diagnose`: a warning first, private files only, and one sentence for whatever
+does not fit."""
 
 import json
 import re
@@ -30,7 +31,15 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("labelled", table(240, 3)),
     ):
         (folder / f"{name}.csv").write_text(text)
-    words = ["learn", str(folder / "private.csv"), str(folder / "public.csv"), "--target", "ill", "--classes", "no,yes"]
+    words = [
+        "learn",
+        str(folder / "private.csv"),
+        str(folder / "public.csv"),
+        "--target",
+        "ill",
+        "--classes",
+        "no,yes",
+    ]
     words += ["--epsilon", "2", "--delta", "1e-5", "--teachers", "20", "--out", str(folder / "out")]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.stderr
@@ -38,12 +47,26 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def diagnose(study: Path, *more: str) -> Result:
-    words = ["diagnose", str(study / "out"), "--public", str(study / "public.csv"), "--max-unstable", "2"]
+    words = [
+        "diagnose",
+        str(study / "out"),
+        "--public",
+        str(study / "public.csv"),
+        "--max-unstable",
+        "2",
+    ]
     return CliRunner().invoke(app, [*words, *more])
 
 
 def files(study: Path) -> list[str]:
-    return ["--private", str(study / "private.csv"), "--labelled", str(study / "labelled.csv"), "--ensembles", "2"]
+    return [
+        "--private",
+        str(study / "private.csv"),
+        "--labelled",
+        str(study / "labelled.csv"),
+        "--ensembles",
+        "2",
+    ]
 
 
 def test_a_person_reads_a_warning_first(study: Path) -> None:
@@ -86,19 +109,41 @@ def test_nothing_is_charged_and_the_release_still_verifies(study: Path) -> None:
 
 
 def test_an_interrupted_run_goes_on_after_a_look_was_refused(study: Path, tmp_path: Path) -> None:
-    words = ["learn", str(study / "private.csv"), str(study / "public.csv"), "--target", "ill", "--classes", "no,yes"]
-    words += ["--epsilon", "2", "--delta", "1e-5", "--teachers", "20", "--out", str(tmp_path / "out")]
+    words = [
+        "learn",
+        str(study / "private.csv"),
+        str(study / "public.csv"),
+        "--target",
+        "ill",
+        "--classes",
+        "no,yes",
+    ]
+    words += [
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-5",
+        "--teachers",
+        "20",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert CliRunner().invoke(app, words).exit_code == 0
     (tmp_path / "out" / "release").rename(tmp_path / "gone")
-    refused = CliRunner().invoke(app, ["diagnose", str(tmp_path / "out"), "--public", str(study / "public.csv")])
+    refused = CliRunner().invoke(
+        app, ["diagnose", str(tmp_path / "out"), "--public", str(study / "public.csv")]
+    )
     assert (refused.exit_code, "finish the run first" in refused.stderr) == (2, True)
     seen = ["--schema", str(tmp_path / "gone" / "schema.json"), "--max-unstable", "2"]
-    looked = CliRunner().invoke(app, ["diagnose", str(tmp_path / "out"), "--public", str(study / "public.csv"), *seen])
+    looked = CliRunner().invoke(
+        app, ["diagnose", str(tmp_path / "out"), "--public", str(study / "public.csv"), *seen]
+    )
     assert looked.exit_code == 0, looked.stderr
     again = CliRunner().invoke(app, words)
     assert again.exit_code == 0, again.stderr
     first, second = (
-        json.loads((at / "certificate.json").read_text()) for at in (tmp_path / "gone", tmp_path / "out" / "release")
+        json.loads((at / "certificate.json").read_text())
+        for at in (tmp_path / "gone", tmp_path / "out" / "release")
     )
     assert first["released"] == second["released"]
     assert len(Ledger.open_existing(tmp_path / "out" / "vault" / "ledger.sqlite").history()) == 1
@@ -122,7 +167,10 @@ def test_an_interrupted_run_goes_on_after_a_look_was_refused(study: Path, tmp_pa
         (["--ensembles", "0"], "ensembles"),
         (["--resampling", "jackknife"], "jackknife"),
         (["--epsilon", "-1"], "epsilon"),
-        (["--public", "{}/private.csv", "--private", "{}/public.csv"], "is not the one that this run learned from"),
+        (
+            ["--public", "{}/private.csv", "--private", "{}/public.csv"],
+            "is not the one that this run learned from",
+        ),
         (["--labelled", "{}/public.csv"], "'ill'"),
         (["--schema", "{}/public.csv"], "no JSON"),
     ],
@@ -143,6 +191,8 @@ def test_any_seed_will_do(study: Path) -> None:
 
 def test_other_folders_are_no_vaults(study: Path, tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "nowhere", study / "out" / "release"):
-        result = CliRunner().invoke(app, ["diagnose", str(place), "--public", str(study / "public.csv")])
+        result = CliRunner().invoke(
+            app, ["diagnose", str(place), "--public", str(study / "public.csv")]
+        )
         assert result.exit_code == 2
         assert "no vault of a run of `learn`" in result.stderr

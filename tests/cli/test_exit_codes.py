@@ -1,4 +1,5 @@
-"""The table of exit codes in docs/command-line.md, row by row: each code comes about as it says, and no other does."""
+"""The table of exit codes in docs/command-line.md, row by row: each code comes about as it says,
+and no other does."""
 
 import json
 import re
@@ -26,10 +27,31 @@ def label(folder: Path, *more: str) -> Result:
     """Buy labels from a ledger that admits one such run."""
     if not (folder / "l").exists():
         (folder / "counts.csv").write_text("a,b\n" + "2,38\n" * 20)
-        assert invoke("ledger", "create", str(folder / "l"), "--dataset", "d", "--epsilon", "1", "--delta", "1e-5")
-    words = ["--votes", str(folder / "counts.csv"), "--kind", "counts", "--classes", "a,b", "--dataset", "d"]
+        assert invoke(
+            "ledger",
+            "create",
+            str(folder / "l"),
+            "--dataset",
+            "d",
+            "--epsilon",
+            "1",
+            "--delta",
+            "1e-5",
+        )
+    words = [
+        "--votes",
+        str(folder / "counts.csv"),
+        "--kind",
+        "counts",
+        "--classes",
+        "a,b",
+        "--dataset",
+        "d",
+    ]
     price = ["--epsilon", "1", "--delta", "1e-5", "--ledger", str(folder / "l")]
-    return invoke("label", *words, *price, "--without", "report", "--out", str(folder / "out"), *more)
+    return invoke(
+        "label", *words, *price, "--without", "report", "--out", str(folder / "out"), *more
+    )
 
 
 def done(folder: Path, _: pytest.MonkeyPatch) -> Result:
@@ -38,7 +60,9 @@ def done(folder: Path, _: pytest.MonkeyPatch) -> Result:
 
 
 def defect(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr("secretballot.runs.label.settle_request", lambda *_, **__: {}["private cell"])
+    monkeypatch.setattr(
+        "secretballot.runs.label.settle_request", lambda *_, **__: {}["private cell"]
+    )
     result = label(folder)
     assert "private cell" not in result.output
     return result
@@ -66,7 +90,11 @@ def changed_certificate(folder: Path, _: pytest.MonkeyPatch) -> Result:
 
 def undecided(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
     assert label(folder).exit_code == 0
-    unsure = [verify_release.Finding("price", verify_release.UNDECIDED, "Beyond what this program can price.")]
+    unsure = [
+        verify_release.Finding(
+            "price", verify_release.UNDECIDED, "Beyond what this program can price."
+        )
+    ]
     monkeypatch.setattr("secretballot.cli.verify.check_release", lambda *_, **__: unsure)
     return invoke("verify", "--independent", str(folder / "out"))
 
@@ -75,8 +103,16 @@ def found_by_audit(folder: Path, _: pytest.MonkeyPatch) -> Result:
     private, neighbour = folder / "private.json", folder / "neighbour.json"
     rows: list[list[float | None]] = [[age, 0.5] for age in range(60)]
     private.write_text(json.dumps(rows))
-    neighbour.write_text(json.dumps([*rows, [None, 0.5]]))  # a missing value, which the planted fault lets out
-    inputs = ["--private", str(private), "--neighbour", str(neighbour), "--work", str(folder / "work")]
+    # a missing value, which the planted fault lets out
+    neighbour.write_text(json.dumps([*rows, [None, 0.5]]))
+    inputs = [
+        "--private",
+        str(private),
+        "--neighbour",
+        str(neighbour),
+        "--work",
+        str(folder / "work"),
+    ]
     settings = ["--program", FAULTY, "--runs", "30", "--seed", "3", "--jobs", "2"]
     return invoke("audit", "release", *inputs, *settings, "--", "coin", str(private), "--out", "x")
 
@@ -107,7 +143,10 @@ CASES: dict[int, Callable[[Path, pytest.MonkeyPatch], Result]] = {
 def rows() -> dict[int, str]:
     """Return the rows of the table: what each code means."""
     table = PAGE.read_text().split("## Exit codes", 1)[1]
-    return {int(code): words for code, words in re.findall(r"^\| (\d+) \| (.*) \|$", table, re.MULTILINE)}
+    return {
+        int(code): words
+        for code, words in re.findall(r"^\| (\d+) \| (.*) \|$", table, re.MULTILINE)
+    }
 
 
 def test_every_code_has_one_row_and_the_rows_are_in_order() -> None:
@@ -122,10 +161,13 @@ def test_the_table_and_the_help_name_the_same_codes() -> None:
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_every_code_comes_about_as_the_table_says(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_code_comes_about_as_the_table_says(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = CASES[code](tmp_path, monkeypatch)
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     if code:
         said = [line for line in result.stderr.splitlines() if line.startswith("secretballot: ")]
-        assert len(said) == (0 if code in (4, 5, 6) else 1)  # verify and audit print what they found instead
+        # verify and audit print what they found instead
+        assert len(said) == (0 if code in (4, 5, 6) else 1)

@@ -1,4 +1,5 @@
-"""Ctrl-C in the middle of training, seen from outside: exit code 130, and the same command goes on."""
+"""Ctrl-C in the middle of training, seen from outside: exit code 130, and the same command goes
+on."""
 
 import json
 import os
@@ -32,8 +33,19 @@ def command(tmp_path: Path) -> list[str]:
     points = rng.normal(size=(1500, 2)).round(3)
     private = "\n".join(f"{a},{b},{int(a + b > 0)}" for a, b in points[:1200])
     (tmp_path / "private.csv").write_text(f"a,b,y\n{private}\n")
-    (tmp_path / "public.csv").write_text("a,b\n" + "\n".join(f"{a},{b}" for a, b in points[1200:]) + "\n")
-    words = [sys.executable, "-m", "secretballot", "learn", "private.csv", "public.csv", "--target", "y"]
+    (tmp_path / "public.csv").write_text(
+        "a,b\n" + "\n".join(f"{a},{b}" for a, b in points[1200:]) + "\n"
+    )
+    words = [
+        sys.executable,
+        "-m",
+        "secretballot",
+        "learn",
+        "private.csv",
+        "public.csv",
+        "--target",
+        "y",
+    ]
     words += ["--classes", "0,1", "--epsilon", "2", "--delta", "1e-5", "--teachers", str(TEACHERS)]
     return [*words, "--teacher", "slow:Slow", "--out", "out", "--json"]
 
@@ -47,20 +59,33 @@ def environment(folder: Path, pause: float) -> dict[str, str]:
 def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, command: list[str], jobs: str) -> None:
     command += ["--jobs", jobs]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
-    run = subprocess.Popen(command, env=environment(tmp_path, 0.05), start_new_session=True, **pipes)  # type: ignore[call-overload]
+    run = subprocess.Popen(
+        command, env=environment(tmp_path, 0.05), start_new_session=True, **pipes
+    )  # type: ignore[call-overload]
     deadline = time.monotonic() + 60
-    while not any((tmp_path / "out" / "vault" / "teachers").glob("*.teachers")) and time.monotonic() < deadline:
+    while (
+        not any((tmp_path / "out" / "vault" / "teachers").glob("*.teachers"))
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.02)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the program and to its workers
     out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
     assert json.loads(out)["kind"] == "interrupted"
     assert "Traceback" not in err
-    assert err.strip().splitlines()[-1] == "secretballot: Interrupted; repeat the same command to go on."
+    assert (
+        err.strip().splitlines()[-1]
+        == "secretballot: Interrupted; repeat the same command to go on."
+    )
 
     (tmp_path / "fits").unlink()
     done = subprocess.run(
-        command, env=environment(tmp_path, 0), capture_output=True, text=True, cwd=tmp_path, check=False
+        command,
+        env=environment(tmp_path, 0),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
@@ -68,7 +93,8 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, command: list[str], jo
 
 
 def children_of(process: int) -> list[int]:
-    """Return the processes that `process` has started and that live; processes are found in /proc."""
+    """Return the processes that `process` has started and that live; processes are found in
+    /proc."""
     found = []
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -26,8 +26,20 @@ def counts(tmp_path: Path) -> Path:
 
 
 def label(votes: Path, *more: str) -> Result:
-    words = ["label", "--votes", str(votes), "--kind", "counts", "--classes", "a,b,c", "--epsilon", "3"]
-    return CliRunner().invoke(app, [*words, "--delta", "1e-5", "--out", str(votes.parent / "out"), *more])
+    words = [
+        "label",
+        "--votes",
+        str(votes),
+        "--kind",
+        "counts",
+        "--classes",
+        "a,b,c",
+        "--epsilon",
+        "3",
+    ]
+    return CliRunner().invoke(
+        app, [*words, "--delta", "1e-5", "--out", str(votes.parent / "out"), *more]
+    )
 
 
 def test_counts_become_labels_with_a_certificate(counts: Path) -> None:
@@ -54,7 +66,9 @@ def test_noisy_counts_are_released_on_request(counts: Path) -> None:
 
 
 def test_the_sparse_vector_answers_stable_queries(counts: Path) -> None:
-    result = label(counts, "--aggregator", "sparse-vector", "--epsilon", "10", "--max-unstable", "1", "--json")
+    result = label(
+        counts, "--aggregator", "sparse-vector", "--epsilon", "10", "--max-unstable", "1", "--json"
+    )
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["answered"] > 0
 
@@ -62,7 +76,9 @@ def test_the_sparse_vector_answers_stable_queries(counts: Path) -> None:
 def test_votes_teacher_by_teacher_are_read_from_csv(tmp_path: Path) -> None:
     votes = np.random.default_rng(1).choice(["no", "yes"], (30, 50), p=[0.1, 0.9])
     path = tmp_path / "votes.csv"
-    path.write_text("\n".join([",".join(f"t{i}" for i in range(50)), *(",".join(row) for row in votes)]) + "\n")
+    path.write_text(
+        "\n".join([",".join(f"t{i}" for i in range(50)), *(",".join(row) for row in votes)]) + "\n"
+    )
     result = label(path, "--kind", "votes", "--classes", "no,yes", "--teachers", "50")
     assert result.exit_code == 0, result.stderr
 
@@ -84,7 +100,9 @@ def test_votes_teacher_by_teacher_are_read_from_csv(tmp_path: Path) -> None:
         (("--votes", "/"), "."),
     ],
 )
-def test_bad_input_is_one_sentence_that_costs_nothing(counts: Path, more: tuple[str, ...], message: str) -> None:
+def test_bad_input_is_one_sentence_that_costs_nothing(
+    counts: Path, more: tuple[str, ...], message: str
+) -> None:
     result = label(counts, *more, "--json")
     assert result.exit_code == 2, (result.stdout, result.stderr)
     sentence = result.stderr.strip().splitlines()[-1]
@@ -103,7 +121,9 @@ def test_rows_that_do_not_add_up_are_named_and_not_shown(counts: Path) -> None:
     assert "7777" not in result.stderr
 
 
-def test_an_interrupted_run_goes_on_without_paying(counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_goes_on_without_paying(
+    counts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -113,12 +133,21 @@ def test_an_interrupted_run_goes_on_without_paying(counts: Path, monkeypatch: py
     result = label(counts, "--json")
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["resumed"] is True
-    assert len(Ledger.open_existing(counts.parent / "out" / "vault" / "ledger.sqlite").history()) == 1
+    assert (
+        len(Ledger.open_existing(counts.parent / "out" / "vault" / "ledger.sqlite").history()) == 1
+    )
     assert "finished already" in label(counts).stderr
 
 
 def test_a_budget_that_is_spent_is_refused_with_its_own_code(counts: Path) -> None:
-    shared = ("--ledger", str(counts.parent / "account"), "--dataset", "registry", "--queries", "30")
+    shared = (
+        "--ledger",
+        str(counts.parent / "account"),
+        "--dataset",
+        "registry",
+        "--queries",
+        "30",
+    )
     assert label(counts, *shared).exit_code == 0
     result = label(counts, *shared, "--out", str(counts.parent / "second"))
     assert result.exit_code == 3

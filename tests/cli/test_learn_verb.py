@@ -1,4 +1,5 @@
-"""`secretballot learn`: files in, folders out; and every bad input refused in one sentence before anything is spent."""
+"""`secretballot learn`: files in, folders out; and every bad input refused in one sentence
+before anything is spent."""
 
 import json
 import os
@@ -15,7 +16,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from secretballot.cli import app
-from secretballot.planning.plan.model import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
+from secretballot.planning.plan.model import (
+    Candidate,
+    Estimate,
+    Expected,
+    FrontierPoint,
+    Plan,
+    Setting,
+    Task,
+)
 from secretballot.privacy.ledger import Ledger
 
 SECRET = "s3cr3t-cell"
@@ -28,7 +37,10 @@ def rows(count: int, seed: int) -> list[str]:
     age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
     ward = rng.choice(["north", "south"], count)
     ill = age + 4 * dose + 10 * (ward == "north") + rng.normal(0, 6, count) > 80
-    return [f"{a},{w},{d},{'yes' if i else 'no'}" for a, w, d, i in zip(age, ward, dose, ill, strict=True)]
+    return [
+        f"{a},{w},{d},{'yes' if i else 'no'}"
+        for a, w, d, i in zip(age, ward, dose, ill, strict=True)
+    ]
 
 
 @pytest.fixture
@@ -48,7 +60,18 @@ def command(folder: Path, *more: str) -> list[str]:
         "learn",
         str(folder / "private.csv"),
         str(folder / "public.csv"),
-        *("--target", "ill", "--classes", "no,yes", "--epsilon", "4", "--delta", "1e-5", "--teachers", "20"),
+        *(
+            "--target",
+            "ill",
+            "--classes",
+            "no,yes",
+            "--epsilon",
+            "4",
+            "--delta",
+            "1e-5",
+            "--teachers",
+            "20",
+        ),
         *("--out", str(folder / "out")),
         *more,
     ]
@@ -87,7 +110,10 @@ def test_the_schema_in_the_release_encodes_tables_anew(files: Path) -> None:
 
     assert learn(files).exit_code == 0
     schema = Schema.read(files / "out" / "release" / "schema.json")
-    assert schema.encode(read_table(files / "test.csv")).shape == (N_TEST, len(schema.feature_names))
+    assert schema.encode(read_table(files / "test.csv")).shape == (
+        N_TEST,
+        len(schema.feature_names),
+    )
     assert schema.classes == ("no", "yes")
 
 
@@ -101,7 +127,14 @@ def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "person")
     account = Ledger.open_existing(files / "out" / "vault" / "ledger.sqlite")
     assert (account.unit, account.neighbours) == ("user", "add-remove")
-    shared = ("--ledger", str(account.path), "--dataset", account.dataset, "--out", str(files / "second"))
+    shared = (
+        "--ledger",
+        str(account.path),
+        "--dataset",
+        account.dataset,
+        "--out",
+        str(files / "second"),
+    )
     result = learn(files, "--drop", "person", *shared)
     assert result.exit_code == 2
     assert "would promise neither" in result.stderr
@@ -110,7 +143,16 @@ def test_persons_are_protected_where_a_unit_column_is_named(files: Path) -> None
 @pytest.mark.parametrize(
     "more",
     [
-        ("--aggregator", "sparse-vector", "--max-unstable", "1", "--epsilon", "20", "--student", "logistic"),
+        (
+            "--aggregator",
+            "sparse-vector",
+            "--max-unstable",
+            "1",
+            "--epsilon",
+            "20",
+            "--student",
+            "logistic",
+        ),
         ("--neighbours", "replace-one", "--records", str(N_PRIVATE)),
         ("--release", "labels", "--queries", "40", "--student", "tree", "--teacher", "naive-bayes"),
         ("--release", "counts", "--queries", "100", "--abstentions", "random", "--seed", "3"),
@@ -126,7 +168,17 @@ def test_choices_go_through(files: Path, more: tuple[str, ...]) -> None:
 
 def test_a_second_run_shares_the_account_until_it_is_spent(files: Path) -> None:
     account = files / "registry.ledger"
-    made = ["ledger", "create", str(account), "--dataset", "registry", "--epsilon", "5", "--delta", "1e-4"]
+    made = [
+        "ledger",
+        "create",
+        str(account),
+        "--dataset",
+        "registry",
+        "--epsilon",
+        "5",
+        "--delta",
+        "1e-4",
+    ]
     assert CliRunner().invoke(app, made).exit_code == 0
     shared = ("--ledger", str(account), "--dataset", "registry")
     assert learn(files, *shared).exit_code == 0
@@ -180,7 +232,17 @@ def out_in_use(folder: Path) -> None:
 
 
 def other_ledger(folder: Path) -> None:
-    words = ["ledger", "create", str(folder / "l"), "--dataset", "other", "--epsilon", "9", "--delta", "1e-4"]
+    words = [
+        "ledger",
+        "create",
+        str(folder / "l"),
+        "--dataset",
+        "other",
+        "--epsilon",
+        "9",
+        "--delta",
+        "1e-4",
+    ]
     assert CliRunner().invoke(app, words).exit_code == 0
 
 
@@ -212,7 +274,10 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
         "lacks column 'dose' of the public file",
     ),
     "extra column": (
-        edit("public.csv", lambda text: "\n".join(line.rsplit(",", 1)[0] for line in text.splitlines())),
+        edit(
+            "public.csv",
+            lambda text: "\n".join(line.rsplit(",", 1)[0] for line in text.splitlines()),
+        ),
         (),
         "has column 'dose' that the public file lacks",
     ),
@@ -221,18 +286,34 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
         (),
         "first line is a header",
     ),
-    "target absent": (nothing, ("--target", "sick"), "private file has column 'ill' that|no column 'sick'"),
-    "target missing in a row": (label(7, "nan"), (), r"1 rows without a label in column 'ill' \(row 7\)"),
+    "target absent": (
+        nothing,
+        ("--target", "sick"),
+        "private file has column 'ill' that|no column 'sick'",
+    ),
+    "target missing in a row": (
+        label(7, "nan"),
+        (),
+        r"1 rows without a label in column 'ill' \(row 7\)",
+    ),
     "class not declared": (label(7, SECRET), (), r"none of the 2 declared classes \(row 7\)"),
     "classes not given": (nothing, ("--classes", ""), "two or more"),
     "one class": (nothing, ("--classes", "yes"), "two or more"),
-    "more teachers than records": (nothing, ("--records", "19"), "20 teachers are more than the 19 records"),
+    "more teachers than records": (
+        nothing,
+        ("--records", "19"),
+        "20 teachers are more than the 19 records",
+    ),
     "wrong number of records": (
         nothing,
         ("--records", "599", "--neighbours", "replace-one"),
         "another number of rows than was stated",
     ),
-    "more queries than public rows": (nothing, ("--queries", "121"), "121 queries are more than the 120 rows"),
+    "more queries than public rows": (
+        nothing,
+        ("--queries", "121"),
+        "121 queries are more than the 120 rows",
+    ),
     "no queries": (nothing, ("--queries", "0"), "queries is 0"),
     "no teachers": (nothing, ("--teachers", "0"), "teachers is 0"),
     "epsilon nan": (nothing, ("--epsilon", "nan"), "epsilon is nan"),
@@ -260,22 +341,45 @@ BAD: dict[str, tuple[Callable[[Path], None], tuple[str, ...], str]] = {
     "a binary file": (binary, (), "is binary"),
     "a huge file": (huge, (), "too large for this machine's memory"),
     "unknown teacher": (nothing, ("--teacher", "oracle"), "teacher is 'oracle'; it must be one of"),
-    "unknown student": (nothing, ("--student", "oracle"), "student is 'oracle'; it must be one of auto"),
-    "student not importable": (nothing, ("--student", "no.such:Class"), "student 'no.such:Class' cannot be imported"),
+    "unknown student": (
+        nothing,
+        ("--student", "oracle"),
+        "student is 'oracle'; it must be one of auto",
+    ),
+    "student not importable": (
+        nothing,
+        ("--student", "no.such:Class"),
+        "student 'no.such:Class' cannot be imported",
+    ),
     "unit column missing": (nothing, ("--unit", "person"), "no column 'person'"),
     "unit ids missing": (
-        edit("private.csv", lambda text: text.replace("age", "person,age", 1).replace("\n", "\n,").rstrip(",")),
+        edit(
+            "private.csv",
+            lambda text: text.replace("age", "person,age", 1).replace("\n", "\n,").rstrip(","),
+        ),
         ("--unit", "person"),
         "600 rows without a unit in column 'person'",
     ),
-    "unit with replace-one": (nothing, ("--unit", "age", "--neighbours", "replace-one"), "add-remove only"),
+    "unit with replace-one": (
+        nothing,
+        ("--unit", "age", "--neighbours", "replace-one"),
+        "add-remove only",
+    ),
     "folder in use": (out_in_use, (), "holds no run"),
-    "ledger of another dataset": (other_ledger, ("--ledger", "{folder}/l"), "account of the dataset 'other'"),
+    "ledger of another dataset": (
+        other_ledger,
+        ("--ledger", "{folder}/l"),
+        "account of the dataset 'other'",
+    ),
     "ledger corrupt": (corrupt_ledger, ("--ledger", "{folder}/l"), "edger"),
     "ledger newer": (newer_ledger, ("--ledger", "{folder}/l"), "newer|version"),
     "ledger is no ledger": (nothing, ("--ledger", "{folder}/public.csv"), "edger"),
     "no schema file": (nothing, ("--schema", "{folder}/none.json"), "cannot be read"),
-    "test file without labels": (nothing, ("--evaluate", "{folder}/public.csv"), "test file has no column 'ill'"),
+    "test file without labels": (
+        nothing,
+        ("--evaluate", "{folder}/public.csv"),
+        "test file has no column 'ill'",
+    ),
 }
 
 
@@ -295,7 +399,9 @@ def test_bad_input_is_one_sentence_that_costs_nothing(
     assert sorted(path.name for path in files.iterdir()) == before
 
 
-def test_a_ledger_that_another_program_holds_is_said(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_another_program_holds_is_said(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other_ledger(files)
     monkeypatch.setattr("secretballot.privacy.ledger.file.WAIT_S", 0.1)
     with closing(sqlite3.connect(files / "l", isolation_level=None)) as connection:
@@ -339,7 +445,9 @@ def failing(error: BaseException) -> Callable[..., Any]:
     return fail
 
 
-def test_a_run_broken_off_after_paying_goes_on_without_paying(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_broken_off_after_paying_goes_on_without_paying(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("secretballot.runs.learn.publish", failing(KeyboardInterrupt()))
         result = learn(files)
@@ -360,7 +468,9 @@ def test_a_run_broken_off_after_paying_goes_on_without_paying(files: Path, monke
     assert len(account.history()) == 1
 
 
-def test_a_full_disk_is_said_and_the_run_goes_on_later(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_said_and_the_run_goes_on_later(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     full = OSError(28, "No space left on device", str(files / "out" / "release"))
     with monkeypatch.context() as patched:
         patched.setattr("secretballot.runs.learn.publish", failing(full))
@@ -376,7 +486,17 @@ def test_a_run_broken_off_between_paying_and_answering_stays_spent(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = files / "registry.ledger"
-    made = ["ledger", "create", str(account), "--dataset", "registry", "--epsilon", "8", "--delta", "1e-4"]
+    made = [
+        "ledger",
+        "create",
+        str(account),
+        "--dataset",
+        "registry",
+        "--epsilon",
+        "8",
+        "--delta",
+        "1e-4",
+    ]
     assert CliRunner().invoke(app, made).exit_code == 0
     shared = ("--ledger", str(account), "--dataset", "registry")
     with monkeypatch.context() as patched:
@@ -392,12 +512,20 @@ def test_a_run_broken_off_between_paying_and_answering_stays_spent(
 
 
 def write_plan(folder: Path, setting: Setting | None = None, **task: Any) -> list[str]:
-    """Write a plan and return the words of a command that follows it and states nothing that it supplies."""
+    """Write a plan and return the words of a command that follows it and states nothing that it
+    supplies."""
     setting = setting or Setting(20, "gaussian", "counts", 100)
     share = Estimate(0.8, 0.75, 0.85)
     best = Candidate(setting, 9.0, Expected(Estimate(100, 90, 110), share, share, share))
     wanted = Task(
-        **{"n_records": N_PRIVATE, "n_public": N_PUBLIC, "n_classes": 2, "epsilon": 4.0, "delta": 1e-5, **task}
+        **{
+            "n_records": N_PRIVATE,
+            "n_public": N_PUBLIC,
+            "n_classes": 2,
+            "epsilon": 4.0,
+            "delta": 1e-5,
+            **task,
+        }
     )
     made = Plan(wanted, "guess", (), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0)
     (folder / "plan.json").write_text(json.dumps(made.to_json()))
@@ -422,7 +550,8 @@ def test_a_plan_supplies_price_and_settings(files: Path) -> None:
     }
     assert document["notes"] == []
     certificate = json.loads((files / "out" / "release" / "certificate.json").read_text())
-    assert "plan" not in certificate  # the file stays the curator's; the settings are there as of any run
+    # the file stays the curator's; the settings are there as of any run
+    assert "plan" not in certificate
 
 
 def test_what_was_planned_is_printed_beside_what_came(files: Path) -> None:
@@ -431,7 +560,9 @@ def test_what_was_planned_is_printed_beside_what_came(files: Path) -> None:
     assert "forecast     100 (90 to 110) answers; 100 came\n" in result.stdout
     accuracy = re.search(r"accuracy +(0\.\d{4}) of the student", result.stdout)
     assert accuracy is not None
-    assert f"accuracy 0.800 (0.750 to 0.850); {accuracy[1]} on the labelled test file" in result.stdout
+    assert (
+        f"accuracy 0.800 (0.750 to 0.850); {accuracy[1]} on the labelled test file" in result.stdout
+    )
     assert "forecast" not in learn(files, "--out", str(files / "unplanned")).stdout
 
 
@@ -450,8 +581,19 @@ def test_every_recipe_of_a_plan_runs(files: Path, setting: Setting, more: tuple[
 
 
 def test_options_that_agree_with_the_plan_are_fine_and_others_are_free(files: Path) -> None:
-    same = ("--epsilon", "4.0", "--delta", "0.00001", "--teachers", "20", "--aggregator", "gaussian")
-    result = by_plan(files, *same, "--records", str(N_PRIVATE), "--student", "auto", "--seed", "7", "--json")
+    same = (
+        "--epsilon",
+        "4.0",
+        "--delta",
+        "0.00001",
+        "--teachers",
+        "20",
+        "--aggregator",
+        "gaussian",
+    )
+    result = by_plan(
+        files, *same, "--records", str(N_PRIVATE), "--student", "auto", "--seed", "7", "--json"
+    )
     assert result.exit_code == 0, result.stderr
 
 
@@ -460,9 +602,15 @@ AGAINST: dict[str, tuple[tuple[str, ...], str]] = {
     "delta": (("--delta", "1e-6"), "--delta is 1e-06 and the plan says 1e-05"),
     "teachers": (("--teachers", "21"), "--teachers is 21 and the plan says 20"),
     "queries": (("--queries", "7"), "--queries is 7 and the plan says 100"),
-    "aggregator": (("--aggregator", "sparse-vector"), "--aggregator is 'sparse-vector' and the plan says 'gaussian'"),
+    "aggregator": (
+        ("--aggregator", "sparse-vector"),
+        "--aggregator is 'sparse-vector' and the plan says 'gaussian'",
+    ),
     "abstentions": (("--max-unstable", "3"), "--max-unstable is 3 and the plan has none"),
-    "a default that is not the plan's": (("--release", "auto"), "--release is 'auto' and the plan says 'counts'"),
+    "a default that is not the plan's": (
+        ("--release", "auto"),
+        "--release is 'auto' and the plan says 'counts'",
+    ),
     "strategy": (("--strategy", "margin"), "--strategy is 'margin' and the plan says 'passive'"),
     "records": (("--records", "599"), "--records is 599 and the plan says 600"),
     "teacher": (("--teacher", "tree"), "--teacher is 'tree' and the plan says 'logistic'"),
@@ -486,11 +634,16 @@ def test_an_option_against_the_plan_is_refused_with_both_values(
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ({"n_classes": 3}, "The plan is about 3 classes and the run has 2; plan again with --classes 2"),
+        (
+            {"n_classes": 3},
+            "The plan is about 3 classes and the run has 2; plan again with --classes 2",
+        ),
         ({"teacher": "sklearn.naive_bayes:GaussianNB"}, "must not have code imported"),
     ],
 )
-def test_a_plan_for_another_task_is_refused(files: Path, task: dict[str, Any], message: str) -> None:
+def test_a_plan_for_another_task_is_refused(
+    files: Path, task: dict[str, Any], message: str
+) -> None:
     result = by_plan(files, **task)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -500,26 +653,39 @@ def test_a_plan_for_another_task_is_refused(files: Path, task: dict[str, Any], m
 def test_public_rows_must_do_for_the_queries_and_are_noted_where_they_differ(files: Path) -> None:
     result = by_plan(files, setting=Setting(20, "gaussian", "counts", 121), n_public=500)
     assert result.exit_code == 2
-    assert "The plan asks 121 queries and the public file has 120 rows; plan again with --public 120" in result.stderr
+    assert (
+        "The plan asks 121 queries and the public file has 120 rows; plan again with --public 120"
+        in result.stderr
+    )
     result = by_plan(files, "--json", n_public=500)
     assert result.exit_code == 0, result.stderr
     assert any("made for 500 public points" in note for note in json.loads(result.stdout)["notes"])
 
 
 def test_how_many_private_rows_there_are_is_told_to_nobody_but_the_curator(files: Path) -> None:
-    """Under add-remove the number is private: what is published is the same whether it is as planned or not."""
+    """Under add-remove the number is private: what is published is the same whether it is as
+    planned or not."""
     result = by_plan(files, "--json", n_records=700)
     assert result.exit_code == 0, result.stderr
-    assert "curator only: The private file has fewer rows, by over a tenth, than the 700" in result.stderr
+    assert (
+        "curator only: The private file has fewer rows, by over a tenth, than the 700"
+        in result.stderr
+    )
     assert json.loads(result.stdout)["notes"] == []
     # a number of its own: the digits may well stand inside a digest
-    assert not re.search(rf"\b{N_PRIVATE}\b", (files / "out" / "release" / "certificate.json").read_text())
-    result = by_plan(files, "--neighbours", "replace-one", "--out", str(files / "second"), n_records=700)
+    assert not re.search(
+        rf"\b{N_PRIVATE}\b", (files / "out" / "release" / "certificate.json").read_text()
+    )
+    result = by_plan(
+        files, "--neighbours", "replace-one", "--out", str(files / "second"), n_records=700
+    )
     assert result.exit_code == 2
     assert "another number of rows than was stated with --records or a plan" in result.stderr
 
 
-@pytest.mark.parametrize("text", ["", "{}", "plan: good", '{"error": "x", "kind": "data", "exit_code": 2}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "plan: good", '{"error": "x", "kind": "data", "exit_code": 2}']
+)
 def test_a_file_that_is_no_plan_is_refused(files: Path, text: str) -> None:
     words = write_plan(files)
     (files / "plan.json").write_text(text)

@@ -15,14 +15,27 @@ from secretballot.privacy.ledger import Ledger
 def ledger(tmp_path: Path) -> Path:
     path = tmp_path / "registry.ledger"
     book = Ledger(path, dataset="registry", budget=PrivacyBudget(2.0, 1e-5))
-    number = book.reserve([GaussianEvent(100.0, 1)], PrivacyBudget(0.5, 1e-6), request="one", purpose="learn")
+    number = book.reserve(
+        [GaussianEvent(100.0, 1)], PrivacyBudget(0.5, 1e-6), request="one", purpose="learn"
+    )
     book.commit(number, b"public answer")
     return path
 
 
 def test_create_makes_an_account_once(tmp_path: Path) -> None:
     path = tmp_path / "new.ledger"
-    words = ["ledger", "create", str(path), "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5", "--json"]
+    words = [
+        "ledger",
+        "create",
+        str(path),
+        "--dataset",
+        "registry",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-5",
+        "--json",
+    ]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
@@ -36,22 +49,46 @@ def test_create_makes_an_account_once(tmp_path: Path) -> None:
 
 
 def test_create_fixes_what_the_total_promises(tmp_path: Path) -> None:
-    words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5"]
+    words = [
+        "ledger",
+        "create",
+        str(tmp_path / "l"),
+        "--dataset",
+        "registry",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-5",
+    ]
     result = CliRunner().invoke(app, [*words, "--unit-kind", "user", "--neighbours", "replace-one"])
     assert result.exit_code == 0, result.stderr
     assert "for each user, under replace-one" in result.stdout
-    document = json.loads(CliRunner().invoke(app, ["ledger", "show", str(tmp_path / "l"), "--json"]).stdout)
+    document = json.loads(
+        CliRunner().invoke(app, ["ledger", "show", str(tmp_path / "l"), "--json"]).stdout
+    )
     assert (document["unit"], document["neighbours"]) == ("user", "replace-one")
 
 
 def test_create_makes_an_account_of_labels_that_are_replaced(tmp_path: Path) -> None:
     path = tmp_path / "l"
-    words = ["ledger", "create", str(path), "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5"]
+    words = [
+        "ledger",
+        "create",
+        str(path),
+        "--dataset",
+        "registry",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-5",
+    ]
     result = CliRunner().invoke(app, [*words, "--unit-kind", "label"])
     assert result.exit_code == 2
     assert "use --neighbours replace-one" in " ".join(result.stderr.split())
     assert not path.exists()
-    result = CliRunner().invoke(app, [*words, "--unit-kind", "label", "--neighbours", "replace-one"])
+    result = CliRunner().invoke(
+        app, [*words, "--unit-kind", "label", "--neighbours", "replace-one"]
+    )
     assert result.exit_code == 0, result.stderr
     assert "for each label, under replace-one" in result.stdout
 
@@ -59,8 +96,12 @@ def test_create_makes_an_account_of_labels_that_are_replaced(tmp_path: Path) -> 
 def test_history_tells_how_far_a_plan_is(tmp_path: Path) -> None:
     path = tmp_path / "registry.ledger"
     book = Ledger(path, dataset="registry", budget=PrivacyBudget(2.0, 1e-4))
-    known = book.reserve([LabelGaussianEvent(100.0, 7)], PrivacyBudget(0.5, 1e-5), request="known", purpose="a")
-    open_end = book.reserve([GaussianEvent(100.0, 7)], PrivacyBudget(0.5, 1e-5), request="open end", purpose="b")
+    known = book.reserve(
+        [LabelGaussianEvent(100.0, 7)], PrivacyBudget(0.5, 1e-5), request="known", purpose="a"
+    )
+    open_end = book.reserve(
+        [GaussianEvent(100.0, 7)], PrivacyBudget(0.5, 1e-5), request="open end", purpose="b"
+    )
     for number, answers in ((known, 2), (open_end, 3)):
         with book.answering(number) as page:
             for place in range(answers):
@@ -74,10 +115,23 @@ def test_history_tells_how_far_a_plan_is(tmp_path: Path) -> None:
     assert "answers" not in third
 
 
-@pytest.mark.parametrize("bad", [["--epsilon", "nan"], ["--epsilon", "0"], ["--delta", "-1"], ["--dataset", ""]])
+@pytest.mark.parametrize(
+    "bad", [["--epsilon", "nan"], ["--epsilon", "0"], ["--delta", "-1"], ["--dataset", ""]]
+)
 def test_create_refuses_a_budget_that_is_none(tmp_path: Path, bad: list[str]) -> None:
     path = tmp_path / "new.ledger"
-    words = ["ledger", "create", str(path), "--dataset", "registry", "--epsilon", "2", "--delta", "1e-5", *bad]
+    words = [
+        "ledger",
+        "create",
+        str(path),
+        "--dataset",
+        "registry",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-5",
+        *bad,
+    ]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert not path.exists()
@@ -97,7 +151,9 @@ def test_history_lists_releases_and_not_their_bytes(ledger: Path) -> None:
     result = CliRunner().invoke(app, ["ledger", "history", str(ledger)])
     assert result.exit_code == 0
     assert "committed" in result.stdout
-    document = json.loads(CliRunner().invoke(app, ["ledger", "history", str(ledger), "--json"]).stdout)
+    document = json.loads(
+        CliRunner().invoke(app, ["ledger", "history", str(ledger), "--json"]).stdout
+    )
     (entry,) = document["releases"]
     assert entry["state"] == "committed"
     assert entry["events"][0]["event"] == GaussianEvent(100.0, 1).to_json()["event"]

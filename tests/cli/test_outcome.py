@@ -34,7 +34,9 @@ SECRET = "s3cr3t-cell"
         (typer.BadParameter("mend it"), "usage", 2),
     ],
 )
-def test_every_error_of_ours_has_its_code_and_its_words(error: Exception, kind: str, code: int) -> None:
+def test_every_error_of_ours_has_its_code_and_its_words(
+    error: Exception, kind: str, code: int
+) -> None:
     failure = failure_of(error)
     assert (failure.kind, failure.exit_code) == (kind, code)
     assert "mend it" in failure.error
@@ -43,10 +45,19 @@ def test_every_error_of_ours_has_its_code_and_its_words(error: Exception, kind: 
 @pytest.mark.parametrize(
     ("sentence", "spelled"),
     [
-        ("round_size is 0; it must be a whole number.", "--round-size is 0; it must be a whole number."),
+        (
+            "round_size is 0; it must be a whole number.",
+            "--round-size is 0; it must be a whole number.",
+        ),
         ("plan n_queries, or use release='labels'.", "plan --queries, or use --release labels."),
-        ("calibrate it with n_classes=3, n_queries=7.", "calibrate it with n_classes=3, --queries 7."),
-        ("epsilon is nan; epsilon must be positive.", "--epsilon is nan; epsilon must be positive."),
+        (
+            "calibrate it with n_classes=3, n_queries=7.",
+            "calibrate it with n_classes=3, --queries 7.",
+        ),
+        (
+            "epsilon is nan; epsilon must be positive.",
+            "--epsilon is nan; epsilon must be positive.",
+        ),
         (
             "units are given with neighbours='replace-one', which",
             "units are given with --neighbours replace-one, which",
@@ -55,8 +66,14 @@ def test_every_error_of_ours_has_its_code_and_its_words(error: Exception, kind: 
             "use a smaller max_unstable (now 2), a larger epsilon",
             "use a smaller --max-unstable (now 2), a larger epsilon",
         ),
-        ("The file has no column 'n_queries'; name it.", "The file has no column 'n_queries'; name it."),
-        ("The file /tmp/max_unstable/a.csv is empty.", "The file /tmp/max_unstable/a.csv is empty."),
+        (
+            "The file has no column 'n_queries'; name it.",
+            "The file has no column 'n_queries'; name it.",
+        ),
+        (
+            "The file /tmp/max_unstable/a.csv is empty.",
+            "The file /tmp/max_unstable/a.csv is empty.",
+        ),
         ("The teacher's n_queries stay 'n_queries'.", "The teacher's --queries stay 'n_queries'."),
         ("release of labels, classes and teachers.", "release of labels, classes and teachers."),
     ],
@@ -73,8 +90,9 @@ def test_a_full_disk_is_said_plainly(number: int) -> None:
 
 
 def test_other_troubles_of_the_system_are_bad_input() -> None:
-    assert failure_of(PermissionError(errno.EACCES, "Permission denied", "x")).error == (
-        "The system refused (x): Permission denied."
+    assert (
+        failure_of(PermissionError(errno.EACCES, "Permission denied", "x")).error
+        == "The system refused (x): Permission denied."
     )
     assert failure_of(MemoryError()).exit_code == 2
 
@@ -104,7 +122,11 @@ def test_the_sentence_goes_to_standard_error_and_the_object_to_standard_output(
     assert err == "secretballot: This does not fit; mend it.\n"
     assert guarded(refuse, as_json=True) == 2
     out, err = capsys.readouterr()
-    assert json.loads(out) == {"error": "This does not fit; mend it.", "kind": "data", "exit_code": 2}
+    assert json.loads(out) == {
+        "error": "This does not fit; mend it.",
+        "kind": "data",
+        "exit_code": 2,
+    }
     assert err.count("\n") == 1
 
 

@@ -1,4 +1,5 @@
-"""What was paid for is never lost: whatever stops the release from being written, the same command finds the answer."""
+"""What was paid for is never lost: whatever stops the release from being written, the same
+command finds the answer."""
 
 import errno
 import json
@@ -26,8 +27,11 @@ TROUBLES: dict[str, Callable[[], BaseException]] = {
 }
 
 
-# to learn twice takes longest, and differs from the others in what is kept alone: one trouble is enough
-CASES = [(verb, trouble) for verb in VERBS for trouble in (TROUBLES if verb != "learn" else ["refused"])]
+# to learn twice takes longest, and differs from the others in what is kept alone: one trouble is
+# enough
+CASES = [
+    (verb, trouble) for verb in VERBS for trouble in (TROUBLES if verb != "learn" else ["refused"])
+]
 
 
 @pytest.fixture
@@ -36,23 +40,52 @@ def world(tmp_path: Path) -> Path:
     np.save(tmp_path / "counts.npy", np.tile([2, 38], (30, 1)))
     rows = "\n".join(f"{x:.3f},{'yes' if x > 0.5 else 'no'}" for x in rng.random(240))
     (tmp_path / "private.csv").write_text(f"x,y\n{rows}\n")
-    (tmp_path / "public.csv").write_text("x\n" + "\n".join(f"{x:.3f}" for x in rng.random(40)) + "\n")
+    (tmp_path / "public.csv").write_text(
+        "x\n" + "\n".join(f"{x:.3f}" for x in rng.random(40)) + "\n"
+    )
     return tmp_path
 
 
 def run(verb: str, world: Path, *more: str) -> Result:
-    tables = [str(world / "private.csv"), str(world / "public.csv"), "--target", "y", "--classes", "no,yes"]
+    tables = [
+        str(world / "private.csv"),
+        str(world / "public.csv"),
+        "--target",
+        "y",
+        "--classes",
+        "no,yes",
+    ]
     words = {
-        "label": ["--votes", str(world / "counts.npy"), "--kind", "counts", "--classes", "a,b", "--delta", "1e-5"],
+        "label": [
+            "--votes",
+            str(world / "counts.npy"),
+            "--kind",
+            "counts",
+            "--classes",
+            "a,b",
+            "--delta",
+            "1e-5",
+        ],
         "learn": [*tables, "--delta", "1e-5", "--teachers", "12", "--queries", "10"],
         "choose": [*tables, "--hypotheses", "thresholds"],
     }[verb]
-    return CliRunner().invoke(app, [verb, *words, "--epsilon", "1", "--out", str(world / "out"), *more])
+    return CliRunner().invoke(
+        app, [verb, *words, "--epsilon", "1", "--out", str(world / "out"), *more]
+    )
 
 
 def shared_ledger(world: Path) -> list[str]:
     """Make a ledger that admits one run and no second one; return the options that name it."""
-    words = ["create", str(world / "shared.ledger"), "--dataset", "d", "--epsilon", "1.5", "--delta", "1.5e-5"]
+    words = [
+        "create",
+        str(world / "shared.ledger"),
+        "--dataset",
+        "d",
+        "--epsilon",
+        "1.5",
+        "--delta",
+        "1.5e-5",
+    ]
     assert CliRunner().invoke(app, ["ledger", *words]).exit_code == 0
     return ["--ledger", str(world / "shared.ledger"), "--dataset", "d"]
 
@@ -63,7 +96,11 @@ def test_a_release_that_could_not_be_written_is_written_by_the_same_command(
     world: Path, monkeypatch: pytest.MonkeyPatch, verb: str, account: str, trouble: str
 ) -> None:
     more = shared_ledger(world) if account == "shared" else []
-    path = world / "shared.ledger" if account == "shared" else world / "out" / "vault" / "ledger.sqlite"
+    path = (
+        world / "shared.ledger"
+        if account == "shared"
+        else world / "out" / "vault" / "ledger.sqlite"
+    )
 
     def stop(*_: object, **__: object) -> None:
         raise TROUBLES[trouble]()
@@ -83,7 +120,9 @@ def test_a_release_that_could_not_be_written_is_written_by_the_same_command(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_finished_run_that_is_repeated_does_nothing_and_says_where_its_release_is(world: Path, verb: str) -> None:
+def test_a_finished_run_that_is_repeated_does_nothing_and_says_where_its_release_is(
+    world: Path, verb: str
+) -> None:
     assert run(verb, world).exit_code == 0
     before = {path: path.stat().st_mtime_ns for path in (world / "out").rglob("*")}
     again = run(verb, world, "--json")
@@ -101,10 +140,14 @@ def test_a_finished_run_that_is_repeated_does_nothing_and_says_where_its_release
     assert "holds a finished release" in other.stderr
 
 
-def test_a_finished_run_whose_certificate_was_cut_is_told_of_and_not_done_again(world: Path) -> None:
+def test_a_finished_run_whose_certificate_was_cut_is_told_of_and_not_done_again(
+    world: Path,
+) -> None:
     assert run("choose", world).exit_code == 0
     certificate = world / "out" / "release" / "certificate.json"
-    certificate.write_text(json.dumps({**json.loads(certificate.read_text()), "mechanism": {"chosen": []}}))
+    certificate.write_text(
+        json.dumps({**json.loads(certificate.read_text()), "mechanism": {"chosen": []}})
+    )
     for text in (certificate.read_text(), '{"released": []}', "[" * 5000):
         certificate.write_text(text)
         result = run("choose", world)
@@ -112,7 +155,9 @@ def test_a_finished_run_whose_certificate_was_cut_is_told_of_and_not_done_again(
     assert len(Ledger.open_existing(world / "out" / "vault" / "ledger.sqlite").history()) == 1
 
 
-def test_a_run_that_nobody_paid_for_leaves_no_folder_behind_though_its_ledger_is_shared(world: Path) -> None:
+def test_a_run_that_nobody_paid_for_leaves_no_folder_behind_though_its_ledger_is_shared(
+    world: Path,
+) -> None:
     more = shared_ledger(world)
     result = run("label", world, *more, "--epsilon", "1.4", "--queries", "31")
     assert result.exit_code == 2

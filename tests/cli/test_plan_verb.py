@@ -1,4 +1,5 @@
-"""`secretballot plan`: words for a person, JSON for `learn --plan`, and bad input in one sentence."""
+"""`secretballot plan`: words for a person, JSON for `learn --plan`, and bad input in one
+sentence."""
 
 import json
 import re
@@ -13,12 +14,24 @@ from typer.testing import CliRunner, Result
 from secretballot.cli import app
 from secretballot.cli.plan import curve_of, number_or_names
 from secretballot.exceptions import ParameterError
-from secretballot.planning.plan.model import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
+from secretballot.planning.plan.model import (
+    Candidate,
+    Estimate,
+    Expected,
+    FrontierPoint,
+    Plan,
+    Setting,
+    Task,
+)
 from secretballot.runs import plan as plan_run
 
 SIZES = ("--records", "600", "--public", "120", "--epsilon", "4", "--delta", "1e-5")
 SHARE = Estimate(0.8, 0.75, 0.85)
-BEST = Candidate(Setting(20, "gaussian", "counts", 100), 9.0, Expected(Estimate(100, 100, 100), SHARE, SHARE, SHARE))
+BEST = Candidate(
+    Setting(20, "gaussian", "counts", 100),
+    9.0,
+    Expected(Estimate(100, 100, 100), SHARE, SHARE, SHARE),
+)
 
 
 def plan(*words: str) -> Result:
@@ -33,8 +46,25 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def make(n_records: int, n_public: int, *, budget: Any, progress: Any, **settings: Any) -> Plan:
         calls.append({"n_records": n_records, "n_public": n_public, "budget": budget, **settings})
         progress(1, 2)
-        task = Task(n_records, n_public, settings["n_classes"], budget.epsilon, budget.delta, settings["teacher"])
-        return Plan(task, "guess", ("All is alike.",), BEST, (BEST,), 0.5, (FrontierPoint(4.0, BEST),), (), 0)
+        task = Task(
+            n_records,
+            n_public,
+            settings["n_classes"],
+            budget.epsilon,
+            budget.delta,
+            settings["teacher"],
+        )
+        return Plan(
+            task,
+            "guess",
+            ("All is alike.",),
+            BEST,
+            (BEST,),
+            0.5,
+            (FrontierPoint(4.0, BEST),),
+            (),
+            0,
+        )
 
     monkeypatch.setattr(plan_run, "make_plan", make)
     return calls
@@ -43,7 +73,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def write_tables(folder: Path) -> None:
     """Write private, public and labelled public files of age, dose and ill."""
     rng = np.random.default_rng(5)
-    for name, count, labelled in (("private", 600, True), ("public", 120, False), ("like", 300, True)):
+    for name, count, labelled in (
+        ("private", 600, True),
+        ("public", 120, False),
+        ("like", 300, True),
+    ):
         age, dose = rng.integers(20, 90, count), rng.normal(5, 2, count).round(2)
         ill = np.where(age + 4 * dose + rng.normal(0, 6, count) > 75, "yes", "no")
         columns = [age, dose, *([ill] if labelled else [])]
@@ -86,11 +120,27 @@ def test_the_json_is_the_plan_and_nothing_else(asked: list[dict[str, Any]], tmp_
 
 
 def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
-    more = ("--classes", "10", "--learner", "knn", "--student", "tree", "--curve", "50:0.72, 200:0.8", "--seed", "3")
+    more = (
+        "--classes",
+        "10",
+        "--learner",
+        "knn",
+        "--student",
+        "tree",
+        "--curve",
+        "50:0.72, 200:0.8",
+        "--seed",
+        "3",
+    )
     assert plan(*more, "--teachers", "9").exit_code == 0
     assert plan(*more[:2], "--teacher", "knn").exit_code == 0
     first, second = asked
-    assert (first["n_records"], first["n_public"], first["budget"].epsilon, first["budget"].delta) == (
+    assert (
+        first["n_records"],
+        first["n_public"],
+        first["budget"].epsilon,
+        first["budget"].delta,
+    ) == (
         600,
         120,
         4,
@@ -102,9 +152,13 @@ def test_options_reach_the_planner(asked: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("classes", [(), ("--classes", "2"), ("--classes", "no,yes")])
-def test_a_table_stands_in(asked: list[dict[str, Any]], tmp_path: Path, classes: tuple[str, ...]) -> None:
+def test_a_table_stands_in(
+    asked: list[dict[str, Any]], tmp_path: Path, classes: tuple[str, ...]
+) -> None:
     write_tables(tmp_path)
-    result = plan(*classes, "--like", str(tmp_path / "like.csv"), "--target", "ill", "--drop", "dose")
+    result = plan(
+        *classes, "--like", str(tmp_path / "like.csv"), "--target", "ill", "--drop", "dose"
+    )
     assert result.exit_code == 0, result.stderr
     X, index = asked[0]["like"]
     assert X.shape == (300, 1)
@@ -114,25 +168,36 @@ def test_a_table_stands_in(asked: list[dict[str, Any]], tmp_path: Path, classes:
 def test_a_plan_feeds_a_run(asked: list[dict[str, Any]], tmp_path: Path) -> None:
     write_tables(tmp_path)
     (tmp_path / "plan.json").write_text(plan("--classes", "2", "--json").stdout)
-    words = f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill --classes no,yes --out {tmp_path}/out"
+    words = (
+        f"learn {tmp_path}/private.csv {tmp_path}/public.csv --target ill --classes no,yes --out"
+        f" {tmp_path}/out"
+    )
     result = CliRunner().invoke(app, [*shlex.split(words), "--plan", str(tmp_path / "plan.json")])
     assert result.exit_code == 0, result.stderr
     assert "forecast     100 answers; 100 came" in result.stdout
     assert "accuracy 0.800 (0.750 to 0.850)" in result.stdout
 
 
-def test_the_recommended_command_runs_as_it_stands(asked: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_the_recommended_command_runs_as_it_stands(
+    asked: list[dict[str, Any]], tmp_path: Path
+) -> None:
     """What is printed for a person leads to the same run as the plan."""
     write_tables(tmp_path)
     text = plan("--classes", "2").stdout
     command = text[text.index("secretballot learn") : text.index("\nrecipe")].replace("\\\n", " ")
     names = {"PRIVATE": f"{tmp_path}/private.csv", "PUBLIC": f"{tmp_path}/public.csv", "COL": "ill"}
     words = [names.get(word, word) for word in shlex.split(command)[1:]]
-    result = CliRunner().invoke(app, [*words, "--classes", "no,yes", "--out", str(tmp_path / "out"), "--json"])
+    result = CliRunner().invoke(
+        app, [*words, "--classes", "no,yes", "--out", str(tmp_path / "out"), "--json"]
+    )
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["queries"] == 100
     described = json.loads((tmp_path / "out" / "vault" / "run.json").read_text())["description"]
-    assert (described["teachers"], described["release"], described["records"]) == (20, "counts", 600)
+    assert (described["teachers"], described["release"], described["records"]) == (
+        20,
+        "counts",
+        600,
+    )
 
 
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
@@ -143,22 +208,47 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no public points": (("--classes", "2", "--public", "0"), "--public is 0"),
     "epsilon nan": (("--classes", "2", "--epsilon", "nan"), "--epsilon is nan"),
     "delta one": (("--classes", "2", "--delta", "1"), "--delta is 1"),
-    "target without a table": (("--classes", "2", "--target", "ill"), "--target is about the table of --like"),
-    "schema without a table": (("--classes", "2", "--schema", "s.json"), "--schema is about the table of --like"),
-    "drop without a table": (("--classes", "2", "--drop", "a"), "--drop is about the table of --like"),
-    "table without target": (("--like", "like.csv"), "--target is missing; name the column of --like"),
-    "no such table": (("--like", "none.csv", "--target", "ill"), "stand-in file 'none.csv' does not exist"),
-    "table and curve": (("--like", "x", "--target", "y", "--curve", "5:0.5"), "give one of the two"),
+    "target without a table": (
+        ("--classes", "2", "--target", "ill"),
+        "--target is about the table of --like",
+    ),
+    "schema without a table": (
+        ("--classes", "2", "--schema", "s.json"),
+        "--schema is about the table of --like",
+    ),
+    "drop without a table": (
+        ("--classes", "2", "--drop", "a"),
+        "--drop is about the table of --like",
+    ),
+    "table without target": (
+        ("--like", "like.csv"),
+        "--target is missing; name the column of --like",
+    ),
+    "no such table": (
+        ("--like", "none.csv", "--target", "ill"),
+        "stand-in file 'none.csv' does not exist",
+    ),
+    "table and curve": (
+        ("--like", "x", "--target", "y", "--curve", "5:0.5"),
+        "give one of the two",
+    ),
     "unknown learner": (("--classes", "2", "--learner", "oracle"), "--teacher is 'oracle'"),
     "unknown student": (("--classes", "2", "--student", "oracle"), "--student is 'oracle'"),
-    "a curve of words": (("--classes", "2", "--curve", "good"), "--curve has 'good'; write size:accuracy pairs"),
+    "a curve of words": (
+        ("--classes", "2", "--curve", "good"),
+        "--curve has 'good'; write size:accuracy pairs",
+    ),
     "a folder in use": (("--classes", "2", "--out", "."), "holds something else than a plan"),
 }
 
 
 @pytest.mark.parametrize(("words", "message"), BAD.values(), ids=BAD.keys())
 def test_bad_input_is_one_sentence(
-    asked: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+    asked: list[dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    message: str,
 ) -> None:
     (tmp_path / "like.csv").write_text("a,ill\n1,yes\n")
     monkeypatch.chdir(tmp_path)
@@ -179,7 +269,10 @@ def test_what_the_planner_refuses_is_said_in_options(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(plan_run, "make_plan", impossible)
     result = plan("--classes", "2")
     assert result.exit_code == 2
-    assert result.stderr == "secretballot: no setting answers anything; --records 5000 or --epsilon 2.5 would do.\n"
+    assert (
+        result.stderr
+        == "secretballot: no setting answers anything; --records 5000 or --epsilon 2.5 would do.\n"
+    )
     assert result.stdout == ""
 
 

@@ -1,4 +1,5 @@
-"""Output that nobody can take: the work is done all the same, the exit code is true, and a sentence says it."""
+"""Output that nobody can take: the work is done all the same, the exit code is true, and a
+sentence says it."""
 
 import json
 import os
@@ -31,7 +32,8 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def program(words: list[str], redirection: str) -> tuple[int, str]:
-    """Run the program under a shell's redirection of its output; return exit code and standard error."""
+    """Run the program under a shell's redirection of its output; return exit code and standard
+    error."""
     script = f'"$@" {redirection}; exit "${{PIPESTATUS[0]}}"'
     done = subprocess.run(
         ["bash", "-c", script, "bash", sys.executable, "-m", "secretballot", *words],
@@ -45,19 +47,22 @@ def program(words: list[str], redirection: str) -> tuple[int, str]:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 @pytest.mark.parametrize("words", [["--help"], ["ledger", "show"], ["ledger", "history", "--json"]])
-def test_a_full_device_is_said_in_one_sentence_when_the_work_is_done(ledger: Path, words: list[str]) -> None:
+def test_a_full_device_is_said_in_one_sentence_when_the_work_is_done(
+    ledger: Path, words: list[str]
+) -> None:
     if words[0] == "ledger":
         words = [*words, str(ledger)]
     code, said = program(words, "> /dev/full")
     assert code == 2
     assert said.splitlines() == [
-        "secretballot: The output could not be written (No space left on device), though the work is done; make room "
-        "and repeat the command."
+        "secretballot: The output could not be written (No space left on device), though the work"
+        " is done; make room and repeat the command."
     ]
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [(["--help"], 0), (["ledger", "show", "--json"], 0), (["verify", "nowhere", "--json"], 2)]
+    ("words", "code"),
+    [(["--help"], 0), (["ledger", "show", "--json"], 0), (["verify", "nowhere", "--json"], 2)],
 )
 def test_a_reader_that_leaves_changes_no_exit_code_and_hears_nothing_of_it(
     ledger: Path, words: list[str], code: int
@@ -69,8 +74,20 @@ def test_a_reader_that_leaves_changes_no_exit_code_and_hears_nothing_of_it(
     assert len(said.splitlines()) == (0 if code == 0 else 1)
 
 
-def test_streams_that_are_closed_leave_the_exit_code_and_no_file_in_their_place(tmp_path: Path) -> None:
-    words = ["ledger", "create", str(tmp_path / "l"), "--dataset", "d", "--epsilon", "1", "--delta", "0"]
+def test_streams_that_are_closed_leave_the_exit_code_and_no_file_in_their_place(
+    tmp_path: Path,
+) -> None:
+    words = [
+        "ledger",
+        "create",
+        str(tmp_path / "l"),
+        "--dataset",
+        "d",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0",
+    ]
     assert program(words, ">&- 2>&-") == (0, "")
     assert Ledger.open_existing(tmp_path / "l").dataset == "d"
     assert program(words, ">&- 2>&-") == (2, "")
@@ -79,14 +96,26 @@ def test_streams_that_are_closed_leave_the_exit_code_and_no_file_in_their_place(
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_notes_that_cannot_be_written_stop_no_paid_run(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text("a,b\n" + "2,38\n" * 30)
-    words = ["label", "--votes", str(tmp_path / "votes.csv"), "--kind", "counts", "--classes", "a,b"]
+    words = [
+        "label",
+        "--votes",
+        str(tmp_path / "votes.csv"),
+        "--kind",
+        "counts",
+        "--classes",
+        "a,b",
+    ]
     words += ["--epsilon", "0.1", "--delta", "1e-5", "--out", str(tmp_path / "out")]
     assert program(words, "2> /dev/full") == (0, "")
     assert program(["verify", str(tmp_path / "out")], "") == (0, "")
 
 
 def test_names_with_control_characters_reach_no_terminal(tmp_path: Path) -> None:
-    for words in (["verify", NASTY], ["ledger", "show", NASTY], ["label", "--votes", NASTY, "--epsilon", "1"]):
+    for words in (
+        ["verify", NASTY],
+        ["ledger", "show", NASTY],
+        ["label", "--votes", NASTY, "--epsilon", "1"],
+    ):
         result = CliRunner().invoke(app, [*words, "--delta", "0"] if words[0] == "label" else words)
         assert result.exit_code == 2
         assert len(result.stderr.splitlines()) == 1
@@ -103,7 +132,15 @@ def test_a_release_in_a_folder_with_a_nasty_name_is_printed_plainly_and_named_ex
 ) -> None:
     (tmp_path / "votes.csv").write_text("a,b\n" + "2,38\n" * 30)
     out = str(tmp_path / NASTY)
-    words = ["label", "--votes", str(tmp_path / "votes.csv"), "--kind", "counts", "--classes", "a,b"]
+    words = [
+        "label",
+        "--votes",
+        str(tmp_path / "votes.csv"),
+        "--kind",
+        "counts",
+        "--classes",
+        "a,b",
+    ]
     words += ["--epsilon", "1", "--delta", "1e-5", "--out", out]
     first = CliRunner().invoke(app, [*words, "--json"])
     assert first.exit_code == 0, first.stderr
@@ -112,11 +149,16 @@ def test_a_release_in_a_folder_with_a_nasty_name_is_printed_plainly_and_named_ex
     again = CliRunner().invoke(app, words)
     assert again.exit_code == 0
     assert without_controls(again.stdout, keep="\n") == again.stdout
-    assert not any(line.startswith("secretballot: done") for line in again.stdout.splitlines())  # no forged line
+    # no forged line
+    assert not any(line.startswith("secretballot: done") for line in again.stdout.splitlines())
 
 
 def test_every_failure_is_one_bounded_line() -> None:
-    for error in (DataError("x" * 10**6), DataError(NASTY * 10**4), OSError(2, NASTY * 100, NASTY * 1000)):
+    for error in (
+        DataError("x" * 10**6),
+        DataError(NASTY * 10**4),
+        OSError(2, NASTY * 100, NASTY * 1000),
+    ):
         sentence = failure_of(error).error
         assert len(sentence) <= 500
         assert sentence.isprintable()
@@ -164,6 +206,12 @@ def test_what_is_shown_of_a_value_is_short_and_printable(value: object) -> None:
 
 def test_what_is_shown_of_odd_things_is_short_and_printable() -> None:
     nasty = type(NASTY * 100, (), {})
-    for value in (nasty, nasty(), Fraction(10**5000 + 1, 3), _Talkative(), type("text", (str,), {})(NASTY * 1000)):
+    for value in (
+        nasty,
+        nasty(),
+        Fraction(10**5000 + 1, 3),
+        _Talkative(),
+        type("text", (str,), {})(NASTY * 1000),
+    ):
         assert len(shown(value)) <= 200
         assert shown(value).isprintable()

@@ -12,7 +12,11 @@ from secretballot.cli import app
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, price
 from secretballot.publishing.release import write_release
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import build_certificate, certificate_digest, describe_released
+from secretballot.report.certificate.build import (
+    build_certificate,
+    certificate_digest,
+    describe_released,
+)
 from secretballot.verify_release import Finding
 
 QUERIES, LABELS, COUNTS = np.array([0, 3]), np.array([1, 0]), np.array([70, 20])
@@ -69,7 +73,9 @@ def test_a_true_certificate_verifies_from_file_release_or_run(folder: Path) -> N
 def test_a_smaller_promise_is_refused_even_with_a_new_digest(folder: Path) -> None:
     path = folder / "certificate.json"
     certificate = json.loads(path.read_text())
-    certificate["epsilon"] = certificate["price"]["epsilon"] = certificate["mechanism"]["budget"]["epsilon"] = 0.1
+    certificate["epsilon"] = certificate["price"]["epsilon"] = certificate["mechanism"]["budget"][
+        "epsilon"
+    ] = 0.1
     certificate["digest"] = certificate_digest(certificate)
     path.write_text(json.dumps(certificate))
     code, document, said = verify(path)
@@ -110,11 +116,15 @@ def test_a_second_opinion_is_shown_beside_the_first(folder: Path) -> None:
     assert result.exit_code == 0
     assert "second: price" in result.stdout
     assert "The second program confirms the release." in result.stdout
-    document = json.loads(CliRunner().invoke(app, ["verify", str(folder), "--independent", "--json"]).stdout)
+    document = json.loads(
+        CliRunner().invoke(app, ["verify", str(folder), "--independent", "--json"]).stdout
+    )
     assert {finding["verdict"] for finding in document["independent"]} == {"ok"}
 
 
-@pytest.mark.parametrize(("verdict", "code", "words"), [("unsure", 5, "neither confirm nor"), ("FAILED", 4, "REFUSES")])
+@pytest.mark.parametrize(
+    ("verdict", "code", "words"), [("unsure", 5, "neither confirm nor"), ("FAILED", 4, "REFUSES")]
+)
 def test_the_second_opinion_decides_the_exit_code_where_the_first_agrees(
     folder: Path, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int, words: str
 ) -> None:

@@ -1,4 +1,5 @@
-"""One cell of a typed table changes no other row's encoding, hence one record reaches one teacher."""
+"""One cell of a typed table changes no other row's encoding, hence one record reaches one
+teacher."""
 
 import datetime
 import decimal
@@ -31,13 +32,25 @@ KINDS: list[tuple[Any, list[Any], list[Any]]] = [
     (pa.int64(), [0, 1, HUGE + 1, HUGE + 3, -(10**16)], [None, -1, 2**63 - 1]),
     (pa.int8(), [0, 1, -3], [None, 127]),
     (pa.uint64(), [0, 1, 2**63 + 1, 2**63 + 3], [None, 2**64 - 1]),
-    (pa.float64(), [0.0, 1.0, 1e16, 0.1, -2.5], [None, float("nan"), -0.0, 1e-300, float("inf"), 1e22]),
+    (
+        pa.float64(),
+        [0.0, 1.0, 1e16, 0.1, -2.5],
+        [None, float("nan"), -0.0, 1e-300, float("inf"), 1e22],
+    ),
     (pa.float32(), [0.0, 1.0, 0.1], [None, float("nan"), -0.0, 1e-40]),
     (pa.float16(), [0.0, 1.0, 0.5], [None, -0.0, float("nan")]),
     (pa.bool_(), [True, False, True], [None, True, False]),
-    (pa.decimal128(30, 2), [Decimal("1.50"), Decimal("0.00"), Decimal(HUGE)], [None, Decimal("-0.00"), Decimal("1")]),
+    (
+        pa.decimal128(30, 2),
+        [Decimal("1.50"), Decimal("0.00"), Decimal(HUGE)],
+        [None, Decimal("-0.00"), Decimal("1")],
+    ),
     (pa.decimal256(60, 3), [Decimal("1.5"), Decimal("1e50")], [None, Decimal("1e-3")]),
-    (pa.string(), ["0", "-0", "1.0", "x", "x\0y", "True"], [None, "", "x\0", "nan", "1e400", "-0.0"]),
+    (
+        pa.string(),
+        ["0", "-0", "1.0", "x", "x\0y", "True"],
+        [None, "", "x\0", "nan", "1e400", "-0.0"],
+    ),
     (pa.large_string(), ["a", "b"], [None, "?"]),
     (pa.string_view(), ["a", "b"], [None, "?"]),
     (pa.dictionary(pa.int8(), pa.string()), ["b", "a", "b"], [None, "0", "a"]),
@@ -77,19 +90,42 @@ ANY_CELL = st.one_of(
     st.decimals(),
     st.dates(),
     st.timedeltas(),
-    st.sampled_from([-0.0, 1e-320, 10**400, 10**5000, float("nan"), pd.NA, pd.NaT, b"x", Decimal("1e-9"), 0j, -0.0j]),
-    st.sampled_from([pd.Timestamp(1), pd.Timedelta(1), pd.Timestamp(0, tz="UTC"), np.float32(0.1), np.int8(3)]),
+    st.sampled_from(
+        [
+            -0.0,
+            1e-320,
+            10**400,
+            10**5000,
+            float("nan"),
+            pd.NA,
+            pd.NaT,
+            b"x",
+            Decimal("1e-9"),
+            0j,
+            -0.0j,
+        ]
+    ),
+    st.sampled_from(
+        [pd.Timestamp(1), pd.Timedelta(1), pd.Timestamp(0, tz="UTC"), np.float32(0.1), np.int8(3)]
+    ),
 )
 
 
 def meaning(cells: "pd.Series[Any]", kept: slice) -> tuple[Any, ...]:
-    """Return all that is ever taken from a column, for the rows of all records but one, to the bit."""
+    """Return all that is ever taken from a column, for the rows of all records but one, to the
+    bit."""
     texts, numbers = texts_of(cells)[kept], numbers_of(cells)[kept]
     frame = pd.DataFrame({"a": cells})
     schema = Schema.from_json(
-        {"columns": {"a": {"kind": "numeric", "median": 1, "center": 0, "scale": 1, "indicator": True}}}
+        {
+            "columns": {
+                "a": {"kind": "numeric", "median": 1, "center": 0, "scale": 1, "indicator": True}
+            }
+        }
     )
-    categories = Schema.from_json({"columns": {"a": ["0", "1", "x", "True", "1.5", str(HUGE + 1), "1e+16"]}})
+    categories = Schema.from_json(
+        {"columns": {"a": ["0", "1", "x", "True", "1.5", str(HUGE + 1), "1e+16"]}}
+    )
     matrices = [schema.encode(frame)[kept], categories.encode(frame)[kept]]
     return texts.tolist(), numbers.tobytes(), [matrix.tobytes() for matrix in matrices]
 
@@ -98,7 +134,9 @@ def array_of_one(cell: Any, kind: Any) -> Any:
     """Return an Arrow array of one cell, made in a way that old versions know."""
     if pa.types.is_dictionary(kind):
         place = pa.array([None if cell is None else 0], type=kind.index_type)
-        return pa.DictionaryArray.from_arrays(place, pa.array([] if cell is None else [cell], type=kind.value_type))
+        return pa.DictionaryArray.from_arrays(
+            place, pa.array([] if cell is None else [cell], type=kind.value_type)
+        )
     if pa.types.is_float16(kind) and cell is not None:
         cell = np.float16(cell)
     return pa.array([cell], type=kind)
@@ -124,13 +162,17 @@ def test_a_cell_of_a_parquet_file_changes_no_other(
     alone = meaning(through_parquet(tmp_path, kind, cells), slice(None))
     for new in news:
         assert meaning(through_parquet(tmp_path, kind, [new, *cells]), slice(1, None)) == alone, new
-        assert meaning(through_parquet(tmp_path, kind, [*cells, new]), slice(None, -1)) == alone, new
+        assert meaning(through_parquet(tmp_path, kind, [*cells, new]), slice(None, -1)) == alone, (
+            new
+        )
 
 
 @pytest.mark.parametrize("cells", FRAMES, ids=[type(cells[0]).__name__ for cells in FRAMES])
 @settings(max_examples=150, deadline=None)
 @given(new=ANY_CELL)
-def test_a_cell_of_a_frame_changes_no_other_though_pandas_changes_the_type(cells: list[Any], new: Any) -> None:
+def test_a_cell_of_a_frame_changes_no_other_though_pandas_changes_the_type(
+    cells: list[Any], new: Any
+) -> None:
     alone = meaning(pd.Series(cells), slice(None))
     assert meaning(pd.Series(cells, dtype=object), slice(None)) == alone
     try:
@@ -170,14 +212,18 @@ def test_zero_has_no_sign_and_whole_floats_have_no_exponent() -> None:
         "100",
         "1",
     ]
-    assert texts_of(pd.Series(pd.IntervalIndex.from_tuples([(0.0, 1.0), (-0.0, 0.5)]))).tolist() == [
+    assert texts_of(
+        pd.Series(pd.IntervalIndex.from_tuples([(0.0, 1.0), (-0.0, 0.5)]))
+    ).tolist() == [
         "(0, 1]",
         "(0, 0.5]",
     ]
 
 
 def test_numbers_beyond_every_type_are_unreadable_and_no_crash() -> None:
-    cells = pd.Series([10**400, 10**5000, Decimal("1e999999"), "1", np.timedelta64(1, "D")], dtype=object)
+    cells = pd.Series(
+        [10**400, 10**5000, Decimal("1e999999"), "1", np.timedelta64(1, "D")], dtype=object
+    )
     assert np.isnan(numbers_of(cells)).tolist() == [True, True, True, False, True]
     assert len(set(texts_of(cells))) == 5
 
@@ -222,14 +268,21 @@ def test_a_record_moves_the_votes_of_one_teacher(tmp_path: Path, new: float | No
     partition = KeyedHashPartition(n_teachers, b"k" * 16)
     public = schema.encode(pd.DataFrame({"c": ["0", "1", "2", "3"]}))
 
-    def ballots(c: Sequence[Any], person: Sequence[int], label: Sequence[int]) -> np.ndarray[Any, Any]:
+    def ballots(
+        c: Sequence[Any], person: Sequence[int], label: Sequence[int]
+    ) -> np.ndarray[Any, Any]:
         kinds = {"c": pa.array(c, pa.float64()), "person": pa.array(person), "y": pa.array(label)}
         parquet.write_table(pa.table(kinds), tmp_path / "t.parquet")
         frame = read_table(tmp_path / "t.parquet")
         shards = partition.assign(unit_ids(frame, "person", role="file"))
         index = class_indices(frame, "y", [0, 1], role="file")
         fitted = TeacherEnsemble.fit(
-            DecisionTreeClassifier(random_state=0), schema.encode(frame), index, shards, n_teachers=25, n_classes=2
+            DecisionTreeClassifier(random_state=0),
+            schema.encode(frame),
+            index,
+            shards,
+            n_teachers=25,
+            n_classes=2,
         )
         return np.array([teacher.predict(public) for teacher in fitted._teachers])
 

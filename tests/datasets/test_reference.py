@@ -81,10 +81,14 @@ def test_vote_files_agree_with_the_labels_as_published(reference):
     digits = mnist_votes(reference)
     assert digits.shape == (9000, 10)
     assert (digits.sum(axis=1) == 250).all()
-    assert np.mean(digits.argmax(axis=1) == mnist(reference).y_test[:9000]) == pytest.approx(0.9437, abs=5e-5)
+    assert np.mean(digits.argmax(axis=1) == mnist(reference).y_test[:9000]) == pytest.approx(
+        0.9437, abs=5e-5
+    )
     incomes = adult_votes(reference)
     assert incomes.shape == (16281, 2)
-    assert np.mean(incomes.argmax(axis=1) == a9a(reference).y_test) == pytest.approx(0.8440, abs=5e-5)
+    assert np.mean(incomes.argmax(axis=1) == a9a(reference).y_test) == pytest.approx(
+        0.8440, abs=5e-5
+    )
 
 
 def test_folder_is_taken_from_the_environment(tmp_path, monkeypatch):
@@ -123,7 +127,9 @@ def test_synthetic_sample_has_its_bayes_error():
     sample = synthetic_two_class(200_000, bayes_error=0.1, seed=1)
     best = (sample.probability > 0.5).astype(int)
     assert np.mean(best != sample.y) == pytest.approx(0.1, abs=0.003)
-    assert np.mean(np.minimum(sample.probability, 1 - sample.probability)) == pytest.approx(0.1, abs=0.003)
+    assert np.mean(np.minimum(sample.probability, 1 - sample.probability)) == pytest.approx(
+        0.1, abs=0.003
+    )
     assert sample.bayes_error == 0.1
 
 

@@ -39,12 +39,22 @@ def infer() -> Schema:
 
 
 def table(records: list[dict[str, object]]) -> pd.DataFrame:
-    return pd.DataFrame({name: [record[name] for record in records] for name in ("age", "size", "state")}, dtype=object)
+    return pd.DataFrame(
+        {name: [record[name] for record in records] for name in ("age", "size", "state")},
+        dtype=object,
+    )
 
 
 def test_numbers_are_scaled_by_the_public_file_and_categories_have_an_other() -> None:
     schema = infer()
-    assert schema.feature_names == ("age", "age=missing", "size", "state=CA", "state=NY", "state=(other)")
+    assert schema.feature_names == (
+        "age",
+        "age=missing",
+        "size",
+        "state=CA",
+        "state=NY",
+        "state=(other)",
+    )
     matrix = schema.encode(PUBLIC)
     spread = np.std([20.0, 30.0, 40.0])
     assert matrix[:, 0] == pytest.approx(np.array([-10, 0, 10, 0]) / spread)
@@ -96,7 +106,9 @@ def test_text_and_typed_cells_of_the_same_value_encode_alike() -> None:
 
 
 def test_cells_that_are_no_numbers_are_placed_and_count_as_missing() -> None:
-    frame = pd.DataFrame({"age": ["thirty", "?", "30", "inf"], "size": ["1", "2", "3", "4"], "state": ["CA"] * 4})
+    frame = pd.DataFrame(
+        {"age": ["thirty", "?", "30", "inf"], "size": ["1", "2", "3", "4"], "state": ["CA"] * 4}
+    )
     encoding = infer().encoding(frame)
     assert {name: rows.tolist() for name, rows in encoding.unreadable.items()} == {"age": [0, 3]}
     assert encoding.matrix[:, 1].tolist() == [1, 1, 0, 1]
@@ -126,7 +138,9 @@ def test_truth_values_are_categories_in_either_file_kind() -> None:
 
 
 def test_ids_free_text_and_empty_columns_are_ignored_and_said() -> None:
-    frame = pd.DataFrame({"a": ["1", "2"] * 150, "note": [f"text {i}" for i in range(300)], "void": [""] * 300})
+    frame = pd.DataFrame(
+        {"a": ["1", "2"] * 150, "note": [f"text {i}" for i in range(300)], "void": [""] * 300}
+    )
     schema = Schema.infer(frame)
     assert schema.names == ("a",)
     assert set(schema.ignored) == {"note", "void"}
@@ -182,7 +196,10 @@ def test_a_declared_schema_is_completed_from_the_public_file() -> None:
         ({"columns": {"age": "numeric"}, "classes": ["one"]}, "at least two classes"),
         ({"columns": {"age": "money"}}, "nothing usable about column 'age'"),
         ({"columns": {"age": {"kind": "numeric", "scale": 0}}}, "scale of column 'age' is 0"),
-        ({"columns": {"age": {"kind": "numeric", "center": float("nan")}}}, "center of column 'age' is nan"),
+        (
+            {"columns": {"age": {"kind": "numeric", "center": float("nan")}}},
+            "center of column 'age' is nan",
+        ),
         ({"columns": {"age": {"kind": "numeric", "median": "30"}}}, "median of column 'age'"),
         ({"columns": {"age": {"kind": "categorical", "categories": "a,b"}}}, "must be a list"),
         ({"columns": {"age": "ignored"}}, "no column that could be a feature"),
@@ -190,7 +207,9 @@ def test_a_declared_schema_is_completed_from_the_public_file() -> None:
         ({"columns": {"state": "numeric"}}, "No public row has a number in column 'state'"),
     ],
 )
-def test_a_schema_that_says_too_little_or_nonsense_is_refused(declared: object, message: str) -> None:
+def test_a_schema_that_says_too_little_or_nonsense_is_refused(
+    declared: object, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         Schema.from_json(declared, public=PUBLIC)  # type: ignore[arg-type]
 

@@ -1,4 +1,5 @@
-"""Made-up labels with Massart noise: the concept is the best classifier, and its error is what was asked."""
+"""Made-up labels with Massart noise: the concept is the best classifier, and its error is what
+was asked."""
 
 import numpy as np
 import pytest
@@ -33,7 +34,9 @@ def test_noise_is_the_bayes_error_and_excess_error_is_known() -> None:
 
 def test_a_seed_fixes_the_flips_and_hypotheses_are_concepts() -> None:
     concept = Thresholds().erm([[0.0], [1.0]], [0, 1]).predict
-    one, two, other = (synthetic_massart(POINTS, concept, noise=0.1, seed=seed).y for seed in (1, 1, 2))
+    one, two, other = (
+        synthetic_massart(POINTS, concept, noise=0.1, seed=seed).y for seed in (1, 1, 2)
+    )
     assert np.array_equal(one, two)
     assert not np.array_equal(one, other)
 

@@ -1,4 +1,5 @@
-"""Reading tables, the columns they must share, labels and units; above all what messages do not say."""
+"""Reading tables, the columns they must share, labels and units; above all what messages do not
+say."""
 
 import sys
 import time
@@ -115,7 +116,9 @@ def test_broken_parquet_and_parquet_without_pyarrow_are_refused(
         (f"a,b\n{SECRET},2\n".encode("utf-16"), "is binary"),
     ],
 )
-def test_what_is_no_table_is_refused_without_a_cell(tmp_path: Path, content: str | bytes, message: str) -> None:
+def test_what_is_no_table_is_refused_without_a_cell(
+    tmp_path: Path, content: str | bytes, message: str
+) -> None:
     with pytest.raises(DataError, match=message) as caught:
         read_table(write(tmp_path, content), role="private file")
     assert "private file" in str(caught.value)

@@ -1,4 +1,5 @@
-"""A release as a whole: what it refuses, the order in which it works, and what stays spent when something breaks."""
+"""A release as a whole: what it refuses, the order in which it works, and what stays spent when
+something breaks."""
 
 import os
 import signal
@@ -70,7 +71,10 @@ def test_a_release_is_certified_committed_and_accounted(
 
 
 def test_noise_is_drawn_only_after_the_price_is_reserved(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+    counts: sb.VoteCounts,
+    ledger: sb.Ledger,
+    aggregator: sb.GaussianAggregator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spy = _SpyNoise(ledger)
     monkeypatch.setattr(purchase, "noise_source", lambda: spy)
@@ -79,7 +83,10 @@ def test_noise_is_drawn_only_after_the_price_is_reserved(
 
 
 def test_an_interrupted_draw_stays_spent(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+    counts: sb.VoteCounts,
+    ledger: sb.Ledger,
+    aggregator: sb.GaussianAggregator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(purchase, "noise_source", lambda: _SpyNoise(ledger, fail=True))
     with pytest.raises(KeyboardInterrupt):
@@ -106,7 +113,9 @@ def test_the_same_request_gets_the_stored_answer_for_nothing(
     assert len(ledger.history()) == 1
 
 
-def test_a_second_release_composes_and_is_refused_over_budget(counts: sb.VoteCounts, tmp_path: Path) -> None:
+def test_a_second_release_composes_and_is_refused_over_budget(
+    counts: sb.VoteCounts, tmp_path: Path
+) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=BUDGET)
     half = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 5e-7), 26)
     first, second = sb.release(counts, half, ledger), sb.release(counts, half, ledger)
@@ -120,14 +129,17 @@ def test_a_second_release_composes_and_is_refused_over_budget(counts: sb.VoteCou
 def test_asking_less_than_planned_costs_the_plan(
     counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
 ) -> None:
-    # errata 5: a smaller epsilon at a stopping time that depends on answers is false; the plan's price stands
+    # errata 5: a smaller epsilon at a stopping time that depends on answers is false; the plan's
+    # price stands
     released = sb.release(counts, aggregator, ledger, queries=[0, 1, 2])
     assert released.certificate["epsilon"] == 1.0
     assert released.certificate["events"][0]["queries"] == 26
     assert ledger.spent().epsilon == 1.0
 
 
-def test_noise_too_small_for_its_budget_is_refused(counts: sb.VoteCounts, ledger: sb.Ledger) -> None:
+def test_noise_too_small_for_its_budget_is_refused(
+    counts: sb.VoteCounts, ledger: sb.Ledger
+) -> None:
     cheat = sb.GaussianAggregator(10.0, 26, budget=BUDGET)
     with pytest.raises(sb.BudgetError, match="Nothing was spent"):
         sb.release(counts, cheat, ledger)
@@ -150,7 +162,11 @@ def test_noise_too_small_for_its_budget_is_refused(counts: sb.VoteCounts, ledger
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_spent(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, arguments: dict[str, Any], word: str
+    counts: sb.VoteCounts,
+    ledger: sb.Ledger,
+    aggregator: sb.GaussianAggregator,
+    arguments: dict[str, Any],
+    word: str,
 ) -> None:
     with pytest.raises(sb.SecretBallotError, match=word):
         sb.release(counts, aggregator, ledger, **arguments)
@@ -169,7 +185,10 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     ],
 )
 def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_spent(
-    counts: sb.VoteCounts, aggregator: sb.GaussianAggregator, terms: dict[str, str], declaration: dict[str, str] | None
+    counts: sb.VoteCounts,
+    aggregator: sb.GaussianAggregator,
+    terms: dict[str, str],
+    declaration: dict[str, str] | None,
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
     with pytest.raises(sb.LedgerError, match=r"would promise neither.*Nothing was spent"):
@@ -184,11 +203,17 @@ def test_a_ledger_about_another_unit_or_relation_is_refused_before_anything_is_s
         ({}, {"unit": "user"}),
         ({"unit": "user"}, {"unit": "user"}),
         ({"neighbours": "replace-one"}, {"neighbours": "replace-one"}),
-        ({"unit": "user", "neighbours": "replace-one"}, {"unit": "user", "neighbours": "replace-one"}),
+        (
+            {"unit": "user", "neighbours": "replace-one"},
+            {"unit": "user", "neighbours": "replace-one"},
+        ),
     ],
 )
 def test_the_certificate_says_what_the_ledger_promises(
-    counts: sb.VoteCounts, aggregator: sb.GaussianAggregator, terms: dict[str, str], declaration: dict[str, str] | None
+    counts: sb.VoteCounts,
+    aggregator: sb.GaussianAggregator,
+    terms: dict[str, str],
+    declaration: dict[str, str] | None,
 ) -> None:
     ledger = sb.Ledger.in_memory(dataset="registry", budget=BUDGET, **terms)
     certificate = sb.release(counts, aggregator, ledger, declaration=declaration).certificate
@@ -197,7 +222,9 @@ def test_the_certificate_says_what_the_ledger_promises(
     assert sb.verify_certificate(certificate).ok
 
 
-def test_an_aggregator_for_other_votes_is_refused(ledger: sb.Ledger, aggregator: sb.GaussianAggregator) -> None:
+def test_an_aggregator_for_other_votes_is_refused(
+    ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+) -> None:
     three = sb.VoteCounts.from_counts(np.full((4, 3), 10), classes=list("abc"))
     with pytest.raises(sb.ParameterError, match="n_classes=3"):
         sb.release(three, aggregator, ledger)
@@ -219,7 +246,9 @@ def test_an_aggregator_that_answers_nothing_is_refused_with_what_would_work(
     assert ledger.history() == []
 
 
-def test_labels_follow_the_votes(counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator) -> None:
+def test_labels_follow_the_votes(
+    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator
+) -> None:
     released = sb.release(counts, aggregator, ledger)
     sure = np.abs(np.arange(0, 251, 10) - 125) > 5 * aggregator.sigma
     assert sure.sum() >= 4
@@ -247,7 +276,10 @@ def test_the_sparse_vector_gives_exact_labels_and_stops(ledger: sb.Ledger) -> No
 
 
 def test_nothing_of_the_votes_shows_in_errors(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+    counts: sb.VoteCounts,
+    ledger: sb.Ledger,
+    aggregator: sb.GaussianAggregator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(purchase, "noise_source", lambda: _SpyNoise(ledger, fail=True))
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -261,7 +293,9 @@ def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_a
     import secretballot as sb
 
     rows, labels = np.arange(240.0).reshape(120, 2) % 7, np.arange(120) % 2
-    teachers = sb.train_teachers(None, rows, labels, classes=[0, 1], n_teachers=40, neighbours="replace-one")
+    teachers = sb.train_teachers(
+        None, rows, labels, classes=[0, 1], n_teachers=40, neighbours="replace-one"
+    )
     votes = teachers.vote(teachers.points(rows[:5]))
     budget = sb.PrivacyBudget(1000.0, 1e-6)
     aggregator = sb.GaussianAggregator.calibrate(budget, n_queries=5)
@@ -269,7 +303,12 @@ def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_a
     with pytest.raises(sb.LedgerError, match="replace-one"):
         sb.release(votes, aggregator, ledger)
     with pytest.raises(sb.ParameterError, match="made for unit 'record' under 'replace-one'"):
-        sb.release(votes.take([0, 1]), aggregator, ledger, declaration={"unit": "record", "neighbours": "add-remove"})
+        sb.release(
+            votes.take([0, 1]),
+            aggregator,
+            ledger,
+            declaration={"unit": "record", "neighbours": "add-remove"},
+        )
     assert ledger.spent().epsilon == 0
     fitting = sb.Ledger.in_memory(dataset="d", budget=budget, neighbours="replace-one")
     assert sb.release(votes, aggregator, fitting).certificate["neighbours"] == "replace-one"
@@ -286,7 +325,10 @@ class _InterruptedNoise(_SpyNoise):
 
 
 def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+    counts: sb.VoteCounts,
+    ledger: sb.Ledger,
+    aggregator: sb.GaussianAggregator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(purchase, "noise_source", lambda: _InterruptedNoise(ledger))
@@ -295,7 +337,8 @@ def test_ctrl_c_during_the_draw_comes_after_the_answer_is_stored(
     assert [entry.state for entry in ledger.history()] == ["committed"]
     assert signal.getsignal(signal.SIGINT) is before
     monkeypatch.undo()
-    assert len(sb.release(counts, aggregator, ledger, request="one").labels) == 26  # the stored one, for nothing
+    # the stored one, for nothing
+    assert len(sb.release(counts, aggregator, ledger, request="one").labels) == 26
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -332,7 +375,10 @@ def test_a_release_in_another_thread_leaves_signals_alone(
 
 
 def test_a_signal_that_is_ignored_stays_ignored(
-    counts: sb.VoteCounts, ledger: sb.Ledger, aggregator: sb.GaussianAggregator, monkeypatch: pytest.MonkeyPatch
+    counts: sb.VoteCounts,
+    ledger: sb.Ledger,
+    aggregator: sb.GaussianAggregator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     noise = _InterruptedNoise(ledger)
     noise.number = signal.SIGTERM

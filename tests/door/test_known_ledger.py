@@ -1,4 +1,5 @@
-"""A vault remembers how far its ledgers had come, and refuses an older copy that was put back alone."""
+"""A vault remembers how far its ledgers had come, and refuses an older copy that was put back
+alone."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +19,12 @@ PLAN = sb.GaussianAggregator(40.0, 60, budget=BUDGET)
 
 def opened(folder: Path) -> ReleaseStream:
     ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=BUDGET)
-    terms: dict[str, Any] = {"classes": ["no", "yes"], "n_teachers": 250, "request": "plan", "vault": folder / "vault"}
+    terms: dict[str, Any] = {
+        "classes": ["no", "yes"],
+        "n_teachers": 250,
+        "request": "plan",
+        "vault": folder / "vault",
+    }
     return ReleaseStream(PLAN, ledger, **terms)
 
 
@@ -95,7 +101,9 @@ def test_a_write_that_breaks_off_leaves_the_row_before(tmp_path: Path, torn: int
     assert place.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_memory_that_cannot_be_written_loses_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_that_cannot_be_written_loses_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = opened(tmp_path)
     shutil.rmtree(tmp_path / "vault" / "ledgers")
     (tmp_path / "vault" / "ledgers").touch()

@@ -1,4 +1,5 @@
-"""What is bought to set something by: priced before it is drawn, stored, named on the certificate."""
+"""What is bought to set something by: priced before it is drawn, stored, named on the
+certificate."""
 
 import os
 import signal
@@ -39,7 +40,9 @@ def _stability(ledger: sb.Ledger, **settings: Any) -> sb.PaidChoice:
 
 
 def _minority(ledger: sb.Ledger, **settings: Any) -> sb.PaidChoice:
-    return sb.estimate_minority(sb.VoteCounts.from_counts(VOTES), ledger, **{"epsilon": 0.2, **settings})
+    return sb.estimate_minority(
+        sb.VoteCounts.from_counts(VOTES), ledger, **{"epsilon": 0.2, **settings}
+    )
 
 
 def _scored(ledger: sb.Ledger, **settings: Any) -> sb.PaidChoice:
@@ -55,7 +58,12 @@ def test_it_is_reserved_at_its_price_and_committed(buy: Buy, ledger: sb.Ledger) 
     choice = buy(ledger, purpose="a test")
     (entry,) = ledger.history()
     assert (entry.epsilon, entry.delta, entry.state) == (0.2, 0.0, "committed")
-    assert (choice.epsilon, choice.delta, choice.reservation, choice.purpose) == (0.2, 0.0, entry.id, "a test")
+    assert (choice.epsilon, choice.delta, choice.reservation, choice.purpose) == (
+        0.2,
+        0.0,
+        entry.id,
+        "a test",
+    )
     assert choice.composition["spent_after"] == {"epsilon": 0.2, "delta": 0.0}
     assert choice.event.epsilon <= 0.2
     assert isinstance(choice.outcome, int)
@@ -92,7 +100,9 @@ def test_noise_is_drawn_only_after_the_price_is_reserved(
 
 
 @BUYERS
-def test_an_interrupted_draw_stays_spent(buy: Buy, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_draw_stays_spent(
+    buy: Buy, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Interrupted(ExactNoise):
         def discrete_laplace(self, scale: float, size: int) -> Any:
             raise KeyboardInterrupt
@@ -112,7 +122,9 @@ def test_an_interrupted_draw_stays_spent(buy: Buy, ledger: sb.Ledger, monkeypatc
 
 
 @BUYERS
-def test_a_repeated_request_is_free_and_another_question_is_refused(buy: Buy, ledger: sb.Ledger) -> None:
+def test_a_repeated_request_is_free_and_another_question_is_refused(
+    buy: Buy, ledger: sb.Ledger
+) -> None:
     first = buy(ledger, request="one")
     assert all(buy(ledger, request="one") == first for _ in range(5))
     assert buy(sb.Ledger.open_existing(ledger.path), request="one") == first
@@ -150,7 +162,9 @@ def test_a_request_that_released_labels_is_no_choice_and_the_other_way_round(
         {"request": " "},
     ],
 )
-def test_bad_settings_are_refused_and_nothing_is_spent(buy: Buy, ledger: sb.Ledger, settings: dict[str, Any]) -> None:
+def test_bad_settings_are_refused_and_nothing_is_spent(
+    buy: Buy, ledger: sb.Ledger, settings: dict[str, Any]
+) -> None:
     with pytest.raises(sb.SecretBallotError):
         buy(ledger, **settings)
     assert ledger.history() == []
@@ -176,7 +190,8 @@ def test_a_fraction_that_is_none_is_refused(ledger: sb.Ledger, fraction: Any) ->
 
 
 def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
-    """A user's three records move a count of records by three; and one record may move scores by user both ways."""
+    """A user's three records move a count of records by three; and one record may move scores by
+    user both ways."""
     with pytest.raises(sb.ParameterError, match="counted by record"):
         _scored(ledger, declaration={"unit": "user"})
     assert ledger.history() == []
@@ -184,7 +199,9 @@ def test_scores_by_record_are_no_scores_by_user(ledger: sb.Ledger) -> None:
     with pytest.raises(sb.ParameterError, match="counted by user"):
         choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "record"})
     users = sb.Ledger.in_memory(dataset="d", budget=BUDGET, unit="user")
-    assert choose_by_scores(by_user, users, epsilon=0.1, declaration={"unit": "user"}).unit == "user"
+    assert (
+        choose_by_scores(by_user, users, epsilon=0.1, declaration={"unit": "user"}).unit == "user"
+    )
 
 
 def test_scores_of_another_relation_are_refused() -> None:
@@ -217,7 +234,9 @@ def test_names_go_with_the_request(ledger: sb.Ledger) -> None:
         (_scored, ExponentialChoice(0.05, monotone=True), RIGHT.sum(axis=0)),
     ],
 )
-def test_what_comes_out_follows_the_law_of_its_price_and_of_no_other(buy: Buy, mechanism: Any, private: Any) -> None:
+def test_what_comes_out_follows_the_law_of_its_price_and_of_no_other(
+    buy: Buy, mechanism: Any, private: Any
+) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1000.0, 0.0))
     sample = np.array([buy(ledger, epsilon=mechanism.epsilon).outcome for _ in range(150)])
 
@@ -229,24 +248,34 @@ def test_what_comes_out_follows_the_law_of_its_price_and_of_no_other(buy: Buy, m
 
     assert p_value(mechanism) > 1e-6
     settings = {
-        name: getattr(mechanism, name) for name in ("fraction", "monotone", "n_points") if hasattr(mechanism, name)
+        name: getattr(mechanism, name)
+        for name in ("fraction", "monotone", "n_points")
+        if hasattr(mechanism, name)
     }
     assert p_value(type(mechanism)(epsilon=4 * mechanism.epsilon, **settings)) < 1e-6
 
 
-def test_a_release_names_what_it_was_set_by_and_verifies(counts: sb.VoteCounts, ledger: sb.Ledger) -> None:
+def test_a_release_names_what_it_was_set_by_and_verifies(
+    counts: sb.VoteCounts, ledger: sb.Ledger
+) -> None:
     choice = _stability(ledger)
     aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.8, 1e-6), 26, n_teachers=250)
     certificate = sb.release(counts, aggregator, ledger, choices=[choice]).certificate
     assert sb.verify_certificate(certificate).ok
     assert certificate["choices"] == [choice.to_certificate()]
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}
-    for change in ({"epsilon": 0.1}, {"events": [{**choice.event.to_json(), "epsilon": 0.3}]}, {"reservation": 2}):
+    for change in (
+        {"epsilon": 0.1},
+        {"events": [{**choice.event.to_json(), "epsilon": 0.3}]},
+        {"reservation": 2},
+    ):
         forged = {**certificate, "choices": [{**certificate["choices"][0], **change}]}
         assert not sb.verify_certificate(forged).ok
 
 
-def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(counts: sb.VoteCounts, ledger: sb.Ledger) -> None:
+def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(
+    counts: sb.VoteCounts, ledger: sb.Ledger
+) -> None:
     other = sb.Ledger.in_memory(dataset="another", budget=BUDGET)
     foreign = sb.estimate_stability(counts, other, fraction=0.5, epsilon=0.1)
     aggregator = sb.GaussianAggregator.calibrate(sb.PrivacyBudget(0.5, 1e-7), 3)
@@ -254,13 +283,20 @@ def test_a_release_takes_choices_of_its_own_ledger_and_promise_alone(counts: sb.
         sb.release(counts, aggregator, ledger, queries=[0, 1, 2], choices=[foreign])
     own = sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=0.1)
     by_user = {"unit": "user", "neighbours": "add-remove"}
-    with pytest.raises(sb.ParameterError, match=r"paid for by record under 'add-remove', and the release is by user"):
-        sb.release(counts, aggregator, ledger, queries=[0, 1, 2], choices=[own], declaration=by_user)
+    with pytest.raises(
+        sb.ParameterError,
+        match=r"paid for by record under 'add-remove', and the release is by user",
+    ):
+        sb.release(
+            counts, aggregator, ledger, queries=[0, 1, 2], choices=[own], declaration=by_user
+        )
     stream = {"classes": counts.classes, "n_teachers": counts.n_teachers, "request": "plan"}
     with pytest.raises(sb.ParameterError, match="paid from another ledger"):
         ReleaseStream(aggregator, ledger, choices=[foreign], **stream)
     assert [entry.epsilon for entry in ledger.history()] == [0.1]
-    assert sb.verify_certificate(sb.release(counts, aggregator, ledger, choices=[own], queries=[0]).certificate).ok
+    assert sb.verify_certificate(
+        sb.release(counts, aggregator, ledger, choices=[own], queries=[0]).certificate
+    ).ok
 
 
 @BUYERS

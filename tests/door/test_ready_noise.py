@@ -1,4 +1,5 @@
-"""A sampler that is missing, broken or wrong costs nothing, whichever way through the door is taken."""
+"""A sampler that is missing, broken or wrong costs nothing, whichever way through the door is
+taken."""
 
 import builtins
 import importlib.metadata
@@ -33,7 +34,12 @@ def streamed(aggregator: Any) -> Callable[[sb.Ledger], object]:
 
 
 def reserved(ledger: sb.Ledger) -> object:
-    terms: dict[str, Any] = {"epsilon": 0.5, "request": "later", "unit": "record", "neighbours": "add-remove"}
+    terms: dict[str, Any] = {
+        "epsilon": 0.5,
+        "request": "later",
+        "unit": "record",
+        "neighbours": "add-remove",
+    }
     bought = ReservedChoice(ledger, **terms, purpose="which")
     return bought.draw(PrivateScores(np.array([3, 4]), "record", "add-remove"), {})
 
@@ -94,7 +100,9 @@ def test_a_broken_import_leaves_the_ledger_untouched(way, ledger, monkeypatch) -
 
 
 @WAYS
-def test_a_sampler_that_fails_at_its_first_draw_leaves_the_ledger_untouched(way, ledger, monkeypatch) -> None:
+def test_a_sampler_that_fails_at_its_first_draw_leaves_the_ledger_untouched(
+    way, ledger, monkeypatch
+) -> None:
     def broken(law: str, scale: float) -> Any:
         raise RuntimeError("no entropy")
 
@@ -129,7 +137,12 @@ def test_a_sampler_of_another_scale_leaves_the_ledger_untouched(ledger, monkeypa
 
 
 def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) -> None:
-    terms: dict[str, Any] = {"classes": ["no", "yes"], "n_teachers": 250, "request": "plan", "vault": tmp_path / "v"}
+    terms: dict[str, Any] = {
+        "classes": ["no", "yes"],
+        "n_teachers": 250,
+        "request": "plan",
+        "vault": tmp_path / "v",
+    }
     ReleaseStream(GAUSSIAN, ledger, **terms).answer(COUNTS, [b"a", b"b"])
     room._ready_once.cache_clear()
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.14.0")
@@ -137,7 +150,9 @@ def test_answers_that_are_stored_need_no_sampler(ledger, tmp_path, monkeypatch) 
     assert again.find([b"a", b"b"]).given.all()
 
 
-def test_a_check_that_was_passed_is_remembered_and_another_installation_is_checked_again(monkeypatch, tmp_path) -> None:
+def test_a_check_that_was_passed_is_remembered_and_another_installation_is_checked_again(
+    monkeypatch, tmp_path
+) -> None:
     checked: list[int] = []
     real = room.first_failure
     monkeypatch.setattr(room, "first_failure", lambda *given: checked.append(1) or real(*given))
@@ -145,7 +160,9 @@ def test_a_check_that_was_passed_is_remembered_and_another_installation_is_check
         room._ready_once.cache_clear()
         room.ready_sampler()
     assert len(checked) == 1
-    monkeypatch.setattr(room, "identity_of", lambda version, package: f"{version} {package} touched")
+    monkeypatch.setattr(
+        room, "identity_of", lambda version, package: f"{version} {package} touched"
+    )
     room._ready_once.cache_clear()
     room.ready_sampler()
     assert len(checked) == 2
@@ -174,7 +191,11 @@ def run_alone(folder: Path, program: str, *, first: Path | None = None) -> Any:
     (folder / "alone.py").write_text(f"{PRELUDE}\n{textwrap.dedent(program)}")
     paths = [str(first)] if first else []
     paths += [str(Path(__file__).parents[1]), *(path for path in sys.path if path)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "XDG_CACHE_HOME": str(folder / "cache")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
     done = subprocess.run(
         [sys.executable, str(folder / "alone.py"), str(folder)],
         capture_output=True,
@@ -245,7 +266,8 @@ def test_an_installed_sampler_that_draws_wrong_noise_sells_nothing(tmp_path: Pat
 
 
 def test_nothing_is_imported_between_a_reservation_and_its_answer(tmp_path: Path) -> None:
-    # one process for each way would show each alone; the ways are ordered so that the later ones share the least
+    # one process for each way would show each alone; the ways are ordered so that the later ones
+    # share the least
     said = run_alone(
         tmp_path,
         """

@@ -1,4 +1,5 @@
-"""A choice that is paid for now and drawn later: one price, one outcome, whoever asks and whatever fails between."""
+"""A choice that is paid for now and drawn later: one price, one outcome, whoever asks and
+whatever fails between."""
 
 import math
 from pathlib import Path
@@ -17,9 +18,17 @@ from secretballot.privacy.ledger import Ledger
 ABOUT = {"points": [[0.5]], "rows": [0]}
 
 
-def account(folder: Path | None = None, epsilon: float = 1.0, neighbours: str = "replace-one") -> Ledger:
-    terms: dict[str, Any] = {"dataset": "registry", "budget": sb.PrivacyBudget(epsilon, 0.0), "neighbours": neighbours}
-    return Ledger.in_memory(**terms) if folder is None else Ledger(folder / "ledger.sqlite", **terms)
+def account(
+    folder: Path | None = None, epsilon: float = 1.0, neighbours: str = "replace-one"
+) -> Ledger:
+    terms: dict[str, Any] = {
+        "dataset": "registry",
+        "budget": sb.PrivacyBudget(epsilon, 0.0),
+        "neighbours": neighbours,
+    }
+    return (
+        Ledger.in_memory(**terms) if folder is None else Ledger(folder / "ledger.sqlite", **terms)
+    )
 
 
 def reserved(ledger: Ledger, epsilon: float = 0.5, request: str = "later") -> ReservedChoice:
@@ -34,19 +43,29 @@ def scores(values: list[int], neighbours: str = "replace-one") -> PrivateScores:
 def test_it_is_paid_before_it_is_drawn_and_drawn_once(tmp_path: Path):
     ledger = account(tmp_path)
     bought = reserved(ledger)
-    assert (ledger.spent().epsilon, ledger.history()[0].state, bought.drawn()) == (0.5, "reserved", None)
+    assert (ledger.spent().epsilon, ledger.history()[0].state, bought.drawn()) == (
+        0.5,
+        "reserved",
+        None,
+    )
     choice, about = bought.draw(scores([0, 10_000, 0]), ABOUT)
     assert (choice.outcome, choice.epsilon, choice.delta, about) == (1, 0.5, 0.0, ABOUT)
     again = reserved(account(tmp_path))
     assert again.drawn() == (choice, about)
     # other scores and points no longer matter
     assert again.draw(scores([10_000, 0]), {}) == (choice, about)
-    assert (ledger.spent().epsilon, len(ledger.history()), ledger.history()[0].state) == (0.5, 1, "committed")
+    assert (ledger.spent().epsilon, len(ledger.history()), ledger.history()[0].state) == (
+        0.5,
+        1,
+        "committed",
+    )
     assert choice.composition["spent_after"]["epsilon"] == 0.5
 
 
 @pytest.mark.parametrize(("neighbours", "moved"), [("replace-one", 2), ("add-remove", 1)])
-def test_it_draws_at_the_scale_of_its_relation(monkeypatch: pytest.MonkeyPatch, neighbours: str, moved: int):
+def test_it_draws_at_the_scale_of_its_relation(
+    monkeypatch: pytest.MonkeyPatch, neighbours: str, moved: int
+):
     seen: list[float] = []
 
     class Noise:
@@ -63,13 +82,17 @@ def test_it_draws_at_the_scale_of_its_relation(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(purchase, "choice_noise", Noise)
     ledger = account(neighbours=neighbours)
     one, _ = reserved(ledger, 0.25, "one").draw(scores([3, 4], neighbours), ABOUT)
-    two, _ = reserved(ledger, 0.25, "two").draw(PrivateRangeScores([3, 4], [1, 2], "record", neighbours), ABOUT)
+    two, _ = reserved(ledger, 0.25, "two").draw(
+        PrivateRangeScores([3, 4], [1, 2], "record", neighbours), ABOUT
+    )
     assert (one.outcome, two.outcome, two.mechanism["n_candidates"]) == (1, 2, 4)
     assert seen == pytest.approx([moved / 0.25] * 2, rel=1e-9)
     assert min(seen) * 0.25 >= moved
 
 
-def test_a_draw_that_fails_or_cannot_be_stored_is_not_given_and_the_next_one_is(monkeypatch: pytest.MonkeyPatch):
+def test_a_draw_that_fails_or_cannot_be_stored_is_not_given_and_the_next_one_is(
+    monkeypatch: pytest.MonkeyPatch,
+):
     ledger = account()
     bought = reserved(ledger)
     with monkeypatch.context() as patch:
@@ -93,7 +116,9 @@ def _full(*_: Any, **__: Any) -> None:
     raise sb.LedgerError("The disk is full.")
 
 
-def test_who_is_second_returns_what_the_first_has_committed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_who_is_second_returns_what_the_first_has_committed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     one, two = reserved(account(tmp_path)), reserved(account(tmp_path))
     real = ReservedChoice._outcome
 
@@ -119,7 +144,9 @@ def test_what_does_not_fit_is_refused_and_nothing_is_spent():
     with pytest.raises(sb.BudgetError):
         reserved(ledger)
     with pytest.raises(sb.LedgerError, match="add-remove"):
-        ReservedChoice(ledger, epsilon=0.1, request="x", unit="record", neighbours="add-remove", purpose="")
+        ReservedChoice(
+            ledger, epsilon=0.1, request="x", unit="record", neighbours="add-remove", purpose=""
+        )
     assert ledger.history() == []
 
 
@@ -145,7 +172,9 @@ def test_scores_counted_for_another_relation_are_refused_before_the_draw():
 def test_a_choice_by_user_does_not_add_to_a_promise_about_records() -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
     with pytest.raises(sb.LedgerError, match="by user"):
-        ReservedChoice(ledger, epsilon=0.1, request="x", unit="user", neighbours="add-remove", purpose="")
+        ReservedChoice(
+            ledger, epsilon=0.1, request="x", unit="user", neighbours="add-remove", purpose=""
+        )
     by_user = PrivateScores.of(np.ones((4, 2), dtype=bool), [1, 1, 2, 2])
     with pytest.raises(sb.LedgerError, match="by user"):
         choose_by_scores(by_user, ledger, epsilon=0.1, declaration={"unit": "user"})

@@ -1,4 +1,5 @@
-"""The secret state of a stream under crashes, losses, mix-ups and copies: one state fits, or nothing is answered."""
+"""The secret state of a stream under crashes, losses, mix-ups and copies: one state fits, or
+nothing is answered."""
 
 import copy
 import itertools
@@ -24,7 +25,9 @@ ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)
 GAUSSIAN = sb.GaussianAggregator(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6))
 SPARSE = SparseVectorAggregator(2.0, 2.0, 60, 3, refresh=True, n_queries=20, delta=1e-6)
 ONCE = SparseVectorAggregator(2.0, 2.0, 60, 3, refresh=False, n_queries=20, delta=1e-6)
-EACH = pytest.mark.parametrize("plan", [GAUSSIAN, SPARSE, ONCE], ids=["gaussian", "refresh", "drawn once"])
+EACH = pytest.mark.parametrize(
+    "plan", [GAUSSIAN, SPARSE, ONCE], ids=["gaussian", "refresh", "drawn once"]
+)
 STREAMS = pytest.mark.parametrize("plan", [SPARSE, ONCE], ids=["refresh", "drawn once"])
 
 
@@ -38,8 +41,18 @@ def votes(*ones: int) -> sb.VoteCounts:
     return sb.VoteCounts.from_counts(np.column_stack([K - counts, counts]), classes=["no", "yes"])
 
 
-def opened(plan: Aggregator, ledger: sb.Ledger, vault: Path | None, request: str = "plan") -> ReleaseStream:
-    return ReleaseStream(plan, ledger, classes=["no", "yes"], n_teachers=K, request=request, teachers="a", vault=vault)
+def opened(
+    plan: Aggregator, ledger: sb.Ledger, vault: Path | None, request: str = "plan"
+) -> ReleaseStream:
+    return ReleaseStream(
+        plan,
+        ledger,
+        classes=["no", "yes"],
+        n_teachers=K,
+        request=request,
+        teachers="a",
+        vault=vault,
+    )
 
 
 def ask(stream: ReleaseStream, number: int, ones: int = SURE) -> int:
@@ -77,7 +90,12 @@ def crash_in_a_draw(stream: ReleaseStream, first: int, *ones: int) -> None:
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("begun", [0, 2])
 def test_a_draw_that_a_crash_undid_leaves_no_trace(
-    ledger: sb.Ledger, tmp_path: Path, plan: Aggregator, lost: tuple[int, ...], times: int, begun: int
+    ledger: sb.Ledger,
+    tmp_path: Path,
+    plan: Aggregator,
+    lost: tuple[int, ...],
+    times: int,
+    begun: int,
 ) -> None:
     vault = tmp_path / "vault"
     stream = opened(plan, ledger, vault)
@@ -85,13 +103,19 @@ def test_a_draw_that_a_crash_undid_leaves_no_trace(
         ask(stream, number)
     for time in range(times):
         crash_in_a_draw(opened(plan, ledger, vault), 50, *lost, *[SURE] * (2 * time))
-    # whatever was drawn in vain, the stream goes on: across the places where the lost answers would have been, too
-    said = [ask(opened(plan, ledger, vault), number, ones) for number, ones in enumerate([SURE] * 8 + [EVEN] * 3)]
+    # whatever was drawn in vain, the stream goes on: across the places where the lost answers would
+    # have been, too
+    said = [
+        ask(opened(plan, ledger, vault), number, ones)
+        for number, ones in enumerate([SURE] * 8 + [EVEN] * 3)
+    ]
     assert said == [0] * 8 + [-1] * 3
     assert opened(plan, ledger, vault).left == 0
 
 
-def test_the_threshold_of_an_undone_draw_is_not_gone_on_with(ledger: sb.Ledger, tmp_path: Path) -> None:
+def test_the_threshold_of_an_undone_draw_is_not_gone_on_with(
+    ledger: sb.Ledger, tmp_path: Path
+) -> None:
     vault = tmp_path / "vault"
     stream = opened(SPARSE, ledger, vault)
     ask(stream, 0)
@@ -105,7 +129,9 @@ def test_the_threshold_of_an_undone_draw_is_not_gone_on_with(ledger: sb.Ledger, 
         assert StoredAnswer.decode(page.last() or b"").mark == name
 
 
-def test_whether_a_draw_can_be_stored_does_not_depend_on_it(ledger: sb.Ledger, tmp_path: Path) -> None:
+def test_whether_a_draw_can_be_stored_does_not_depend_on_it(
+    ledger: sb.Ledger, tmp_path: Path
+) -> None:
     # else a full disk would undo some outcomes and not others, and tell which
     sizes = set()
     for request, ones in itertools.product("ab", (SURE, EVEN)):
@@ -148,7 +174,9 @@ def test_a_vault_that_cannot_be_written_stops_every_outcome_alike(
 
 
 @STREAMS
-def test_a_lost_or_stale_or_damaged_state_stops_the_stream(ledger: sb.Ledger, tmp_path: Path, plan: Aggregator) -> None:
+def test_a_lost_or_stale_or_damaged_state_stops_the_stream(
+    ledger: sb.Ledger, tmp_path: Path, plan: Aggregator
+) -> None:
     vault = tmp_path / "vault"
     stream = opened(plan, ledger, vault)
     ask(stream, 0)
@@ -170,7 +198,10 @@ def test_a_lost_or_stale_or_damaged_state_stops_the_stream(ledger: sb.Ledger, tm
 
 
 def test_a_state_of_another_stream_is_refused(ledger: sb.Ledger, tmp_path: Path) -> None:
-    one, two = opened(SPARSE, ledger, tmp_path / "one"), opened(SPARSE, ledger, tmp_path / "two", request="other")
+    one, two = (
+        opened(SPARSE, ledger, tmp_path / "one"),
+        opened(SPARSE, ledger, tmp_path / "two", request="other"),
+    )
     ask(one, 0)
     ask(two, 0)
     shutil.copy(state_file(tmp_path / "two"), state_file(tmp_path / "one"))
@@ -179,8 +210,11 @@ def test_a_state_of_another_stream_is_refused(ledger: sb.Ledger, tmp_path: Path)
 
 
 @EACH
-def test_two_vaults_never_answer_under_one_purchase(ledger: sb.Ledger, tmp_path: Path, plan: Aggregator) -> None:
-    # nothing was answered yet, so the second vault may take up the plan; whoever answers first keeps it
+def test_two_vaults_never_answer_under_one_purchase(
+    ledger: sb.Ledger, tmp_path: Path, plan: Aggregator
+) -> None:
+    # nothing was answered yet, so the second vault may take up the plan; whoever answers first
+    # keeps it
     one, two = opened(plan, ledger, tmp_path / "one"), opened(plan, ledger, tmp_path / "two")
     ask(two, 0)
     for stream in (one, opened(plan, ledger, tmp_path / "one")):
@@ -214,7 +248,9 @@ def test_the_vault_of_another_ledger_is_refused_before_anything_is_spent(
     assert other.history() == []
 
 
-def test_an_older_copy_of_the_ledger_does_not_sell_the_plan_again(ledger: sb.Ledger, tmp_path: Path) -> None:
+def test_an_older_copy_of_the_ledger_does_not_sell_the_plan_again(
+    ledger: sb.Ledger, tmp_path: Path
+) -> None:
     assert ledger.path is not None
     older = tmp_path / "older.sqlite"
     shutil.copy(ledger.path, older)
@@ -254,7 +290,9 @@ def test_a_forfeited_plan_answers_nothing_new(ledger: sb.Ledger, tmp_path: Path)
 
 
 @pytest.mark.parametrize("in_vault", [True, False])
-def test_a_stream_is_neither_pickled_nor_copied(ledger: sb.Ledger, tmp_path: Path, in_vault: bool) -> None:
+def test_a_stream_is_neither_pickled_nor_copied(
+    ledger: sb.Ledger, tmp_path: Path, in_vault: bool
+) -> None:
     stream = opened(SPARSE, ledger, tmp_path / "vault" if in_vault else None)
     ask(stream, 0)
     for attempt in (pickle.dumps, copy.deepcopy):
@@ -297,7 +335,9 @@ def test_states_in_memory_are_kept_apart_by_name() -> None:
     assert "5" not in repr(store).split(" at ")[0]
 
 
-def test_an_error_about_a_damaged_state_carries_nothing_of_it(ledger: sb.Ledger, tmp_path: Path) -> None:
+def test_an_error_about_a_damaged_state_carries_nothing_of_it(
+    ledger: sb.Ledger, tmp_path: Path
+) -> None:
     # what json raises holds the whole text, and reports of errors show what an error came from
     stream = opened(SPARSE, ledger, tmp_path / "vault")
     ask(stream, 0)

@@ -43,8 +43,14 @@ def size_of(ledger: sb.Ledger, request: str) -> tuple[int, int]:
 AGGREGATORS = {
     "labels": lambda: (sb.GaussianAggregator(40.0, 30, budget=BUDGET), 2),
     "counts": lambda: (sb.GaussianAggregator(40.0, 30, budget=BUDGET, release="counts"), 2),
-    "histograms": lambda: (sb.GaussianAggregator(60.0, 30, budget=BUDGET, release="counts", n_classes=12), 12),
-    "sparse vector": lambda: (sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=30, max_unstable=8), 2),
+    "histograms": lambda: (
+        sb.GaussianAggregator(60.0, 30, budget=BUDGET, release="counts", n_classes=12),
+        12,
+    ),
+    "sparse vector": lambda: (
+        sb.SparseVectorAggregator.calibrate(BUDGET, n_queries=30, max_unstable=8),
+        2,
+    ),
 }
 
 
@@ -54,7 +60,9 @@ def test_a_batch_is_stored_in_as_many_bytes_whatever_came_out(
 ) -> None:
     aggregator, n_classes = AGGREGATORS[kind]()
     sizes = set()
-    for number, (winner, noise) in enumerate([(0, 0), (n_classes - 1, 0), (n_classes - 1, -900), (0, 900)]):
+    for number, (winner, noise) in enumerate(
+        [(0, 0), (n_classes - 1, 0), (n_classes - 1, -900), (0, 900)]
+    ):
         votes = np.zeros((30, n_classes), dtype=np.int64)
         votes[:, winner] = 600
         counts = sb.VoteCounts.from_counts(votes, classes=list(range(n_classes)))

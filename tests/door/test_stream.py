@@ -27,11 +27,14 @@ BUDGET = sb.PrivacyBudget(1.0, 1e-6)
 GAUSSIAN = sb.GaussianAggregator(60.0, 6, budget=sb.PrivacyBudget(1.0, 1e-6))
 COUNTS = sb.GaussianAggregator(60.0, 6, release="counts", budget=sb.PrivacyBudget(1.0, 1e-6))
 ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)
-SURE, EVEN = 0, K // 2  # votes for class 1: far above the sparse vector's threshold, and far below it
+# votes for class 1: far above the sparse vector's threshold, and far below it
+SURE, EVEN = 0, K // 2
 
 
 def sparse(refresh: bool, unstable: int = 2, queries: int = 20) -> SparseVectorAggregator:
-    return SparseVectorAggregator(2.0, 2.0, 60, unstable, refresh=refresh, n_queries=queries, delta=1e-6)
+    return SparseVectorAggregator(
+        2.0, 2.0, 60, unstable, refresh=refresh, n_queries=queries, delta=1e-6
+    )
 
 
 BOTH_DESIGNS = pytest.mark.parametrize("refresh", [True, False], ids=["refresh", "drawn once"])
@@ -48,10 +51,21 @@ def votes(*ones: int) -> sb.VoteCounts:
 
 
 def opened(
-    aggregator: Aggregator, ledger: sb.Ledger, vault: Path | None = None, *, request: str = "plan", teachers: str = "a"
+    aggregator: Aggregator,
+    ledger: sb.Ledger,
+    vault: Path | None = None,
+    *,
+    request: str = "plan",
+    teachers: str = "a",
 ) -> ReleaseStream:
     return ReleaseStream(
-        aggregator, ledger, classes=["no", "yes"], n_teachers=K, request=request, teachers=teachers, vault=vault
+        aggregator,
+        ledger,
+        classes=["no", "yes"],
+        n_teachers=K,
+        request=request,
+        teachers=teachers,
+        vault=vault,
     )
 
 
@@ -60,7 +74,8 @@ def names(*numbers: int) -> list[bytes]:
 
 
 class _SpyNoise:
-    """Exact noise that looks at the ledger, through a handle of its own, whenever something is drawn."""
+    """Exact noise that looks at the ledger, through a handle of its own, whenever something is
+    drawn."""
 
     exact = True
     description = "spy"
@@ -176,7 +191,9 @@ def test_the_plan_is_the_most_there_is(ledger: sb.Ledger, spy: _SpyNoise, tmp_pa
     assert sum(spy.sizes) == 6
 
 
-def test_threads_get_one_answer_to_each_question_and_no_more_than_the_plan(ledger: sb.Ledger, tmp_path: Path) -> None:
+def test_threads_get_one_answer_to_each_question_and_no_more_than_the_plan(
+    ledger: sb.Ledger, tmp_path: Path
+) -> None:
     stream = opened(sb.GaussianAggregator(60.0, 20, delta=1e-6), ledger, tmp_path / "vault")
 
     def work(start: int) -> list[tuple[bytes, int]]:
@@ -196,7 +213,9 @@ def test_threads_get_one_answer_to_each_question_and_no_more_than_the_plan(ledge
 
 def _process(path: str, vault: Path, start: int, gate: Any, out: Any) -> None:
     gate.wait()
-    stream = opened(sb.GaussianAggregator(60.0, 20, delta=1e-6), sb.Ledger.open_existing(path), vault)
+    stream = opened(
+        sb.GaussianAggregator(60.0, 20, delta=1e-6), sb.Ledger.open_existing(path), vault
+    )
     got = []
     for step in range(15):
         asked = names((start + step) % 30)
@@ -211,7 +230,10 @@ def test_processes_that_open_at_once_share_one_plan(ledger: sb.Ledger, tmp_path:
     context = multiprocessing.get_context("fork")
     gate, out = context.Event(), context.Queue()
     arguments = (str(ledger.path), tmp_path / "vault")
-    children = [context.Process(target=_process, args=(*arguments, start, gate, out)) for start in (0, 5, 10)]
+    children = [
+        context.Process(target=_process, args=(*arguments, start, gate, out))
+        for start in (0, 5, 10)
+    ]
     for child in children:
         child.start()
     gate.set()
@@ -237,7 +259,9 @@ def test_many_questions_are_answered_in_blocks_and_a_failure_keeps_those_before_
     with pytest.raises(KeyboardInterrupt):
         stream.answer(votes(*[0] * 9), names(*range(9)))
     assert stream.order() == names(0, 1)
-    assert stream.answer(votes(*[0] * 9), names(*range(9))).given.tolist() == [True] * 6 + [False] * 3
+    assert (
+        stream.answer(votes(*[0] * 9), names(*range(9))).given.tolist() == [True] * 6 + [False] * 3
+    )
     assert spy.sizes == [2, 2, 2, 2]
     assert stream.order() == names(*range(6))
 
@@ -286,7 +310,9 @@ def test_what_a_full_disk_refuses_does_not_depend_on_where_a_stream_would_stop(
 
 
 @BOTH_DESIGNS
-def test_the_stream_stops_at_the_last_abstention(ledger: sb.Ledger, tmp_path: Path, refresh: bool) -> None:
+def test_the_stream_stops_at_the_last_abstention(
+    ledger: sb.Ledger, tmp_path: Path, refresh: bool
+) -> None:
     stream = opened(sparse(refresh), ledger, tmp_path / "vault")
     given = stream.answer(votes(SURE, EVEN, SURE, EVEN, SURE), names(*range(5)))
     assert given.labels.tolist() == [0, -1, 0, -1, -1]
@@ -318,7 +344,9 @@ def test_a_stream_reopened_before_every_question_answers_as_one_that_lives_on(
         said = []
         for number in range(15):
             if reopen:
-                stream = opened(aggregator, sb.Ledger.open_existing(str(ledger.path)), folder / "vault")
+                stream = opened(
+                    aggregator, sb.Ledger.open_existing(str(ledger.path)), folder / "vault"
+                )
             said += stream.answer(votes(close_to), names(number)).labels.tolist()
         labels.append(said)
         draws.append(len(noise._left))
@@ -351,11 +379,23 @@ def test_a_plan_goes_on_only_with_its_own_terms(ledger: sb.Ledger, tmp_path: Pat
         opened(GAUSSIAN, ledger, vault, teachers="b")
     with pytest.raises(sb.ParameterError, match="classes"):
         ReleaseStream(
-            GAUSSIAN, ledger, classes=["no", "maybe"], n_teachers=K, request="plan", teachers="a", vault=vault
+            GAUSSIAN,
+            ledger,
+            classes=["no", "maybe"],
+            n_teachers=K,
+            request="plan",
+            teachers="a",
+            vault=vault,
         )
     with pytest.raises(sb.ParameterError, match="number of teachers"):
         ReleaseStream(
-            GAUSSIAN, ledger, classes=["no", "yes"], n_teachers=240, request="plan", teachers="a", vault=vault
+            GAUSSIAN,
+            ledger,
+            classes=["no", "yes"],
+            n_teachers=240,
+            request="plan",
+            teachers="a",
+            vault=vault,
         )
     with pytest.raises(sb.ParameterError, match="unit"):
         ReleaseStream(
@@ -458,7 +498,9 @@ def test_a_ledger_in_memory_serves_until_its_process_ends(refresh: bool) -> None
         opened(sparse(refresh), ledger)
 
 
-@pytest.mark.parametrize("aggregator", [GAUSSIAN, COUNTS, sparse(True)], ids=["labels", "counts", "sparse"])
+@pytest.mark.parametrize(
+    "aggregator", [GAUSSIAN, COUNTS, sparse(True)], ids=["labels", "counts", "sparse"]
+)
 def test_what_came_out_is_certified_as_the_whole_plan(
     ledger: sb.Ledger, tmp_path: Path, aggregator: Aggregator
 ) -> None:
@@ -474,7 +516,9 @@ def test_what_came_out_is_certified_as_the_whole_plan(
         stream.released({b"2": 20, b"4": 40})
 
 
-def test_a_closed_plan_gives_stored_answers_alone(ledger: sb.Ledger, spy: _SpyNoise, tmp_path: Path) -> None:
+def test_a_closed_plan_gives_stored_answers_alone(
+    ledger: sb.Ledger, spy: _SpyNoise, tmp_path: Path
+) -> None:
     stream = opened(GAUSSIAN, ledger, tmp_path / "vault")
     before = stream.answer(votes(0, 250), names(0, 1))
     stream.close(stream.released({b"0": 0, b"1": 1}))
@@ -489,7 +533,9 @@ def test_a_closed_plan_gives_stored_answers_alone(ledger: sb.Ledger, spy: _SpyNo
     assert ledger.spent().epsilon == 1.0  # a ledger of pairs gives nothing back
 
 
-def test_an_answer_given_meanwhile_keeps_a_plan_from_closing(ledger: sb.Ledger, tmp_path: Path) -> None:
+def test_an_answer_given_meanwhile_keeps_a_plan_from_closing(
+    ledger: sb.Ledger, tmp_path: Path
+) -> None:
     stream = opened(GAUSSIAN, ledger, tmp_path / "vault")
     stream.answer(votes(0), names(0))
     released = stream.released({b"0": 0})
@@ -512,14 +558,20 @@ def test_unused_queries_return_to_a_renyi_ledger_alone(tmp_path: Path) -> None:
         whole = ledger.spent().epsilon
         assert stream.returns == (composition == "renyi")
         stream.close(stream.released({b"0": 0, b"1": 1}))
-        assert ledger.spent().epsilon == pytest.approx(whole / 3 if composition == "renyi" else whole)
+        assert ledger.spent().epsilon == pytest.approx(
+            whole / 3 if composition == "renyi" else whole
+        )
         assert not stream.answer(votes(0), names(5)).given.any()
 
 
 def test_the_sparse_vector_gives_nothing_back(tmp_path: Path) -> None:
-    ledger = sb.Ledger(tmp_path / "l", dataset="registry", budget=sb.PrivacyBudget(9.0, 1e-3), composition="renyi")
+    ledger = sb.Ledger(
+        tmp_path / "l", dataset="registry", budget=sb.PrivacyBudget(9.0, 1e-3), composition="renyi"
+    )
     stream = opened(
-        SparseVectorAggregator(5.0, 5.0, 80, 1, refresh=True, n_queries=9, delta=1e-4), ledger, tmp_path / "vault"
+        SparseVectorAggregator(5.0, 5.0, 80, 1, refresh=True, n_queries=9, delta=1e-4),
+        ledger,
+        tmp_path / "vault",
     )
     stream.answer(votes(SURE), names(0))
     before = ledger.spent()

@@ -1,4 +1,5 @@
-"""Diagnostics of votes against their definitions, and that nothing slips out of what they return."""
+"""Diagnostics of votes against their definitions, and that nothing slips out of what they
+return."""
 
 import copy
 import itertools
@@ -23,7 +24,11 @@ from secretballot.ensemble.diagnostics.margins import (
 )
 from secretballot.ensemble.diagnostics.retraining import RESAMPLINGS, _resample, retrained_votes
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
-from secretballot.ensemble.diagnostics.tsybakov import estimated_regression, tsybakov_constant, tsybakov_fit
+from secretballot.ensemble.diagnostics.tsybakov import (
+    estimated_regression,
+    tsybakov_constant,
+    tsybakov_fit,
+)
 from secretballot.ensemble.diagnostics.votes import (
     diagnose_agreement,
     diagnose_expected_margins,
@@ -52,7 +57,8 @@ def test_margins_and_distances_are_those_of_the_definition(n_classes: int) -> No
 
 
 def test_the_distance_never_overstates_how_many_votes_must_move() -> None:
-    """As many moved votes as the distance says leave the label as it is, whatever the rule for ties."""
+    """As many moved votes as the distance says leave the label as it is, whatever the rule for
+    ties."""
     counts = all_counts(7, 3)
     for row, distance in zip(counts, instability_distances(counts), strict=True):
         reachable = counts[np.abs(counts - row).sum(axis=1) <= 2 * distance]
@@ -95,23 +101,31 @@ def test_expected_margins_are_half_the_lead_of_the_mean_shares() -> None:
 
 
 def test_margins_are_the_nearest_floats_to_their_fractions() -> None:
-    """Sums of rounded shares fall below 0 where ensembles tie in all, and miss the levels that they stand at."""
+    """Sums of rounded shares fall below 0 where ensembles tie in all, and miss the levels that
+    they stand at."""
     rng = np.random.default_rng(8)
     for k, r in itertools.product((10, 49, 50, 100, 250), (1, 2, 3, 5, 7)):
         ones = rng.integers(k + 1, size=(r, 200))
-        ones[:, :100] = k - ones[::-1, :100]  # of these the middle ensemble may tie, and the others undo each other
+        # of these the middle ensemble may tie, and the others undo each other
+        ones[:, :100] = k - ones[::-1, :100]
         ones[r // 2, :50] = r * k // 2 - np.delete(ones, r // 2, axis=0)[:, :50].sum(axis=0)
         ones = ones.clip(0, k)
         exact = [Fraction(abs(2 * int(total) - r * k), 2 * r * k) for total in ones.sum(axis=0)]
         counts = np.stack([k - ones, ones], axis=2)
         assert expected_margins(counts)[0].tolist() == [float(margin) for margin in exact]
-        curve = diagnose_expected_margins([VoteCounts.from_counts(table, ["no", "yes"]) for table in counts]).values()
-        shares = [sum(margin <= Fraction(step, 200) for margin in exact) / len(exact) for step in range(101)]
+        curve = diagnose_expected_margins(
+            [VoteCounts.from_counts(table, ["no", "yes"]) for table in counts]
+        ).values()
+        shares = [
+            sum(margin <= Fraction(step, 200) for margin in exact) / len(exact)
+            for step in range(101)
+        ]
         assert curve["shares"].tolist() == shares
 
 
 def test_standard_errors_hold_where_the_truth_is_known() -> None:
-    """Independent teachers that say 1 with a known chance: errors in units of the standard error have variance one."""
+    """Independent teachers that say 1 with a known chance: errors in units of the standard error
+    have variance one."""
     rng = np.random.default_rng(1)
     chance = rng.uniform(0.6, 0.95, size=4000)
     ones = rng.binomial(60, chance)
@@ -126,7 +140,9 @@ def test_the_curve_is_the_share_at_or_below_each_level() -> None:
     levels = np.array([-0.1, 0.0, 0.1, 0.2, 0.25, 0.5])
     shares, low, high = high_margin_shares(margins, levels)
     assert shares.tolist() == [np.mean(margins <= level) for level in levels]
-    assert [high_margin_share(margins, level) for level in (0.0, 0.1, 0.2, 0.25)] == shares[1:5].tolist()
+    assert [high_margin_share(margins, level) for level in (0.0, 0.1, 0.2, 0.25)] == shares[
+        1:5
+    ].tolist()
     assert ((low <= shares) & (shares <= high)).all()
     assert (low.min(), high.max()) == (0.0, 1.0)
 
@@ -144,7 +160,9 @@ def test_the_band_holds_the_whole_curve_about_as_often_as_it_says() -> None:
 def test_unstable_shares_count_what_falls_short() -> None:
     distances = np.array([0, 3, 3, 7, 10])
     needed = [0.0, 3.0, 3.2, 10.0, 10.5, math.inf]
-    assert unstable_shares(distances, needed).tolist() == [np.mean(distances < level) for level in needed]
+    assert unstable_shares(distances, needed).tolist() == [
+        np.mean(distances < level) for level in needed
+    ]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +265,8 @@ def test_sealed_diagnoses_hold_what_the_plain_functions_return() -> None:
     assert (found["vote"], found["ties"], found["teacher"]) == agreement(tables[0], labels)
     stability = diagnose_stability(votes[0], {1: 3.0, 5: 7.5, 9: math.inf}).values()
     assert (
-        stability["unstable"].tolist() == unstable_shares(instability_distances(tables[0]), [3, 7.5, np.inf]).tolist()
+        stability["unstable"].tolist()
+        == unstable_shares(instability_distances(tables[0]), [3, 7.5, np.inf]).tolist()
     )
     assert stability["max_unstable"].tolist() == [1, 5, 9]
 
@@ -274,8 +293,11 @@ class Majority(BaseEstimator):
 
 @pytest.mark.parametrize("resampling", RESAMPLINGS)
 @pytest.mark.parametrize("even", [False, True])
-def test_retrained_teachers_estimate_what_a_teacher_says_on_average(resampling: str, even: bool) -> None:
-    """Shards of coins: the chance of a majority is a binomial tail, which the expected margin must find."""
+def test_retrained_teachers_estimate_what_a_teacher_says_on_average(
+    resampling: str, even: bool
+) -> None:
+    """Shards of coins: the chance of a majority is a binomial tail, which the expected margin
+    must find."""
     rng = np.random.default_rng(4)
     y = (rng.random(9 * 80) < 0.6).astype(int)
     X = np.zeros((len(y), 1))
@@ -296,11 +318,13 @@ def test_retrained_teachers_estimate_what_a_teacher_says_on_average(resampling: 
     sizes = {9: 1.0} if even else {s: binom.pmf(s, len(y), 1 / 80) for s in range(60)}
     chance = 0.0
     for size, weight in sizes.items():
-        one_class = rate**size if size else 0.0, (1 - rate) ** size  # then every other teacher says 1
+        # then every other teacher says 1
+        one_class = rate**size if size else 0.0, (1 - rate) ** size
         chance += weight * (binom.sf(size // 2, size, rate) - one_class[0] + sum(one_class) / 2)
     assert found["margins"] == pytest.approx(np.full(3, chance - 0.5), abs=0.04)
     assert found["resampling_errors"].max() < 0.03
-    assert len({tuple(v.open_at_the_door()[0]) for v in votes}) > 3  # every ensemble saw other shards
+    # every ensemble saw other shards
+    assert len({tuple(v.open_at_the_door()[0]) for v in votes}) > 3
 
 
 class Coin(Majority):
@@ -316,7 +340,9 @@ class Coin(Majority):
 
 def test_teachers_of_another_ensemble_throw_other_coins() -> None:
     X, y = np.zeros((400, 1)), np.arange(400) % 2
-    votes = retrained_votes(Coin(), X, y, X[:1], n_teachers=20, n_classes=2, n_ensembles=8, even=True)
+    votes = retrained_votes(
+        Coin(), X, y, X[:1], n_teachers=20, n_classes=2, n_ensembles=8, even=True
+    )
     assert len({tuple(v.open_at_the_door()[0]) for v in votes}) > 2
 
 
@@ -326,7 +352,9 @@ def test_resamples_keep_units_together_and_splits_take_every_record_once() -> No
     for resampling in RESAMPLINGS:
         for _ in range(20):
             rows, shards = _resample(members, 3, resampling, False, rng)
-            by_unit = {(unit, int(shard)) for unit, shard in zip(members[rows], shards, strict=True)}
+            by_unit = {
+                (unit, int(shard)) for unit, shard in zip(members[rows], shards, strict=True)
+            }
             if resampling == "splits":
                 assert sorted(rows.tolist()) == list(range(8))
                 assert len(by_unit) == 4
@@ -339,13 +367,19 @@ def test_resamples_keep_units_together_and_splits_take_every_record_once() -> No
 
 def test_bootstraps_draw_with_replacement_uniformly() -> None:
     rng = np.random.default_rng(7)
-    seen = np.concatenate([_resample(np.arange(5), 2, "bootstrap", False, rng)[0] for _ in range(4000)])
+    seen = np.concatenate(
+        [_resample(np.arange(5), 2, "bootstrap", False, rng)[0] for _ in range(4000)]
+    )
     assert np.bincount(seen) / 4000 == pytest.approx(np.ones(5), abs=0.06)
 
 
 def test_a_private_record_is_never_named_when_retraining_is_refused() -> None:
     X, y = np.full((4, 1), 7771.0), np.array([0, 1, 0, 1])
-    for more in ({"units": np.arange(3)}, {"even": True, "units": np.arange(4)}, {"resampling": "jackknife"}):
+    for more in (
+        {"units": np.arange(3)},
+        {"even": True, "units": np.arange(4)},
+        {"resampling": "jackknife"},
+    ):
         with pytest.raises((DataError, ParameterError)) as caught:
             retrained_votes(Majority(), X, y, X, n_teachers=2, n_classes=2, **more)
         assert "7771" not in str(caught.value)
@@ -382,7 +416,8 @@ def test_bounded_noise_has_tau_one() -> None:
     assert (fit.tau, fit.low, fit.high, fit.massart) == (1.0, 1.0, 1.0, pytest.approx(0.1))
     assert fit.eta == pytest.approx(5.0)  # one over twice the margin
     assert tsybakov_fit(np.full(400, 0.5)).tau == 0.0
-    assert tsybakov_fit(np.repeat(np.nextafter(0.5, [0, 1]), 200)).tau == 0.0  # one half, but for rounding
+    # one half, but for rounding
+    assert tsybakov_fit(np.repeat(np.nextafter(0.5, [0, 1]), 200)).tau == 0.0
 
 
 def test_a_rare_level_of_bounded_noise_sets_eta() -> None:
@@ -398,7 +433,9 @@ def test_an_atom_of_clear_points_does_not_steepen_the_tail_below(share: float) -
     taus, inside = [], 0
     for seed in range(30):
         unclear = rng.random(2000) < share
-        fit = tsybakov_fit(np.where(unclear, rng.uniform(0.1, 0.9, 2000), 0.9), replicates=150, random_state=seed)
+        fit = tsybakov_fit(
+            np.where(unclear, rng.uniform(0.1, 0.9, 2000), 0.9), replicates=150, random_state=seed
+        )
         taus.append(fit.tau)
         inside += fit.low <= 0.5 <= fit.high
     assert np.mean(taus) == pytest.approx(0.5, abs=0.02)

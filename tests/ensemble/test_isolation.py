@@ -1,4 +1,5 @@
-"""What the machine fails at ends a run; only what a shard's own content raises becomes a fixed vote."""
+"""What the machine fails at ends a run; only what a shard's own content raises becomes a fixed
+vote."""
 
 import errno
 import os
@@ -112,9 +113,12 @@ class DiesInAWorker(FailsAt):
 
 
 def voted(teacher, rows=X, workers=None):
-    """Return counts, with two worker processes where `workers` says so: in the fit or in the prediction."""
+    """Return counts, with two worker processes where `workers` says so: in the fit or in the
+    prediction."""
     jobs = {stage: 2 if workers == stage else None for stage in ("fit", "predict")}
-    ensemble = TeacherEnsemble.fit(teacher, rows, Y, SHARDS, n_teachers=K, n_classes=2, n_jobs=jobs["fit"])
+    ensemble = TeacherEnsemble.fit(
+        teacher, rows, Y, SHARDS, n_teachers=K, n_classes=2, n_jobs=jobs["fit"]
+    )
     return ensemble.vote_counts(X_PUBLIC, n_jobs=jobs["predict"]).open_at_the_door()
 
 
@@ -184,7 +188,8 @@ def test_an_interruption_passes_through_a_vote():
 
 def test_linear_teachers_end_the_run_too(monkeypatch):
     monkeypatch.setattr(
-        "secretballot.ensemble.linear.LinearStack.count", lambda *_: (_ for _ in ()).throw(MemoryError(MARK))
+        "secretballot.ensemble.linear.LinearStack.count",
+        lambda *_: (_ for _ in ()).throw(MemoryError(MARK)),
     )
     with pytest.raises(ResourceError) as caught:
         voted(LogisticRegression())
@@ -202,7 +207,9 @@ def test_a_candidate_that_runs_out_of_memory_is_not_counted_wrong():
     rows = X.copy()
     rows[3] = 9
     with pytest.raises(ResourceError) as caught:
-        choose_candidate([Hungry(), FailsAt("never")], rows, Y, classes=[0, 1], epsilon=0.5, ledger=ledger)
+        choose_candidate(
+            [Hungry(), FailsAt("never")], rows, Y, classes=[0, 1], epsilon=0.5, ledger=ledger
+        )
     refuse_trace(caught.value)
     assert ledger.spent().epsilon == 0
 
@@ -212,7 +219,9 @@ def test_a_fit_that_ran_out_of_memory_spent_nothing():
     ledger = Ledger.in_memory(dataset="d", budget=budget)
     rows = X.copy()
     rows[0] = 9
-    model = PATEClassifier(FailsAt("fit", only_the_marked=True), n_teachers=K, budget=budget, ledger=ledger)
+    model = PATEClassifier(
+        FailsAt("fit", only_the_marked=True), n_teachers=K, budget=budget, ledger=ledger
+    )
     with pytest.raises(ResourceError):
         model.fit(rows, Y, X_public=X_PUBLIC, classes=[0, 1])
     assert ledger.spent().epsilon == 0

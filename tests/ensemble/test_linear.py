@@ -7,7 +7,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeClassifier, SGDClassifier
+from sklearn.linear_model import (
+    LogisticRegression,
+    LogisticRegressionCV,
+    RidgeClassifier,
+    SGDClassifier,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -37,11 +42,15 @@ def assert_same_votes(ensemble, X, *, stacked=True):
     assert shape is not None
     stacks = LinearStack.gather(dict(enumerate(ensemble._teachers)), X, ensemble.n_classes)
     assert bool(stacks) == stacked
-    np.testing.assert_array_equal(ensemble.vote_counts(X).open_at_the_door(), one_by_one(ensemble, X))
+    np.testing.assert_array_equal(
+        ensemble.vote_counts(X).open_at_the_door(), one_by_one(ensemble, X)
+    )
 
 
 def ensemble_of(learner, X, y, n_classes):
-    return TeacherEnsemble.fit(learner, X, y, np.arange(len(y)) % K, n_teachers=K, n_classes=n_classes)
+    return TeacherEnsemble.fit(
+        learner, X, y, np.arange(len(y)) % K, n_teachers=K, n_classes=n_classes
+    )
 
 
 def sample(n_classes, n=360, width=6):
@@ -77,8 +86,17 @@ def test_stacked_votes_equal_the_teachers_own(learner, n_classes):
 def test_sparse_and_single_precision_points_get_the_teachers_own_votes(n_classes, scaled):
     X, y, points = sample(n_classes)
     X, points = X * (X > 3), points * (points > 3)
-    learner = make_pipeline(StandardScaler(with_mean=False), LinearSVC()) if scaled else LogisticRegression()
-    for form in (sp.csr_matrix, sp.csr_array, np.float32, lambda table: (10 * table).astype(np.int16)):
+    learner = (
+        make_pipeline(StandardScaler(with_mean=False), LinearSVC())
+        if scaled
+        else LogisticRegression()
+    )
+    for form in (
+        sp.csr_matrix,
+        sp.csr_array,
+        np.float32,
+        lambda table: (10 * table).astype(np.int16),
+    ):
         assert_same_votes(ensemble_of(learner, form(X), y, n_classes), form(points))
 
 
@@ -88,7 +106,8 @@ def test_frames_get_the_teachers_own_votes():
     frame["f"], public["f"] = frame["f"] > 3, public["f"] > 3
     ensemble = ensemble_of(make_pipeline(StandardScaler(), LogisticRegression()), frame, y, 2)
     assert_same_votes(ensemble, public)
-    assert_same_votes(ensemble, public[list("bacdef")], stacked=False)  # refused by name: all vote the fixed class
+    # refused by name: all vote the fixed class
+    assert_same_votes(ensemble, public[list("bacdef")], stacked=False)
     assert_same_votes(ensemble, public.astype({"a": "Float64"}), stacked=False)
 
 
@@ -122,7 +141,8 @@ def test_points_that_are_not_finite_are_asked_of_every_teacher(points):
     X, y, _ = sample(2)
     ensemble = ensemble_of(LogisticRegression(), X, y, 2)
     votes = ensemble.vote_counts(points).open_at_the_door()
-    np.testing.assert_array_equal(votes, K // 2)  # predict refuses such points, so all vote their fixed class
+    # predict refuses such points, so all vote their fixed class
+    np.testing.assert_array_equal(votes, K // 2)
 
 
 def _planted(weights, bias, classes, *, scaler=None):
@@ -138,8 +158,11 @@ def _planted(weights, bias, classes, *, scaler=None):
     return TeacherEnsemble(teachers, classes)
 
 
-# Few distinct numbers, so that sums cancel, and some that do not add exactly, so that rounding decides the sign.
-awkward = st.sampled_from([0.0, 0.1, 0.2, 0.3, -0.1, -0.3, 0.7, 1.0, -1.0, 1e16, -1e16, 1e-17, 1e-300, -1e-300, 1e300])
+# Few distinct numbers, so that sums cancel, and some that do not add exactly, so that rounding
+# decides the sign.
+awkward = st.sampled_from(
+    [0.0, 0.1, 0.2, 0.3, -0.1, -0.3, 0.7, 1.0, -1.0, 1e16, -1e16, 1e-17, 1e-300, -1e-300, 1e300]
+)
 
 
 @settings(max_examples=150, deadline=None)
@@ -158,7 +181,9 @@ def test_ties_and_cancellations_are_decided_by_the_teachers(data):
     with np.errstate(over="ignore"):
         points = data.draw(tables).astype(dtype)
     ensemble = _planted(weights, bias, classes, scaler=scaler)
-    np.testing.assert_array_equal(ensemble.vote_counts(points).open_at_the_door(), one_by_one(ensemble, points))
+    np.testing.assert_array_equal(
+        ensemble.vote_counts(points).open_at_the_door(), one_by_one(ensemble, points)
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -173,7 +198,9 @@ def test_decisions_that_only_rounding_decides_are_left_to_the_teachers(classes, 
     rest = np.einsum("kj,kj->k", lead[:, 1:].astype(float), points[:, 1:].astype(float))
     weights[:, 0, 0] += (-rest / points[:, 0] - lead[:, 0]).astype(dtype)
     ensemble = _planted(weights, np.zeros((40, decisions)), classes)
-    np.testing.assert_array_equal(ensemble.vote_counts(points).open_at_the_door(), one_by_one(ensemble, points))
+    np.testing.assert_array_equal(
+        ensemble.vote_counts(points).open_at_the_door(), one_by_one(ensemble, points)
+    )
 
 
 def test_overflow_inside_a_teacher_is_left_to_it():
@@ -181,7 +208,8 @@ def test_overflow_inside_a_teacher_is_left_to_it():
     scaler.scale_ = np.full(2, 1e-20)
     ensemble = _planted(np.array([[2e-20, -1e-20]]), np.array([0.0]), 2, scaler=scaler)
     points = np.full((1, 2), 1e25, dtype=np.float32)
-    # Scaled in single precision both features are infinite, which predict refuses, hence the fixed vote.
+    # Scaled in single precision both features are infinite, which predict refuses, hence the fixed
+    # vote.
     np.testing.assert_array_equal(ensemble.vote_counts(points).open_at_the_door(), [[1, 0]])
 
 
@@ -194,5 +222,6 @@ def test_decision_of_exactly_zero_is_the_first_class():
 def test_teacher_that_fails_when_asked_itself_votes_its_fixed_class_and_leaves_the_others_alone():
     ensemble = _planted(np.array([[1.0, -1.0], [1.0, 2.0]]), np.zeros(2), 2)
     points = np.array([[0.1, 0.1], [0.3, 0.1]])
-    ensemble._teachers[0].n_features_in_ = 3  # predict refuses two columns; the tie makes the stack ask
+    # predict refuses two columns; the tie makes the stack ask
+    ensemble._teachers[0].n_features_in_ = 3
     np.testing.assert_array_equal(ensemble.vote_counts(points).open_at_the_door(), [[1, 1], [1, 1]])

@@ -33,7 +33,10 @@ def shards_touched(rule: Rule, before: list[Record], after: list[Record]) -> int
 
     def contents(records: list[Record]) -> list[list[Record]]:
         shards = rule(records)
-        return [[record for record, shard in zip(records, shards, strict=True) if shard == k] for k in range(K)]
+        return [
+            [record for record, shard in zip(records, shards, strict=True) if shard == k]
+            for k in range(K)
+        ]
 
     return sum(one != other for one, other in zip(contents(before), contents(after), strict=True))
 
@@ -96,7 +99,9 @@ def stratified(records):
 
 
 def content_hash(records):
-    return KeyedHashPartition(K, KEY).assign([f"{record.label}/{record.value}" for record in records])
+    return KeyedHashPartition(K, KEY).assign(
+        [f"{record.label}/{record.value}" for record in records]
+    )
 
 
 whole = st.integers(min_value=-(2**63), max_value=2**63 - 1)
@@ -111,7 +116,9 @@ spellings = st.one_of(
 
 
 def tables(units):
-    return st.lists(st.builds(Record, units, st.integers(0, 1), st.floats(0, 1)), min_size=1, max_size=30)
+    return st.lists(
+        st.builds(Record, units, st.integers(0, 1), st.floats(0, 1)), min_size=1, max_size=30
+    )
 
 
 @pytest.mark.parametrize("rule", [keyed_hash, keyed_hash_of_column, keyed_hash_of_csv])
@@ -134,7 +141,11 @@ def test_adding_or_removing_a_unit_touches_at_most_one_shard(rule, data):
 def test_replacing_a_record_by_position_touches_at_most_one_shard(data):
     before = data.draw(tables(st.integers()).filter(lambda records: len(records) >= K))
     row = data.draw(st.integers(0, len(before) - 1))
-    after = [*before[:row], Record(-1, 1 - before[row].label, before[row].value + 1), *before[row + 1 :]]
+    after = [
+        *before[:row],
+        Record(-1, 1 - before[row].label, before[row].value + 1),
+        *before[row + 1 :],
+    ]
     assert shards_touched(by_position, before, after) == 1
 
 
@@ -157,12 +168,16 @@ def _most_touched_by_replacement(rule: Rule) -> int:
     )
 
 
-@pytest.mark.parametrize("rule", [seeded_shuffle, sorted_chunks, contiguous_chunks, round_robin, stratified])
+@pytest.mark.parametrize(
+    "rule", [seeded_shuffle, sorted_chunks, contiguous_chunks, round_robin, stratified]
+)
 def test_unsafe_rules_touch_many_shards_when_a_unit_is_removed(rule):
     assert _most_touched_by_removal(rule) == K
 
 
-@pytest.mark.parametrize(("rule", "touched"), [(sorted_chunks, K), (stratified, K), (content_hash, 2)])
+@pytest.mark.parametrize(
+    ("rule", "touched"), [(sorted_chunks, K), (stratified, K), (content_hash, 2)]
+)
 def test_unsafe_rules_touch_more_than_one_shard_when_a_record_is_replaced(rule, touched):
     assert _most_touched_by_replacement(rule) == touched
 
@@ -219,7 +234,8 @@ def test_large_whole_numbers_stay_apart():
 
 
 @pytest.mark.parametrize(
-    "missing", [None, float("nan"), np.float32("nan"), "", "  ", "nan", "<NA>", pd.NA, pd.NaT, Decimal("nan")]
+    "missing",
+    [None, float("nan"), np.float32("nan"), "", "  ", "nan", "<NA>", pd.NA, pd.NaT, Decimal("nan")],
 )
 def test_missing_ids_are_told_by_row_number_only(missing):
     with pytest.raises(DataError, match=r"missing in 1 rows \(rows 1, counted from 0\)") as caught:
@@ -229,7 +245,18 @@ def test_missing_ids_are_told_by_row_number_only(missing):
 
 @pytest.mark.parametrize(
     "unfit",
-    [True, np.True_, 1.5, float("inf"), 2.0**53, np.float32(2**24), Decimal("1.5"), [1], {"a": 1}, pd.Timestamp(0)],
+    [
+        True,
+        np.True_,
+        1.5,
+        float("inf"),
+        2.0**53,
+        np.float32(2**24),
+        Decimal("1.5"),
+        [1],
+        {"a": 1},
+        pd.Timestamp(0),
+    ],
 )
 def test_unfit_ids_are_told_by_row_number_only(unfit):
     with pytest.raises(DataError, match=r"1 rows \(rows 2, counted from 0\) are neither") as caught:

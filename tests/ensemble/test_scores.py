@@ -1,4 +1,5 @@
-"""Private scores: a unit counts once, whoever's records they are; values do not leave by accident."""
+"""Private scores: a unit counts once, whoever's records they are; values do not leave by
+accident."""
 
 import copy
 import itertools
@@ -18,12 +19,17 @@ def _scores(right, units=None):
 
 def test_records_count_where_there_are_no_ids():
     scores = PrivateScores.of(np.array([[True, False], [True, True], [False, False]]))
-    assert (scores.open_at_the_door().tolist(), scores.unit, scores.n_candidates) == ([2, 1], "record", 2)
+    assert (scores.open_at_the_door().tolist(), scores.unit, scores.n_candidates) == (
+        [2, 1],
+        "record",
+        2,
+    )
 
 
 def test_a_unit_counts_once_if_more_than_half_of_its_records_are_right():
     right = [[1, 1], [1, 0], [1, 0], [0, 1], [1, 0]]
-    assert _scores(right, ["a", "a", "a", "b", "b"]).tolist() == [1, 0]  # b: one of two is not more than half
+    # b: one of two is not more than half
+    assert _scores(right, ["a", "a", "a", "b", "b"]).tolist() == [1, 0]
     assert PrivateScores.of(np.array(right, dtype=bool), list("aaabb")).unit == "user"
 
 
@@ -60,7 +66,9 @@ def test_a_unit_spelt_in_several_ways_is_one(units):
     assert unit_numbers(units, 5).tolist() == [0, 0, 0, 0, 1]
 
 
-@pytest.mark.parametrize("units", [[1, None, 3], [1.0, np.nan, 3.0], ["a", "", "b"], [1, 2.5, 3], [True, False, True]])
+@pytest.mark.parametrize(
+    "units", [[1, None, 3], [1.0, np.nan, 3.0], ["a", "", "b"], [1, 2.5, 3], [True, False, True]]
+)
 def test_ids_that_are_none_are_refused_by_row_and_without_their_values(units):
     with pytest.raises(sb.DataError) as caught:
         PrivateScores.of(np.ones((3, 2), dtype=bool), units)

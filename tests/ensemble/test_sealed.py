@@ -44,4 +44,6 @@ def test_no_way_leads_out_of_what_is_sealed(held: Sealed, way: Callable[[Any], A
 
 
 def test_all_that_hold_private_values_are_sealed() -> None:
-    assert {VoteCounts, Diagnosis, PrivateScores, PrivateRangeScores} <= set(Sealed.__subclasses__())
+    assert {VoteCounts, Diagnosis, PrivateScores, PrivateRangeScores} <= set(
+        Sealed.__subclasses__()
+    )

@@ -92,7 +92,14 @@ def test_untrainable_shards_are_kept_as_such(tmp_path):
     labels = np.where(SHARDS == 2, 1, Y)
     for _ in range(2):
         TeacherEnsemble.fit(
-            Counted(), X, labels, SHARDS, n_teachers=K, n_classes=2, vault=tmp_path / "vault", fingerprint="f"
+            Counted(),
+            X,
+            labels,
+            SHARDS,
+            n_teachers=K,
+            n_classes=2,
+            vault=tmp_path / "vault",
+            fingerprint="f",
         )
     assert len(fits) == K - 1
 

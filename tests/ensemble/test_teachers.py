@@ -49,7 +49,8 @@ def counts_of(ensemble, X=X_PUBLIC, **options):
 
 
 def votes_of(ensemble, X=X_PUBLIC):
-    """Votes teacher by teacher, shape (n_queries, K): the ensemble with all but one teacher left out, K times."""
+    """Votes teacher by teacher, shape (n_queries, K): the ensemble with all but one teacher left
+    out, K times."""
     columns = []
     for number in range(ensemble.n_teachers):
         alone = TeacherEnsemble([None] * ensemble.n_teachers, ensemble.n_classes)
@@ -188,7 +189,9 @@ def test_one_unit_changes_the_votes_of_at_most_one_teacher(learner, data):
     assert moved.max() <= 2
 
 
-@pytest.mark.parametrize("learner", LEARNERS[:4] + LEARNERS[-3:], ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize(
+    "learner", LEARNERS[:4] + LEARNERS[-3:], ids=lambda learner: type(learner).__name__
+)
 def test_one_replaced_record_changes_the_votes_of_at_most_one_teacher(learner):
     X, y = sample(n=60)
     shards = PositionPartition(K, 60).assign()
@@ -205,7 +208,9 @@ def test_the_checker_catches_a_partition_by_position_when_a_record_is_removed():
     votes = []
     for rows in (np.arange(60), np.arange(1, 60)):
         shards = np.arange(len(rows)) % K
-        ensemble = TeacherEnsemble.fit(CountsItsPart(), X[rows], y[rows], shards, n_teachers=K, n_classes=C)
+        ensemble = TeacherEnsemble.fit(
+            CountsItsPart(), X[rows], y[rows], shards, n_teachers=K, n_classes=C
+        )
         votes.append(votes_of(ensemble))
     assert (votes[0] != votes[1]).any(axis=0).sum() > 1
 
@@ -247,19 +252,26 @@ def test_teacher_that_fails_to_fit_votes_its_fixed_class(how):
 
 
 @pytest.mark.parametrize(
-    "how", ["raise", "short", "wide", "nan", "fraction", "unknown", "negative", "text", "none", "late"]
+    "how",
+    ["raise", "short", "wide", "nan", "fraction", "unknown", "negative", "text", "none", "late"],
 )
 def test_teacher_that_fails_to_predict_votes_its_fixed_class_on_every_point(how):
     counts = counts_of(fitted(Fails("predict", how), *sample()), block_rows=16)
-    np.testing.assert_array_equal(counts, np.broadcast_to(np.bincount(np.arange(K) % C), counts.shape))
+    np.testing.assert_array_equal(
+        counts, np.broadcast_to(np.bincount(np.arange(K) % C), counts.shape)
+    )
 
 
 def test_empty_and_one_class_shards_vote_their_fixed_class():
     X, _ = sample(n=6)
     shards = np.array([0, 0, 1, 1, 2, 2])
-    ensemble = TeacherEnsemble.fit(BlackBox(), X, np.array([0, 1, 2, 2, 0, 2]), shards, n_teachers=5, n_classes=C)
+    ensemble = TeacherEnsemble.fit(
+        BlackBox(), X, np.array([0, 1, 2, 2, 0, 2]), shards, n_teachers=5, n_classes=C
+    )
     votes = votes_of(ensemble)
-    np.testing.assert_array_equal(votes[:, [0, 2]], np.stack([(X_PUBLIC[:, 0] > 0).astype(int)] * 2, axis=1))
+    np.testing.assert_array_equal(
+        votes[:, [0, 2]], np.stack([(X_PUBLIC[:, 0] > 0).astype(int)] * 2, axis=1)
+    )
     np.testing.assert_array_equal(votes[:, [1, 3, 4]], np.broadcast_to([1, 0, 1], (40, 3)))
 
 
@@ -302,22 +314,30 @@ def test_seeds_follow_the_teacher_number_and_the_random_state_alone():
     assert seeds(one) == seeds(again) == seeds(short)
     assert len(set(seeds(one))) == K
     assert not set(seeds(one)) & set(seeds(other))
-    assert seeds(fitted(learner.set_params(randomforestclassifier__random_state=3), X, y)) != seeds(one)
+    assert seeds(fitted(learner.set_params(randomforestclassifier__random_state=3), X, y)) != seeds(
+        one
+    )
     np.testing.assert_array_equal(counts_of(one), counts_of(again))
 
 
-@pytest.mark.parametrize("state", [np.random.RandomState(0), np.random.default_rng(0), -1, True, 1.5])
+@pytest.mark.parametrize(
+    "state", [np.random.RandomState(0), np.random.default_rng(0), -1, True, 1.5]
+)
 def test_shared_generators_are_refused(state):
     with pytest.raises(ParameterError, match="random_state"):
         fitted(RandomForestClassifier(random_state=state), *sample())
 
 
 def _mixed_frame(X):
-    return pd.DataFrame(X, columns=list("abcd")).assign(d=lambda frame: (frame["d"] > 0).astype(int))
+    return pd.DataFrame(X, columns=list("abcd")).assign(
+        d=lambda frame: (frame["d"] > 0).astype(int)
+    )
 
 
 @pytest.mark.parametrize("learner", [LogisticRegression(), DecisionTreeClassifier()])
-@pytest.mark.parametrize("convert", [sp.csr_matrix, sp.coo_array, _mixed_frame, np.ndarray.tolist, np.float32])
+@pytest.mark.parametrize(
+    "convert", [sp.csr_matrix, sp.coo_array, _mixed_frame, np.ndarray.tolist, np.float32]
+)
 def test_tables_of_every_kind_train_and_vote(learner, convert):
     X, y = sample()
     direct = _mixed_frame(X).to_numpy() if convert is _mixed_frame else X
@@ -345,7 +365,8 @@ def test_frames_with_categories_train_and_vote():
     X, _ = sample()
     kinds = pd.CategoricalDtype(["low", "high"])
     frame, points = (
-        pd.DataFrame({"a": np.where(table[:, 0] > 0, "high", "low")}).astype({"a": kinds}) for table in (X, X_PUBLIC)
+        pd.DataFrame({"a": np.where(table[:, 0] > 0, "high", "low")}).astype({"a": kinds})
+        for table in (X, X_PUBLIC)
     )
     learner = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     votes = votes_of(fitted(learner, frame, (X[:, 0] > 0).astype(int)), points)
@@ -371,8 +392,11 @@ def test_block_size_and_workers_do_not_change_the_votes(learner, backend, monkey
     with joblib.parallel_config(backend=backend, n_jobs=2):
         ensemble = fitted(learner, X, y)
         np.testing.assert_array_equal(counts_of(ensemble, points), expected)
-    if not isinstance(learner, DrawsFromTheGlobalState):  # whose votes follow the number of blocks it is asked for
-        np.testing.assert_array_equal(counts_of(ensemble, points[:100], block_rows=7), expected[:100])
+    # whose votes follow the number of blocks it is asked for
+    if not isinstance(learner, DrawsFromTheGlobalState):
+        np.testing.assert_array_equal(
+            counts_of(ensemble, points[:100], block_rows=7), expected[:100]
+        )
 
 
 def test_settings_of_scikit_learn_reach_the_learners():
@@ -413,8 +437,14 @@ def test_classes_are_handed_on():
         ({"y_index": np.zeros(139, dtype=int)}, "y_index has the shape"),
         ({"y_index": np.zeros((140, 1), dtype=int)}, "y_index has the shape"),
         ({"y_index": np.zeros(140)}, "whole numbers from 0 to 2"),
-        ({"y_index": np.r_[3, np.zeros(139, dtype=int)]}, r"y_index is out of the range 0 to 2 in 1 rows \(rows 0"),
-        ({"shards": np.r_[np.zeros(139, dtype=int), -1]}, r"shards is out of the range 0 to 6 in 1 rows \(rows 139"),
+        (
+            {"y_index": np.r_[3, np.zeros(139, dtype=int)]},
+            r"y_index is out of the range 0 to 2 in 1 rows \(rows 0",
+        ),
+        (
+            {"shards": np.r_[np.zeros(139, dtype=int), -1]},
+            r"shards is out of the range 0 to 6 in 1 rows \(rows 139",
+        ),
         ({"X": 5}, "one row per record"),
         ({"X": np.ma.masked_all((140, 4))}, "masked"),
     ],

@@ -61,7 +61,9 @@ def test_csv_with_a_row_index_is_refused(tmp_path):
 
 def test_parquet_with_a_row_index_is_refused(tmp_path):
     pytest.importorskip("pyarrow")
-    pd.DataFrame(COUNTS, index=["x", "y", "z"], columns=["a", "b"]).to_parquet(tmp_path / "indexed.parquet")
+    pd.DataFrame(COUNTS, index=["x", "y", "z"], columns=["a", "b"]).to_parquet(
+        tmp_path / "indexed.parquet"
+    )
     with pytest.raises(DataError, match="without the row index"):
         VoteCounts.read(tmp_path / "indexed.parquet")
 
@@ -77,10 +79,14 @@ def test_large_memory_map_is_counted_in_blocks(tmp_path):
 
 
 def test_column_order_in_memory_does_not_matter(write):
-    assert opened(VoteCounts.read(write(np.asfortranarray(VOTES), ".npy"), classes=[0, 1])) == COUNTS.tolist()
+    assert (
+        opened(VoteCounts.read(write(np.asfortranarray(VOTES), ".npy"), classes=[0, 1]))
+        == COUNTS.tolist()
+    )
 
 
-# The kind is told from public numbers alone: neighbouring files must never be read as different kinds.
+# The kind is told from public numbers alone: neighbouring files must never be read as different
+# kinds.
 @pytest.mark.parametrize(
     ("table", "options", "kind"),
     [
@@ -133,13 +139,17 @@ def test_inconsistent_rows_of_a_csv_are_named(tmp_path):
     with pytest.raises(DataError, match=r"a missing vote \(nan\) \(rows 1, 3"):
         VoteCounts.read(path, classes=[0, 1])
     path.write_text("a,b,c\n0,1,1\n0,1\n0,1,1,1\n")
-    with pytest.raises(DataError, match=r"2 rows of another number of cells than the first one's 3 \(rows 1, 2"):
+    with pytest.raises(
+        DataError, match=r"2 rows of another number of cells than the first one's 3 \(rows 1, 2"
+    ):
         VoteCounts.read(path, classes=[0, 1])
 
 
 def _npy_claiming(shape, dtype="<i8"):
     file = io.BytesIO()
-    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": dtype, "fortran_order": False, "shape": shape}
+    )
     return file.getvalue() + bytes(80)
 
 
@@ -224,7 +234,9 @@ def test_published_vote_files_are_read():
         pytest.skip(str(error))
     digits = VoteCounts.read(folder / "votes" / "mnist_250_teachers.npy")
     assert (digits.n_queries, digits.n_classes, digits.n_teachers) == (9000, 10, 250)
-    incomes = VoteCounts.read(folder / "votes" / "adult_250_teachers.npy", classes=["<=50K", ">50K"])
+    incomes = VoteCounts.read(
+        folder / "votes" / "adult_250_teachers.npy", classes=["<=50K", ">50K"]
+    )
     assert (incomes.n_queries, incomes.n_teachers) == (16281, 250)
 
 
@@ -247,14 +259,51 @@ def test_columns_named_for_other_classes_are_refused(tmp_path, suffix):
 
 
 EDITS = [
-    *("0", "1", "2", "7", "-1", "1.0", "0.5", "1e0", "nan", "NA", "", " ", " 1", "a", "b", "ab", "x4711", "é", "\0"),
-    *('"', '"a', 'a"', '"a"', '"1"', '""', "1,1", ",", ";", "1;0", "a\tb", "1\r", "\ufeff1", "inf", "9" * 400),
+    *(
+        "0",
+        "1",
+        "2",
+        "7",
+        "-1",
+        "1.0",
+        "0.5",
+        "1e0",
+        "nan",
+        "NA",
+        "",
+        " ",
+        " 1",
+        "a",
+        "b",
+        "ab",
+        "x4711",
+        "é",
+        "\0",
+    ),
+    *(
+        '"',
+        '"a',
+        'a"',
+        '"a"',
+        '"1"',
+        '""',
+        "1,1",
+        ",",
+        ";",
+        "1;0",
+        "a\tb",
+        "1\r",
+        "\ufeff1",
+        "inf",
+        "9" * 400,
+    ),
     "x" * 140_000,
 ]
 
 
 def reading(path, edited, **options):
-    """Return the counts of a file without what the edited cell votes for, or None where it was refused."""
+    """Return the counts of a file without what the edited cell votes for, or None where it was
+    refused."""
     try:
         counts = VoteCounts.read(path, **options)
     except DataError as error:
@@ -268,18 +317,24 @@ def reading(path, edited, **options):
     return None
 
 
-# A row less its edited cell cannot be told from counts alone, so the row itself is left out and all others compared.
+# A row less its edited cell cannot be told from counts alone, so the row itself is left out and all
+# others compared.
 @pytest.mark.parametrize("classes", [[0, 1], ["a", "b"]])
 @pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize(("teachers", "said"), [(1, True), (2, False), (2, True)])
 def test_one_cell_of_votes_changes_no_other_reading(tmp_path, classes, header, teachers, said):
-    votes = [[str(classes[(row * teacher) % 2]) for teacher in range(1, teachers + 1)] for row in range(1, 4)]
+    votes = [
+        [str(classes[(row * teacher) % 2]) for teacher in range(1, teachers + 1)]
+        for row in range(1, 4)
+    ]
     first = [[f"teacher {number}" for number in range(teachers)]] if header else []
     path = tmp_path / "votes.csv"
     spoken = ("yes" if header else "no") if said else None
 
     def read(lines, row):
-        path.write_text("".join(",".join(line) + "\n" for line in first + lines), encoding="utf-8", newline="")
+        path.write_text(
+            "".join(",".join(line) + "\n" for line in first + lines), encoding="utf-8", newline=""
+        )
         return reading(path, row, classes=classes, kind="votes", header=spoken)
 
     for row in (0, 2):
@@ -309,7 +364,9 @@ def test_one_cell_of_counts_changes_no_other_reading(tmp_path, header, classes):
         before = reading(path, row, kind="counts", classes=classes)
         assert before is not None
         lines[row][column] = cell
-        path.write_text("\n".join(",".join(line) for line in first + lines), encoding="utf-8", newline="")
+        path.write_text(
+            "\n".join(",".join(line) for line in first + lines), encoding="utf-8", newline=""
+        )
         assert reading(path, row, kind="counts", classes=classes) in (before, None)
 
 
@@ -317,7 +374,11 @@ def test_one_cell_of_counts_changes_no_other_reading(tmp_path, header, classes):
 @pytest.mark.parametrize("cell", [None, "a", "x4711", "", 1, 0.5, True, "1", "1.0", float("nan")])
 @pytest.mark.parametrize("classes", [["a", "1"], [0, 1]])
 def test_one_vote_changes_the_type_of_no_other(write, suffix, cell, classes):
-    votes = [[classes[0], classes[1], classes[1]], [classes[1]] * 3, [classes[1], classes[0], classes[1]]]
+    votes = [
+        [classes[0], classes[1], classes[1]],
+        [classes[1]] * 3,
+        [classes[1], classes[0], classes[1]],
+    ]
     before = reading(write(votes, suffix), 1, classes=classes, kind="votes")
     assert before is not None
     table = np.array(votes, dtype=object)
@@ -332,7 +393,10 @@ def test_one_vote_changes_the_type_of_no_other(write, suffix, cell, classes):
 def test_a_class_that_a_teacher_never_voted_for_changes_nothing(write):
     votes = np.array([["1", "a"], ["1", "1"]], dtype=object)
     for suffix in (".csv", ".parquet"):
-        assert opened(VoteCounts.read(write(votes, suffix), classes=["a", "1"], kind="votes")) == [[1, 1], [0, 2]]
+        assert opened(VoteCounts.read(write(votes, suffix), classes=["a", "1"], kind="votes")) == [
+            [1, 1],
+            [0, 2],
+        ]
     frame = pd.DataFrame({"t0": [1, 1], "t1": ["a", "1"], "t2": [1.0, 1.0]})
     path = write(votes, ".parquet")
     frame.to_parquet(path, index=False)

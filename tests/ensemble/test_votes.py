@@ -60,7 +60,9 @@ def test_votes_of_every_type_are_counted(votes, classes):
 
 @settings(max_examples=100, deadline=None)
 @given(
-    votes=hnp.arrays(np.int8, st.tuples(st.integers(1, 40), st.integers(1, 9)), elements=st.integers(0, 3)),
+    votes=hnp.arrays(
+        np.int8, st.tuples(st.integers(1, 40), st.integers(1, 9)), elements=st.integers(0, 3)
+    ),
     block_cells=st.integers(1, 100),
 )
 def test_blocks_do_not_change_the_counts(votes, block_cells):
@@ -102,12 +104,16 @@ def test_inconsistent_votes_are_refused_by_name(votes, classes, match):
 
 
 def test_only_the_first_bad_rows_are_named():
-    with pytest.raises(DataError, match=r"10 rows with a vote that is no declared class \(rows 0, 1, 2, 3, 4, \.\.\.,"):
+    with pytest.raises(
+        DataError,
+        match=r"10 rows with a vote that is no declared class \(rows 0, 1, 2, 3, 4, \.\.\.,",
+    ):
         VoteCounts.from_votes(np.full((10, 2), 7), [0, 1])
 
 
 @pytest.mark.parametrize(
-    "classes", [None, 5, "ab", [], [0], [0, 0], [0, True, 1], [0, "a"], [0, np.nan], [None, 1], [[0], [1]]]
+    "classes",
+    [None, 5, "ab", [], [0], [0, 0], [0, True, 1], [0, "a"], [0, np.nan], [None, 1], [[0], [1]]],
 )
 def test_classes_must_be_distinct_numbers_or_text(classes):
     with pytest.raises(ParameterError, match="classes"):
@@ -124,7 +130,10 @@ def test_counts_of_floats_are_taken_as_whole_numbers():
 @pytest.mark.parametrize(
     ("counts", "match"),
     [
-        ([[1, 3], [3, 2]], r"^counts: 1 rows with a sum that is not n_teachers \(rows 1, counted from 0\)\.$"),
+        (
+            [[1, 3], [3, 2]],
+            r"^counts: 1 rows with a sum that is not n_teachers \(rows 1, counted from 0\)\.$",
+        ),
         ([[1, 3], [5, -1]], r"a negative count \(rows 1"),
         ([[1, 3], [3.5, 0.5]], r"a fractional count \(rows 1"),
         ([[1, 3], [np.nan, 4]], r"a missing count \(nan\) \(rows 1"),

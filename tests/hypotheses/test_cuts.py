@@ -1,4 +1,5 @@
-"""Thresholds and stumps against their definitions, on small grids where every threshold can be tried."""
+"""Thresholds and stumps against their definitions, on small grids where every threshold can be
+tried."""
 
 import json
 import math
@@ -21,7 +22,9 @@ DIRECTIONS = {"up": ("up",), "down": ("down",), "either": ("up", "down")}
 
 
 def all_cuts(n_features, directions=("up", "down")):
-    return [Cut(t, way, f, n_features) for f in range(n_features) for way in directions for t in GRID]
+    return [
+        Cut(t, way, f, n_features) for f in range(n_features) for way in directions for t in GRID
+    ]
 
 
 @st.composite
@@ -30,7 +33,9 @@ def samples(draw, n_features, at_least=1, at_most=8):
     cell = st.integers(0, 4)
     X = draw(st.lists(st.tuples(*[cell] * n_features), min_size=n, max_size=n))
     y = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
-    weights = draw(st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=n, max_size=n))
+    weights = draw(
+        st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=n, max_size=n)
+    )
     return np.array(X, dtype=float), np.array(y), weights
 
 
@@ -67,7 +72,9 @@ def test_erm_has_the_fewest_mistakes_and_is_the_first_dichotomy_among_equals(fam
         best = family.erm(X, y, weights)
         assert mistakes(best, X, y, weights) == min(mistakes(h, X, y, weights) for h in cuts)
         dichotomies = family.dichotomies(X)
-        in_order = [mistakes(dichotomies.hypothesis(i), X, y, weights) for i in range(len(dichotomies))]
+        in_order = [
+            mistakes(dichotomies.hypothesis(i), X, y, weights) for i in range(len(dichotomies))
+        ]
         assert best == dichotomies.hypothesis(int(np.argmin(in_order)))
         assert best == family.version_space().restrict(X, y, 0, weights).hypothesis()
 
@@ -86,7 +93,9 @@ def test_dichotomies_are_the_distinct_labellings_once_each(family, d, directions
         listed = [tuple(h.predict(X)) for h in dichotomies]
         assert len(set(listed)) == len(listed) == len(dichotomies)
         assert set(listed) == {tuple(h.predict(X)) for h in cuts}
-        np.testing.assert_array_equal(dichotomies.errors(y), [(np.array(labels) != y).sum() for labels in listed])
+        np.testing.assert_array_equal(
+            dichotomies.errors(y), [(np.array(labels) != y).sum() for labels in listed]
+        )
         assert dichotomies.errors(y).dtype == np.int64
 
     check()
@@ -97,15 +106,22 @@ def test_version_space_is_the_definition_after_several_restricts(family, d, dire
     everything = all_cuts(d, directions)
     nowhere_else = np.array(np.meshgrid(*[ALL_POINTS] * d)).reshape(d, -1).T
 
-    @given(st.lists(st.tuples(samples(d), st.sampled_from([0.0, 0.5, 1.0, 2.0, math.inf])), max_size=4))
+    @given(
+        st.lists(st.tuples(samples(d), st.sampled_from([0.0, 0.5, 1.0, 2.0, math.inf])), max_size=4)
+    )
     @settings(max_examples=80, deadline=None)
     def check(rounds):
         space, cuts = family.version_space(), everything
         for (X, y, weights), slack in rounds:
-            space, cuts = space.restrict(X, y, slack, weights), survivors(cuts, X, y, slack, weights)
+            space, cuts = (
+                space.restrict(X, y, slack, weights),
+                survivors(cuts, X, y, slack, weights),
+            )
             fewest = min(mistakes(h, X, y, weights) for h in cuts)
             assert mistakes(space.hypothesis(), X, y, weights) == fewest
-        np.testing.assert_array_equal(space.disagreement_region(nowhere_else), disagree(cuts, nowhere_else))
+        np.testing.assert_array_equal(
+            space.disagreement_region(nowhere_else), disagree(cuts, nowhere_else)
+        )
         json.dumps(space.describe(), allow_nan=False)
 
     check()
@@ -152,7 +168,17 @@ def test_stated_dimension_of_stumps_is_attained_and_not_exceeded(d, v):
 
 def test_vc_dimensions():
     assert [Thresholds(way).vc_dimension for way in DIRECTIONS] == [1, 1, 2]
-    assert [DecisionStumps(d).vc_dimension for d in (1, 2, 4, 5, 9, 10, 17, 18, 1000)] == [2, 3, 4, 5, 5, 6, 6, 7, 13]
+    assert [DecisionStumps(d).vc_dimension for d in (1, 2, 4, 5, 9, 10, 17, 18, 1000)] == [
+        2,
+        3,
+        4,
+        5,
+        5,
+        6,
+        6,
+        7,
+        13,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -198,14 +224,18 @@ def test_survivors_may_fall_apart():
 
 
 def test_weights_that_floats_cannot_add_exactly_drop_nothing(monkeypatch):
-    """From 0 on every point has two ones and a zero of their joint weight: equally good thresholds, but for rounding.
+    """From 0 on every point has two ones and a zero of their joint weight: equally good thresholds,
+    but for rounding.
 
     Heavy zeros below make the prefix sums large and coarse, while few mistakes are left.
     """
     rng = np.random.default_rng(1)
-    pairs = rng.integers(1, 2**40, (1000, 2)) * 2.0**-50  # their sums are exact, those with the zeros below not
+    # their sums are exact, those with the zeros below not
+    pairs = rng.integers(1, 2**40, (1000, 2)) * 2.0**-50
     X = np.concatenate([np.full(1000, -1.0), np.repeat(np.arange(1000.0), 3)])
-    weights = np.concatenate([rng.random(1000), np.column_stack([pairs, pairs.sum(axis=1)]).ravel()])
+    weights = np.concatenate(
+        [rng.random(1000), np.column_stack([pairs, pairs.sum(axis=1)]).ravel()]
+    )
     y = np.concatenate([np.zeros(1000, dtype=int), np.tile([1, 1, 0], 1000)])
     space = Thresholds().version_space().restrict(X, y, 0.0, weights)
     np.testing.assert_array_equal(space.disagreement_region(X), X >= 0)
@@ -214,7 +244,9 @@ def test_weights_that_floats_cannot_add_exactly_drop_nothing(monkeypatch):
     assert not strict.disagreement_region(X).any()
     monkeypatch.setattr(cut_spaces, "rounding_allowance", lambda weights: 0.0)
     naive = Thresholds().version_space().restrict(X, y, 0.0, weights)
-    assert not naive.disagreement_region(X[X >= 0]).all(), "rounding does no harm here: the test shows nothing"
+    assert not naive.disagreement_region(X[X >= 0]).all(), (
+        "rounding does no harm here: the test shows nothing"
+    )
 
 
 def test_stumps_are_at_least_as_good_as_a_tree_of_depth_one():
@@ -270,7 +302,11 @@ def test_cuts_describe_themselves():
         (lambda: Thresholds().erm([1.0], [1], [math.inf]), DataError, "finite"),
         (lambda: Thresholds().erm([1.0], [1], [1.0, 1.0]), DataError, "one weight"),
         (lambda: Thresholds().version_space().restrict([1.0], [1], -1), ParameterError, "slack"),
-        (lambda: Thresholds().version_space().restrict([1.0], [1], math.nan), ParameterError, "slack"),
+        (
+            lambda: Thresholds().version_space().restrict([1.0], [1], math.nan),
+            ParameterError,
+            "slack",
+        ),
         (lambda: Thresholds().version_space().restrict([1.0], [1], "1"), ParameterError, "slack"),
         (lambda: Thresholds().dichotomies([1.0]).hypothesis(2), ParameterError, "from 0 to 1"),
         (lambda: Thresholds().dichotomies([1.0]).hypothesis(-1), ParameterError, "from 0 to 1"),
@@ -286,4 +322,10 @@ def test_wrong_input_is_refused_in_one_sentence(call, error, words):
 
 def test_an_unbounded_slack_keeps_everything():
     for slack in (math.inf, 10**400):
-        assert Thresholds().version_space().restrict([1.0, 2.0], [1, 1], slack).disagreement_region([1.0, 2.0]).all()
+        assert (
+            Thresholds()
+            .version_space()
+            .restrict([1.0, 2.0], [1, 1], slack)
+            .disagreement_region([1.0, 2.0])
+            .all()
+        )

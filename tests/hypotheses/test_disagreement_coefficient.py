@@ -1,4 +1,5 @@
-"""The disagreement coefficient against its definition on small sets, and against what is known on large ones."""
+"""The disagreement coefficient against its definition on small sets, and against what is known
+on large ones."""
 
 import math
 
@@ -6,7 +7,14 @@ import numpy as np
 import pytest
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import DecisionStumps, FiniteClass, Halfspaces, Intervals, Rectangles, Thresholds
+from secretballot.hypotheses import (
+    DecisionStumps,
+    FiniteClass,
+    Halfspaces,
+    Intervals,
+    Rectangles,
+    Thresholds,
+)
 from secretballot.hypotheses.coefficient import disagreement_coefficient
 from secretballot.hypotheses.cuts import Cut
 from secretballot.hypotheses.interval_spaces import EMPTY, Interval
@@ -24,7 +32,8 @@ CLASSES = [
 
 
 def by_definition(labellings: np.ndarray, best: np.ndarray, alpha: float) -> float:
-    """Return theta(alpha) from all labellings of the points, by trying every radius from alpha on."""
+    """Return theta(alpha) from all labellings of the points, by trying every radius from alpha
+    on."""
     m = len(best)
     distances = (labellings != best).sum(axis=1)
     ratios = [1.0]
@@ -37,7 +46,9 @@ def by_definition(labellings: np.ndarray, best: np.ndarray, alpha: float) -> flo
     return max(ratios)
 
 
-@pytest.mark.parametrize(("hypotheses", "d"), CLASSES, ids=lambda value: str(getattr(value, "name", value)))
+@pytest.mark.parametrize(
+    ("hypotheses", "d"), CLASSES, ids=lambda value: str(getattr(value, "name", value))
+)
 def test_it_is_the_definition_on_small_sets(hypotheses, d) -> None:
     rng = np.random.default_rng(0)
     for trial in range(6):
@@ -83,7 +94,8 @@ def test_thresholds_have_two() -> None:
 
 @pytest.mark.parametrize("width", [0.1, 0.2, 0.5])
 def test_intervals_have_four_or_one_over_the_width(width: float) -> None:
-    """On an even grid, where a lone point outside is an interval that errs on one point more than the empty one."""
+    """On an even grid, where a lone point outside is an interval that errs on one point more
+    than the empty one."""
     x = (np.arange(400) + 0.5) / 400
     theta = disagreement_coefficient(Intervals(), Interval(0.45 - width / 2, 0.45 + width / 2), x)
     assert theta(0.0) == pytest.approx(max(4.0, 1 / (width + 1 / 400)))
@@ -94,12 +106,14 @@ def test_intervals_have_four_or_one_over_the_width(width: float) -> None:
 
 
 def test_halfspaces_of_the_circle_grow_with_the_radius_alone() -> None:
-    """Lines near the middle of evenly spread directions: every ball disputes about as much per radius."""
+    """Lines near the middle of evenly spread directions: every ball disputes about as much per
+    radius."""
     angles = 2 * np.pi * (np.arange(120) + 0.5) / 120
     X = np.column_stack([np.cos(angles), np.sin(angles)])
     best = Halfspaces().erm(X, (X[:, 1] > 0).astype(int))
     theta = disagreement_coefficient(Halfspaces(), best, X)
-    # a halfspace is an arc of the circle, and the arcs within r of a half circle move either end by r in all
+    # a halfspace is an arc of the circle, and the arcs within r of a half circle move either end by
+    # r in all
     assert theta(0.02) == pytest.approx(4.0)
 
 

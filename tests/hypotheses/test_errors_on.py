@@ -1,4 +1,5 @@
-"""Mistakes of the labellings of public points on other points, against trying every representative."""
+"""Mistakes of the labellings of public points on other points, against trying every
+representative."""
 
 import numpy as np
 import pytest
@@ -6,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.hypotheses import DecisionStumps, FiniteClass, Halfspaces, Intervals, Rectangles, Thresholds, base
+from secretballot.hypotheses import (
+    DecisionStumps,
+    FiniteClass,
+    Halfspaces,
+    Intervals,
+    Rectangles,
+    Thresholds,
+    base,
+)
 from secretballot.hypotheses.cuts import SortedColumn, place_between, places_between
 from secretballot.hypotheses.interval_spaces import interval_between, upper_ends
 
@@ -40,7 +49,9 @@ CLASSES = [
 ]
 
 
-@pytest.mark.parametrize(("family", "n_features"), CLASSES, ids=lambda value: getattr(value, "name", str(value)))
+@pytest.mark.parametrize(
+    ("family", "n_features"), CLASSES, ids=lambda value: getattr(value, "name", str(value))
+)
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_errors_on_other_points_are_those_of_the_representatives(family, n_features, data):
@@ -71,11 +82,16 @@ def test_thresholds_and_ends_are_the_same_all_at_once(numbers):
     assert column.cuts.tolist() == [column.cut(k) for k in range(m + 1)]
     assert upper_ends(column).tolist() == [interval_between(column, k, k).upper for k in range(m)]
     low, high = np.sort(np.random.default_rng(1).normal(size=(50, 2))).T
-    assert places_between(low, high).tolist() == [place_between(a, b) for a, b in zip(low, high, strict=True)]
+    assert places_between(low, high).tolist() == [
+        place_between(a, b) for a, b in zip(low, high, strict=True)
+    ]
 
 
 def test_a_finite_class_is_tried_one_by_one():
-    members = [Thresholds().erm([[0.0], [1.0], [2.0]], labels) for labels in ([0, 0, 1], [0, 1, 1], [1, 1, 1])]
+    members = [
+        Thresholds().erm([[0.0], [1.0], [2.0]], labels)
+        for labels in ([0, 0, 1], [0, 1, 1], [1, 1, 1])
+    ]
     dichotomies = FiniteClass(members).dichotomies([[0.0], [1.0], [2.0]])
     assert dichotomies.errors_on([[0.2], [0.7], [9.0]], [0, 0, 1]).tolist() == [0, 1, 2]
 

@@ -32,7 +32,9 @@ def samples(draw):
     n = draw(st.integers(1, 12))
     X = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
     y = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
-    weights = draw(st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=n, max_size=n))
+    weights = draw(
+        st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=n, max_size=n)
+    )
     return np.array(X, dtype=float)[:, None], np.array(y), weights
 
 
@@ -51,7 +53,9 @@ def test_learner_and_dichotomies_are_the_definition(answers, sample):
     listed = [tuple(h.predict(X)) for h in dichotomies]
     assert len(set(listed)) == len(listed) == len(dichotomies)
     assert listed == list(dict.fromkeys(tuple(h.predict(X)) for h in family.members))
-    np.testing.assert_array_equal(dichotomies.errors(y), [(np.array(row) != y).sum() for row in listed])
+    np.testing.assert_array_equal(
+        dichotomies.errors(y), [(np.array(row) != y).sum() for row in listed]
+    )
 
 
 @given(tables, st.lists(st.tuples(samples(), st.sampled_from([0.0, 0.5, 1.0])), max_size=3))
@@ -66,7 +70,9 @@ def test_version_space_is_the_definition_after_several_restricts(answers, rounds
         left = [h for h, count in zip(left, counts, strict=True) if count - min(counts) <= slack]
     everywhere = np.arange(4.0)[:, None]
     labels = np.array([h.predict(everywhere) for h in left])
-    np.testing.assert_array_equal(space.disagreement_region(everywhere), (labels != labels[0]).any(axis=0))
+    np.testing.assert_array_equal(
+        space.disagreement_region(everywhere), (labels != labels[0]).any(axis=0)
+    )
     assert json.loads(json.dumps(space.describe()))["places"] == [h.place for h in left]
 
 
@@ -74,7 +80,10 @@ def test_fitted_estimators_with_classes_of_their_own():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 2))
     words = np.where(X[:, 0] > 0, "yes", "no")
-    models = [DecisionTreeClassifier(max_depth=1).fit(X, words), LogisticRegression().fit(X[:, ::-1], words)]
+    models = [
+        DecisionTreeClassifier(max_depth=1).fit(X, words),
+        LogisticRegression().fit(X[:, ::-1], words),
+    ]
     family = FiniteClass(models, positive="yes")
     best = family.erm(X, words == "yes")
     assert best.estimator is models[0]
@@ -91,7 +100,10 @@ def test_dimension_is_at_most_the_logarithm_of_the_number():
 def test_members_are_equal_only_to_themselves():
     family = FiniteClass([Table((0,)), Table((0,))])
     assert family.members[0] != family.members[1]
-    assert len({*family.members, *FiniteClass([entry.estimator for entry in family.members]).members}) == 2
+    assert (
+        len({*family.members, *FiniteClass([entry.estimator for entry in family.members]).members})
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,8 +116,16 @@ def test_members_are_equal_only_to_themselves():
         (lambda: FiniteClass([Table(((0, 1), (1, 1)))]).erm([[1.0]], [1]), DataError, "shape"),
         (lambda: FiniteClass([Table((0, 1))]).erm([1.0], [1]), DataError, "dimensions"),
         (lambda: FiniteClass([Table((0, 1))]).erm([[np.nan]], [1]), DataError, "nan"),
-        (lambda: FiniteClass([Table((0, 1))]).dichotomies([[1.0]]).hypothesis(1), ParameterError, "from 0 to 0"),
-        (lambda: FiniteClass([Table((0, 1))]).version_space().restrict([[1.0]], [1], -1), ParameterError, "slack"),
+        (
+            lambda: FiniteClass([Table((0, 1))]).dichotomies([[1.0]]).hypothesis(1),
+            ParameterError,
+            "from 0 to 0",
+        ),
+        (
+            lambda: FiniteClass([Table((0, 1))]).version_space().restrict([[1.0]], [1], -1),
+            ParameterError,
+            "slack",
+        ),
     ],
 )
 def test_wrong_input_is_refused_in_one_sentence(call, error, words):

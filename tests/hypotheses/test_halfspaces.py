@@ -1,4 +1,5 @@
-"""Halfspaces against their definition: every pattern of labels is tried on small sets, many of them degenerate."""
+"""Halfspaces against their definition: every pattern of labels is tried on small sets, many of
+them degenerate."""
 
 import json
 import math
@@ -23,7 +24,8 @@ def cross(a, b, c):
 
 
 def in_hull(x, points):
-    """Whether x is in the convex hull of at most a few points: in a triangle, on a segment, or one of them; exact."""
+    """Whether x is in the convex hull of at most a few points: in a triangle, on a segment, or
+    one of them; exact."""
     for a, b, c in product(points, repeat=3):
         turns = cross(a, b, x), cross(b, c, x), cross(c, a, x)
         if cross(a, b, c) > 0 and min(turns) >= 0:
@@ -32,7 +34,9 @@ def in_hull(x, points):
 
 
 def on_segment(x, a, b):
-    return cross(a, b, x) == 0 and all(min(p, q) <= v <= max(p, q) for p, q, v in zip(a, b, x, strict=True))
+    return cross(a, b, x) == 0 and all(
+        min(p, q) <= v <= max(p, q) for p, q, v in zip(a, b, x, strict=True)
+    )
 
 
 def segments_meet(a, b, c, d):
@@ -43,16 +47,23 @@ def segments_meet(a, b, c, d):
 
 
 def separable(points, pattern):
-    """Two finite sets are separable if their hulls do not meet: no point in the other hull, no segments that meet."""
-    zeros, ones = ({x for x, label in zip(points, pattern, strict=True) if label == side} for side in (0, 1))
+    """Two finite sets are separable if their hulls do not meet: no point in the other hull, no
+    segments that meet."""
+    zeros, ones = (
+        {x for x, label in zip(points, pattern, strict=True) if label == side} for side in (0, 1)
+    )
     if any(in_hull(x, zeros) for x in ones) or any(in_hull(x, ones) for x in zeros):
         return False
-    return not any(segments_meet(*ab, *cd) for ab in combinations(ones, 2) for cd in combinations(zeros, 2))
+    return not any(
+        segments_meet(*ab, *cd) for ab in combinations(ones, 2) for cd in combinations(zeros, 2)
+    )
 
 
 def exactly(X):
     """Return rows as whole numbers, all multiplied by the same power of two."""
-    return [tuple(int(v * 2.0**10) << 60 | int(v * 2.0**10 % 1 * 2.0**60) for v in row) for row in X]
+    return [
+        tuple(int(v * 2.0**10) << 60 | int(v * 2.0**10 % 1 * 2.0**60) for v in row) for row in X
+    ]
 
 
 def brute(X):
@@ -69,7 +80,9 @@ def label_differs(X, alive, x):
 
 
 small = st.integers(0, 3)
-grids = st.lists(st.tuples(small, small), min_size=1, max_size=6).map(lambda rows: np.array(rows, dtype=float))
+grids = st.lists(st.tuples(small, small), min_size=1, max_size=6).map(
+    lambda rows: np.array(rows, dtype=float)
+)
 # tenths are no binary fractions: lines that look straight are bent in the last place
 tenths = grids.map(lambda rows: rows / 10 + 0.1 * rows[:, ::-1])
 
@@ -89,7 +102,9 @@ def test_dichotomies_are_those_of_every_pattern_tried(X):
 @given(st.one_of(grids, tenths), st.data())
 def test_erm_is_the_least_of_every_pattern_tried(X, data):
     y = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(X), max_size=len(X))))
-    weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(X), max_size=len(X))), dtype=float)
+    weights = np.array(
+        data.draw(st.lists(st.integers(0, 3), min_size=len(X), max_size=len(X))), dtype=float
+    )
     least = ((brute(X) != y) * weights).sum(axis=1).min()
     assert ((PLANE.erm(X, y, weights).predict(X) != y) * weights).sum() == least
 
@@ -124,7 +139,9 @@ def test_version_space_of_many_points_agrees_with_the_list_of_labellings(decimal
     X, y = noisy(14, decimals)
     pool = np.vstack([noisy(12, decimals, seed=1)[0], X[:4], X[:4] / 2])
     for k, x in enumerate(pool):
-        labels = np.array([h.predict(np.vstack([X, [x]])) for h in PLANE.dichotomies(np.vstack([X, [x]]))])
+        labels = np.array(
+            [h.predict(np.vstack([X, [x]])) for h in PLANE.dichotomies(np.vstack([X, [x]]))]
+        )
         alive = np.ones(len(labels), dtype=bool)
         space = PLANE.version_space()
         for n_rows, slack in ((4, 2), (8, 1.5), (14, 1)):
@@ -173,7 +190,9 @@ def test_cells_thinner_than_floats_have_fractions():
     exact = [h for h in found if isinstance(h.b, Fraction)]
     assert exact
     for h in exact:
-        values = [Fraction(h.w[0]) * Fraction(x) + Fraction(h.w[1]) * Fraction(y) + h.b for x, y in X]
+        values = [
+            Fraction(h.w[0]) * Fraction(x) + Fraction(h.w[1]) * Fraction(y) + h.b for x, y in X
+        ]
         assert h.predict(X).tolist() == [value >= 0 for value in values]
     json.dumps([h.describe() for h in found])
 
@@ -184,8 +203,12 @@ def test_scale_and_place_do_not_matter(scale, shift):
     X, y = noisy(40, 1)
     plain = np.round(X * 10) + shift
     moved = plain * 2.0 ** round(math.log2(scale))  # exact, or else the points would bend
-    np.testing.assert_array_equal(PLANE.dichotomies(moved).errors(y), PLANE.dichotomies(plain).errors(y))
-    np.testing.assert_array_equal(PLANE.erm(moved, y).predict(moved), PLANE.erm(plain, y).predict(plain))
+    np.testing.assert_array_equal(
+        PLANE.dichotomies(moved).errors(y), PLANE.dichotomies(plain).errors(y)
+    )
+    np.testing.assert_array_equal(
+        PLANE.erm(moved, y).predict(moved), PLANE.erm(plain, y).predict(plain)
+    )
 
 
 @pytest.mark.parametrize("decimals", [None, 1, 0])
@@ -220,7 +243,9 @@ def test_fractional_weights_do_not_lose_a_tie_to_rounding():
     # the first point may be labelled 0, which costs 0.1 + 0.1 + 0.1: more than 0.3 in floats
     space = PLANE.version_space().restrict(X, y, 0.3, weights)
     assert space.disagreement_region([[0, 0]])[0]
-    assert not PLANE.version_space().restrict(X, y, 0.2999, weights).disagreement_region([[0, 0]])[0]
+    assert (
+        not PLANE.version_space().restrict(X, y, 0.2999, weights).disagreement_region([[0, 0]])[0]
+    )
 
 
 def test_tiny_and_huge_weights_count():
@@ -255,7 +280,8 @@ def test_on_the_line_halfspaces_are_thresholds():
     assert (line.erm(X, y).predict(X) != y).sum() == 1
     space = line.version_space().restrict(X, y, 0)
     np.testing.assert_array_equal(
-        space.disagreement_region(X), Thresholds("either").version_space().restrict(X, y, 0).disagreement_region(X)
+        space.disagreement_region(X),
+        Thresholds("either").version_space().restrict(X, y, 0).disagreement_region(X),
     )
 
 
@@ -274,13 +300,21 @@ X3, Y3 = np.eye(3)[:, :2], np.array([0, 1, 1])
         (lambda: PLANE.erm(X3, Y3[:2]), DataError, "y has shape"),
         (lambda: PLANE.erm(X3, Y3 * 2), DataError, "other than 0 and 1"),
         (lambda: PLANE.erm(X3, Y3, [-1, 1, 1]), DataError, "negative"),
-        (lambda: PLANE.dichotomies(np.random.default_rng(0).random((10_001, 2))), DataError, "100,010,002 ways"),
+        (
+            lambda: PLANE.dichotomies(np.random.default_rng(0).random((10_001, 2))),
+            DataError,
+            "100,010,002 ways",
+        ),
         (lambda: PLANE.dichotomies(X3).errors([0, 1]), DataError, "y has shape"),
         (lambda: PLANE.dichotomies(X3).hypothesis(8), ParameterError, "from 0 to 7"),
         (lambda: PLANE.version_space().restrict(X3, Y3, -1), ParameterError, "slack"),
         (lambda: PLANE.version_space().restrict(X3, Y3, math.nan), ParameterError, "slack"),
         (lambda: PLANE.disagreement_region(np.eye(3)), DataError, "3 columns"),
-        (lambda: PLANE.version_space().restrict(X3, Y3, 0).disagreement_region(X3 * 1e200), DataError, "rescale"),
+        (
+            lambda: PLANE.version_space().restrict(X3, Y3, 0).disagreement_region(X3 * 1e200),
+            DataError,
+            "rescale",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(call, error, words):

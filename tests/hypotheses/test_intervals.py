@@ -12,7 +12,8 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import Intervals
 from secretballot.hypotheses.interval_spaces import EMPTY, Interval
 
-# Points are whole numbers, asked or not; ends at quarters stand for all there are, pairs inside one gap included.
+# Points are whole numbers, asked or not; ends at quarters stand for all there are, pairs inside one
+# gap included.
 ENDS = [-math.inf, *np.arange(-1, 5.25, 0.25).tolist(), math.inf]
 ALL_INTERVALS = [EMPTY, *(Interval(a, b) for a in ENDS for b in ENDS if a <= b)]
 ALL_POINTS = np.arange(-1, 5.5, 0.5)
@@ -26,7 +27,9 @@ def samples(draw, at_most=8):
     n = draw(st.integers(1, at_most))
     X = draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
     y = draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
-    weights = draw(st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=n, max_size=n))
+    weights = draw(
+        st.none() | st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=n, max_size=n)
+    )
     return np.array(X, dtype=float), np.array(y), weights
 
 
@@ -59,7 +62,9 @@ def test_dichotomies_are_the_distinct_labellings_once_each(sample):
     dichotomies = FAMILY.dichotomies(X)
     listed = [tuple(h.predict(X)) for h in dichotomies]
     assert len(set(listed)) == len(listed) == len(dichotomies)
-    assert set(listed) == {tuple(labels) for labels in LABELS_OF_ALL[:, np.searchsorted(ALL_POINTS, X)]}
+    assert set(listed) == {
+        tuple(labels) for labels in LABELS_OF_ALL[:, np.searchsorted(ALL_POINTS, X)]
+    }
     errors = dichotomies.errors(y)
     np.testing.assert_array_equal(errors, [(np.array(labels) != y).sum() for labels in listed])
     base, gained = dichotomies.prefix_mistakes(y)
@@ -80,7 +85,9 @@ def test_version_space_is_the_definition_after_several_restricts(rounds):
         space = space.restrict(X, y, slack, weights)
         assert mistakes(space.hypothesis(), X, y, weights) == least
     labels = LABELS_OF_ALL[alive]
-    np.testing.assert_array_equal(space.disagreement_region(ALL_POINTS), (labels != labels[0]).any(axis=0))
+    np.testing.assert_array_equal(
+        space.disagreement_region(ALL_POINTS), (labels != labels[0]).any(axis=0)
+    )
     assert space.describe()["empty"] == alive[0]
     json.dumps(space.describe(), allow_nan=False)
 
@@ -125,7 +132,12 @@ def test_intervals_between_asked_points_disagree_there():
     space = FAMILY.version_space().restrict([0.0, 1.0], [0, 0], 0)
     assert space.disagreement_region([0.0, 0.5, 1.0, 7.0]).tolist() == [False, True, False, True]
     close = np.nextafter(1.0, 2)
-    assert not FAMILY.version_space().restrict([1.0, close], [0, 0], 0).disagreement_region([1.0, close]).any()
+    assert (
+        not FAMILY.version_space()
+        .restrict([1.0, close], [0, 0], 0)
+        .disagreement_region([1.0, close])
+        .any()
+    )
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 0], [1, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])

@@ -20,7 +20,12 @@ from secretballot.hypotheses.points import (
 
 def test_points_come_in_many_forms_and_out_in_one():
     wanted = [[0.0, 1.0], [2.0, 3.0]]
-    for X in (wanted, np.array(wanted, dtype=np.float32), pd.DataFrame(wanted), np.array(wanted, dtype=object)):
+    for X in (
+        wanted,
+        np.array(wanted, dtype=np.float32),
+        pd.DataFrame(wanted),
+        np.array(wanted, dtype=object),
+    ):
         points = check_points(X, 2)
         assert points.dtype == np.float64
         assert points.tolist() == wanted
@@ -43,9 +48,11 @@ def test_labels_weights_slack_and_index():
     assert check_labels([True, False], 2).tolist() == [1, 0]
     assert check_labels(np.array([1.0, 0.0]), 2).dtype == np.int64
     assert check_weights(None, 3).tolist() == [1.0, 1.0, 1.0]
-    assert [check_slack(s) for s in (0, np.int64(2), np.float32(0.5), math.inf, 10**400)] == [0, 2, 0.5] + [
-        math.inf
-    ] * 2
+    assert [check_slack(s) for s in (0, np.int64(2), np.float32(0.5), math.inf, 10**400)] == [
+        0,
+        2,
+        0.5,
+    ] + [math.inf] * 2
     assert check_index(np.int64(3), 4) == 3
 
 

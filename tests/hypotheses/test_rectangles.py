@@ -1,4 +1,5 @@
-"""Rectangles against their definition: all of them are tried on small sets, many with equal coordinates."""
+"""Rectangles against their definition: all of them are tried on small sets, many with equal
+coordinates."""
 
 import json
 import math
@@ -15,11 +16,14 @@ from secretballot.hypotheses import Rectangles
 CLASS = Rectangles()
 
 small = st.integers(0, 3)
-grids = st.lists(st.tuples(small, small), min_size=1, max_size=7).map(lambda rows: np.array(rows, dtype=float))
+grids = st.lists(st.tuples(small, small), min_size=1, max_size=7).map(
+    lambda rows: np.array(rows, dtype=float)
+)
 
 
 def brute(X):
-    """All labellings of the rows by rectangles with sides through coordinates of the rows, and the empty one."""
+    """All labellings of the rows by rectangles with sides through coordinates of the rows, and
+    the empty one."""
     found = {(0,) * len(X)}
     for (a, b), (c, d) in product(product(set(X[:, 0]), repeat=2), product(set(X[:, 1]), repeat=2)):
         inside = (X[:, 0] >= a) & (X[:, 0] <= b) & (X[:, 1] >= c) & (X[:, 1] <= d)
@@ -48,7 +52,9 @@ def test_dichotomies_are_those_of_every_rectangle_tried(X, data):
 @given(grids, st.data())
 def test_erm_is_the_least_of_every_rectangle_tried(X, data):
     y = np.array(data.draw(st.lists(st.integers(0, 1), min_size=len(X), max_size=len(X))))
-    weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(X), max_size=len(X))), dtype=float)
+    weights = np.array(
+        data.draw(st.lists(st.integers(0, 3), min_size=len(X), max_size=len(X))), dtype=float
+    )
     least = ((brute(X) != y) * weights).sum(axis=1).min()
     assert ((CLASS.erm(X, y, weights).predict(X) != y) * weights).sum() == least
 
@@ -88,7 +94,9 @@ def test_version_space_of_many_points_agrees_with_the_list_of_labellings(decimal
     region = space.disagreement_region(pool)
     assert 0 < region.sum() < len(region)
     for x, differs in zip(pool, region, strict=True):
-        labels = np.array([h.predict(np.vstack([X, [x]])) for h in CLASS.dichotomies(np.vstack([X, [x]]))])
+        labels = np.array(
+            [h.predict(np.vstack([X, [x]])) for h in CLASS.dichotomies(np.vstack([X, [x]]))]
+        )
         alive = np.ones(len(labels), dtype=bool)
         for n_rows, slack in ((4, 2), (8, 1.5), (14, 1)):
             errors = (labels[:, :n_rows] != y[:n_rows]).sum(axis=1)
@@ -109,7 +117,9 @@ def test_every_labelling_is_given_by_its_own_representative(m, decimals):
 def test_erm_of_many_points_is_the_least_of_the_list(decimals):
     X, y = noisy(60, decimals)
     for labels in (y, 1 - y):
-        assert (CLASS.erm(X, labels).predict(X) != labels).sum() == CLASS.dichotomies(X).errors(labels).min()
+        assert (CLASS.erm(X, labels).predict(X) != labels).sum() == CLASS.dichotomies(X).errors(
+            labels
+        ).min()
 
 
 def test_strips_grown_in_blocks_are_those_grown_together(monkeypatch):
@@ -137,7 +147,9 @@ def test_a_space_that_is_decided_knows_what_all_members_hold():
         space.disagreement_region([[1, 1], [2.5, 1.5], [0.5, 2], [0, 2], [5, 5]]), [0, 0, 1, 0, 0]
     )
     assert space.hypothesis().predict(X).tolist() == y
-    json.dumps([space.describe(), space.hypothesis().describe(), CLASS.erm(X, np.zeros(25)).describe()])
+    json.dumps(
+        [space.describe(), space.hypothesis().describe(), CLASS.erm(X, np.zeros(25)).describe()]
+    )
 
 
 def test_no_label_one_leaves_every_other_point_open():
@@ -153,7 +165,9 @@ def test_fractional_weights_do_not_lose_a_tie_to_rounding():
     # the first point may be labelled 0, which costs 0.1 + 0.1 + 0.1: more than 0.3 in floats
     space = CLASS.version_space().restrict(X, y, 0.3, weights)
     assert space.disagreement_region([[0, 0]])[0]
-    assert not CLASS.version_space().restrict(X, y, 0.2999, weights).disagreement_region([[0, 0]])[0]
+    assert (
+        not CLASS.version_space().restrict(X, y, 0.2999, weights).disagreement_region([[0, 0]])[0]
+    )
 
 
 def test_the_whole_class_disagrees_everywhere_and_infinite_slack_keeps_it():

@@ -1,4 +1,5 @@
-"""Learners as they are after a fit, with values that were not drawn; run, it prints digests of their pickles."""
+"""Learners as they are after a fit, with values that were not drawn; run, it prints digests of
+their pickles."""
 
 import hashlib
 import io
@@ -38,11 +39,18 @@ def students() -> Iterator[Any]:
 
 
 def learners(vault: Path | None = None) -> Iterator[Any]:
-    kinds = (sb.PATEClassifier, sb.ActivePATEClassifier, sb.LabelPrivateClassifier, sb.SemiPrivateClassifier)
+    kinds = (
+        sb.PATEClassifier,
+        sb.ActivePATEClassifier,
+        sb.LabelPrivateClassifier,
+        sb.SemiPrivateClassifier,
+    )
     for kind in kinds:
         for student in students():
             model = kind(budget=BUDGET)
-            model.set_params(**{name: vault for name in ("vault",) if vault and name in model.get_params()})
+            model.set_params(
+                **{name: vault for name in ("vault",) if vault and name in model.get_params()}
+            )
             model.student_, model.classes_, model.n_features_in_ = student, np.array([0, 1]), 3
             model.released_labels_, model.certificate_ = RELEASED, RELEASED.certificate
             yield model
@@ -51,7 +59,9 @@ def learners(vault: Path | None = None) -> Iterator[Any]:
 def main(words: list[str]) -> None:
     for word in words:
         coins = random.Random(word)
-        globals()["_kept"] = [bytes(coins.randrange(1, 4000)) for _ in range(20_000)][:: coins.randrange(2, 9)]
+        globals()["_kept"] = [bytes(coins.randrange(1, 4000)) for _ in range(20_000)][
+            :: coins.randrange(2, 9)
+        ]
         np.random.seed(coins.randrange(99))  # noqa: NPY002
     for model in (*learners(), *students()):
         model.predict(X[: len(words) + 1])
@@ -59,7 +69,9 @@ def main(words: list[str]) -> None:
             continue  # these are written as scikit-learn writes them, unless a learner holds them
         file = io.BytesIO()
         joblib.dump(model, file)
-        digests = [hashlib.sha256(part).hexdigest() for part in (pickle.dumps(model), file.getvalue())]
+        digests = [
+            hashlib.sha256(part).hexdigest() for part in (pickle.dumps(model), file.getvalue())
+        ]
         print(type(model).__name__, *digests)
 
 

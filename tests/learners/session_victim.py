@@ -1,7 +1,8 @@
 """Sessions that die; run as `python session_victim.py VERB FOLDER PLAN [NUMBER]`.
 
-A session is asked in a child, and the child is killed with signal 9; then the next one goes on. What a child got back
-it writes down only after it was returned. What the books say in the end is printed as JSON; the tests beside judge it.
+A session is asked in a child, and the child is killed with signal 9; then the next one goes on.
+What a child got back it writes down only after it was returned. What the books say in the end is
+printed as JSON; the tests beside judge it.
 """
 
 import json
@@ -44,13 +45,21 @@ def pool_of(n: int) -> np.ndarray:
 
 
 def begin(folder: Path, kind: str, queries: int) -> None:
-    ExactNoise().discrete_laplace(1.0, 1)  # what loads slowly is loaded once, before children are born
+    # what loads slowly is loaded once, before children are born
+    ExactNoise().discrete_laplace(1.0, 1)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 2))
     teachers = sb.train_teachers(
-        None, X, np.array(NAMES)[(X[:, 0] > 0).astype(int)], classes=NAMES, n_teachers=K, vault=folder / "vault"
+        None,
+        X,
+        np.array(NAMES)[(X[:, 0] > 0).astype(int)],
+        classes=NAMES,
+        n_teachers=K,
+        vault=folder / "vault",
     )
-    ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(5000.0, 0.5))
+    ledger = sb.Ledger(
+        folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(5000.0, 0.5)
+    )
     sb.LabelingSession(teachers, plan_of(kind, queries), ledger)
 
 
@@ -73,7 +82,11 @@ def ask_on(folder: Path, events: list[list[int]], points: np.ndarray, start: int
         except sb.BudgetError:
             got: list[Any] = [None] * len(rows)
         else:
-            noisy = [None] * len(rows) if answers.noisy_counts is None else answers.noisy_counts.tolist()
+            noisy = (
+                [None] * len(rows)
+                if answers.noisy_counts is None
+                else answers.noisy_counts.tolist()
+            )
             got = [
                 [NAMES.index(label) if label else -1, count] if given else None
                 for label, count, given in zip(answers.labels, noisy, answers.given, strict=True)
@@ -145,31 +158,55 @@ def random_moments(folder: Path, kind: str, asks: int) -> Books:
 
 
 def closed(
-    books: Books, folder: Path, events: list[list[int]], pool: np.ndarray, log: list[Any], plan: Aggregator
+    books: Books,
+    folder: Path,
+    events: list[list[int]],
+    pool: np.ndarray,
+    log: list[Any],
+    plan: Aggregator,
 ) -> Books:
     """Hold what was returned against the ledger."""
     ledger = sb.Ledger.open_existing(folder / "ledger.sqlite")
     row_of = {digest: row for row, digest in enumerate(question_digests(pool))}
     with ledger.reading(1) as page:
-        parts = [(row_of[question], StoredAnswer.decode(answer)) for question, answer in page.parts()]
+        parts = [
+            (row_of[question], StoredAnswer.decode(answer)) for question, answer in page.parts()
+        ]
     stored = dict(parts)
-    got = [(row, answer) for number, answers in log for row, answer in zip(events[number], answers, strict=True)]
+    got = [
+        (row, answer)
+        for number, answers in log
+        for row, answer in zip(events[number], answers, strict=True)
+    ]
     session = sb.LabelingSession.reopen(folder / "vault")
-    books.answers, books.stored, books.distinct = sum(answer is not None for _, answer in got), len(parts), len(stored)
+    books.answers, books.stored, books.distinct = (
+        sum(answer is not None for _, answer in got),
+        len(parts),
+        len(stored),
+    )
     books.wrong = sum(
-        answer is not None and (row not in stored or answer != [stored[row].label, stored[row].noisy])
+        answer is not None
+        and (row not in stored or answer != [stored[row].label, stored[row].noisy])
         for row, answer in got
     )
     books.denied_but_stored = sum(answer is None and row in stored for row, answer in got)
     books.used, books.planned, books.left = session.used, session.planned, session.left
     books.abstained = sum(answer.label < 0 for _, answer in parts)
-    books.most_abstentions, books.ends_with_abstention = plan.most_abstentions, parts[-1][1].label < 0
-    books.entries, books.spent, books.price = len(ledger.history()), ledger.spent().epsilon, plan.budget.epsilon
+    books.most_abstentions, books.ends_with_abstention = (
+        plan.most_abstentions,
+        parts[-1][1].label < 0,
+    )
+    books.entries, books.spent, books.price = (
+        len(ledger.history()),
+        ledger.spent().epsilon,
+        plan.budget.epsilon,
+    )
     return books
 
 
 class Mortal(sqlite3.Connection):
-    """A connection that kills its process with signal 9 at a step; before and after each that writes are two steps."""
+    """A connection that kills its process with signal 9 at a step; before and after each that
+    writes are two steps."""
 
     left = 0
 
@@ -181,14 +218,17 @@ class Mortal(sqlite3.Connection):
 
     @classmethod
     def possess(cls, steps: int) -> None:
-        """Let this process live for `steps` more steps of any connection it opens or file of the vault it writes."""
+        """Let this process live for `steps` more steps of any connection it opens or file of the
+        vault it writes."""
         connect, replace = sqlite3.connect, Path.replace
         sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "factory": cls})
         Path.replace = lambda *a: (cls.step(), replace(*a), cls.step())[1]
         cls.left = steps
 
     def execute(self, sql: str, *arguments: object) -> sqlite3.Cursor:
-        if not sql.startswith(("BEGIN IMMEDIATE", "INSERT", "UPDATE")) and not (sql == "COMMIT" and self.total_changes):
+        if not sql.startswith(("BEGIN IMMEDIATE", "INSERT", "UPDATE")) and not (
+            sql == "COMMIT" and self.total_changes
+        ):
             return super().execute(sql, *arguments)
         Mortal.step()
         cursor = super().execute(sql, *arguments)
@@ -201,7 +241,9 @@ def statements(folder: Path, kind: str, n_events: int) -> Books:
     queries, points = 9, pool_of(100)
     begin(folder, kind, queries)
     uneven = np.flatnonzero(points[:, 0] == 0).tolist()
-    events = [[1], [uneven[0], 2], [1, 3], [uneven[1], 4], [5, 6], [uneven[2], 7, 8], [9, 10]][:n_events]
+    events = [[1], [uneven[0], 2], [1, 3], [uneven[1], 4], [5, 6], [uneven[2], 7, 8], [9, 10]][
+        :n_events
+    ]
     path = folder / "log"
     path.touch()
     books, number, steps = Books(sum(map(len, events))), 0, 0

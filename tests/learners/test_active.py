@@ -1,4 +1,5 @@
-"""Active queries: what is planned, asked, kept and given back, and what a strategy may never see."""
+"""Active queries: what is planned, asked, kept and given back, and what a strategy may never
+see."""
 
 import warnings
 from pathlib import Path
@@ -54,7 +55,13 @@ class _ListedSelector(QuerySelector):
 
 
 def learner(**settings: Any) -> sb.ActivePATEClassifier:
-    given = {"n_teachers": 50, "budget": BUDGET, "n_queries": 40, "release": "labels", "random_state": 0}
+    given = {
+        "n_teachers": 50,
+        "budget": BUDGET,
+        "n_queries": 40,
+        "release": "labels",
+        "random_state": 0,
+    }
     return sb.ActivePATEClassifier(**{**given, **settings})
 
 
@@ -64,7 +71,9 @@ def fitted(model: sb.ActivePATEClassifier, pool: Any = POOL) -> sb.ActivePATECla
 
 def durable(folder: Path, composition: str = "basic", epsilon: float = 1.0) -> dict[str, Any]:
     budget = sb.PrivacyBudget(epsilon, 2e-6)
-    ledger = sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=budget, composition=composition)
+    ledger = sb.Ledger(
+        folder / "ledger.sqlite", dataset="registry", budget=budget, composition=composition
+    )
     return {"ledger": ledger, "vault": folder / "vault", "request": "fit"}
 
 
@@ -136,7 +145,9 @@ def test_equal_points_are_one_question() -> None:
     twice = np.vstack([POOL[:30], POOL[:30]])
     askable = AskableRows.of(twice)
     assert askable.rows.tolist() == list(range(30))
-    model = fitted(learner(strategy=Listed([np.arange(30)]), round_size=30, n_queries=30), pool=twice)
+    model = fitted(
+        learner(strategy=Listed([np.arange(30)]), round_size=30, n_queries=30), pool=twice
+    )
     assert model.released_labels_.queries.tolist() == list(range(30))
     assert AskableRows.of(twice, by_value=False).rows.tolist() == list(range(60))
 
@@ -166,7 +177,9 @@ def test_what_is_left_goes_back_into_a_renyi_ledger(tmp_path: Path) -> None:
     model = fitted(learner(strategy=Listed([np.arange(4)]), round_size=4, **place))
     assert model.certificate_["plan"]["left"] == "returned"
     assert sb.verify_certificate(model.certificate_).ok
-    whole = sb.Ledger.in_memory(dataset="x", budget=sb.PrivacyBudget(3.0, 2e-6), composition="renyi")
+    whole = sb.Ledger.in_memory(
+        dataset="x", budget=sb.PrivacyBudget(3.0, 2e-6), composition="renyi"
+    )
     aggregator = sb.GaussianAggregator.calibrate(BUDGET, 40, n_teachers=50)
     whole.reserve(aggregator.events(50), BUDGET, request="whole", purpose="")
     assert place["ledger"].spent().epsilon == pytest.approx(whole.spent().epsilon / 10)
@@ -229,7 +242,11 @@ def test_a_full_ledger_refuses_before_anything_is_asked(tmp_path: Path) -> None:
 
 def test_the_sparse_vector_answers_in_rounds_and_stops() -> None:
     model = learner(
-        aggregator="sparse-vector", n_teachers=150, max_unstable=1, n_queries=200, student=LogisticRegression()
+        aggregator="sparse-vector",
+        n_teachers=150,
+        max_unstable=1,
+        n_queries=200,
+        student=LogisticRegression(),
     )
     fitted(model.set_params(strategy=sb.queries.PassiveSampling()))
     labels = model.released_labels_.labels
@@ -252,12 +269,16 @@ def test_votes_from_elsewhere_are_asked_actively(tmp_path: Path) -> None:
     counts = sb.VoteCounts.from_counts(np.column_stack([50 - ones, ones]), classes=["no", "yes"])
     place = durable(tmp_path)
     aggregator = sb.GaussianAggregator.calibrate(BUDGET, 30)
-    walk = sb.label_actively(counts, POOL, aggregator, place["ledger"], sb.queries.ClusterSampling())
+    walk = sb.label_actively(
+        counts, POOL, aggregator, place["ledger"], sb.queries.ClusterSampling()
+    )
     assert len(walk.released.queries) == 30
     assert walk.released.classes == ("no", "yes")
     assert sb.verify_certificate(walk.released.certificate).ok
     with pytest.raises(sb.DataError, match="399 rows"):
-        sb.label_actively(counts, POOL[:-1], aggregator, place["ledger"], sb.queries.ClusterSampling())
+        sb.label_actively(
+            counts, POOL[:-1], aggregator, place["ledger"], sb.queries.ClusterSampling()
+        )
 
 
 def test_a_strategy_with_nothing_to_ask_or_no_name_spends_nothing(tmp_path: Path) -> None:
@@ -267,7 +288,9 @@ def test_a_strategy_with_nothing_to_ask_or_no_name_spends_nothing(tmp_path: Path
     for described in (None, {}, {"name": np.int64(3)}, {"name": 3}):
         strategy = Listed([np.arange(2)])
         strategy.describe = lambda value=described: value  # type: ignore[method-assign]
-        with pytest.raises(sb.ParameterError, match=r"describe must return a dict of JSON values with a name"):
+        with pytest.raises(
+            sb.ParameterError, match=r"describe must return a dict of JSON values with a name"
+        ):
             fitted(learner(strategy=strategy, **place))
     with pytest.raises(sb.ParameterError, match="instance"):
         fitted(learner(strategy=sb.queries.MarginSampling, **place))
@@ -287,7 +310,12 @@ def test_a_stored_release_is_not_taken_for_other_public_points(tmp_path: Path) -
 def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path: Path) -> None:
     place = durable(tmp_path)
     hard = np.column_stack([np.full(60, BOUNDARY), np.linspace(-1, 1, 60)])
-    model = learner(aggregator="sparse-vector", n_teachers=150, max_unstable=1, strategy=sb.queries.PassiveSampling())
+    model = learner(
+        aggregator="sparse-vector",
+        n_teachers=150,
+        max_unstable=1,
+        strategy=sb.queries.PassiveSampling(),
+    )
     with warnings.catch_warnings():  # nothing may have been answered at all, which is said
         warnings.simplefilter("ignore", UserWarning)
         fitted(model.set_params(**place), pool=np.vstack([hard, [[0.9, 0.0]]]))
@@ -298,9 +326,16 @@ def test_a_sparse_vector_that_stopped_has_nothing_left(tmp_path: Path) -> None:
     assert place["ledger"].history()[0].state == "committed"
 
 
-def test_a_student_that_cannot_learn_says_what_to_do_and_another_one_costs_nothing(tmp_path: Path) -> None:
+def test_a_student_that_cannot_learn_says_what_to_do_and_another_one_costs_nothing(
+    tmp_path: Path,
+) -> None:
     place = durable(tmp_path)
-    with pytest.raises(sb.DataError, match="KNeighborsClassifier cannot learn from 40 released answers"):
+    with pytest.raises(
+        sb.DataError, match="KNeighborsClassifier cannot learn from 40 released answers"
+    ):
         fitted(learner(student=KNeighborsClassifier(50), **place))
-    assert len(fitted(learner(student=KNeighborsClassifier(5), **place)).released_labels_.queries) == 40
+    assert (
+        len(fitted(learner(student=KNeighborsClassifier(5), **place)).released_labels_.queries)
+        == 40
+    )
     assert len(place["ledger"].history()) == 1

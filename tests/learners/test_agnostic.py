@@ -1,4 +1,5 @@
-"""Labelers: what they answer, what they cost, what they keep, what they refuse, and what a stranger can check."""
+"""Labelers: what they answer, what they cost, what they keep, what they refuse, and what a
+stranger can check."""
 
 import copy
 import json
@@ -42,11 +43,17 @@ CLASSES = ["no", "yes"]
 
 def labeler(**changes: Any) -> sb.AgnosticLabeler:
     given = {"budget": BUDGET, "n_queries": 40, "max_unstable": 1, "n_teachers": 100, **changes}
-    return sb.AgnosticLabeler(given.pop("hypotheses", Thresholds()), given.pop("teacher", None), **given)
+    return sb.AgnosticLabeler(
+        given.pop("hypotheses", Thresholds()), given.pop("teacher", None), **given
+    )
 
 
-def ledger_at(path: Path, neighbours: str = "replace-one", budget: PrivacyBudget = BUDGET) -> sb.Ledger:
-    return sb.Ledger(path / "account.sqlite", dataset="D", budget=budget, unit="record", neighbours=neighbours)
+def ledger_at(
+    path: Path, neighbours: str = "replace-one", budget: PrivacyBudget = BUDGET
+) -> sb.Ledger:
+    return sb.Ledger(
+        path / "account.sqlite", dataset="D", budget=budget, unit="record", neighbours=neighbours
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +63,8 @@ def fitted() -> sb.AgnosticLabeler:
     return found
 
 
-# -- answers ---------------------------------------------------------------------------------------------------------
+# -- answers
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.AgnosticLabeler) -> None:
@@ -71,20 +79,28 @@ def test_noisy_labels_are_answered_as_the_best_threshold_would(fitted: sb.Agnost
 def test_intervals_and_a_teacher_of_ones_own_under_add_remove() -> None:
     inside = np.abs(X[:, 0] - 0.5) < 0.25
     y = np.where(inside ^ (np.random.default_rng(4).random(3000) < 0.1), 1, 0)
-    found = labeler(hypotheses=Intervals(), teacher=HypothesisStudent(Intervals()), neighbours="add-remove")
+    found = labeler(
+        hypotheses=Intervals(), teacher=HypothesisStudent(Intervals()), neighbours="add-remove"
+    )
     found.fit(X, y, classes=[0, 1])
     assert found.ask_many([[0.02], [0.5], [0.98]]).labels.tolist() == [0, 1, 0]
-    assert found.sampling_rate_ > labeler().fit(X, Y, classes=CLASSES).sampling_rate_ or found.sampling_rate_ == 1
+    assert (
+        found.sampling_rate_ > labeler().fit(X, Y, classes=CLASSES).sampling_rate_
+        or found.sampling_rate_ == 1
+    )
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_answers_err_hardly_more_than_the_best_threshold(noise: float) -> None:
-    """Definition 2.2 of Nandi and Bassily, alpha .1, beta .05: no answer counts as an error; noise spares no one."""
+    """Definition 2.2 of Nandi and Bassily, alpha .1, beta .05: no answer counts as an error;
+    noise spares no one."""
     rng, n, m = np.random.default_rng(8), 30_000, 100
     points, asked = rng.random((n, 1)), rng.random((m, 1))
     y = (points[:, 0] > 0.35) ^ (rng.random(n) < noise)
     hidden = (asked[:, 0] > 0.35) ^ (rng.random(m) < noise)
-    found = labeler(n_queries=m, max_unstable=8, n_teachers=450).fit(points, y, classes=[False, True])
+    found = labeler(n_queries=m, max_unstable=8, n_teachers=450).fit(
+        points, y, classes=[False, True]
+    )
     wrong = np.mean(found.ask_many(asked).labels != hidden)
     assert wrong <= 0.1 + np.mean((asked[:, 0] > 0.35) != hidden)
 
@@ -100,7 +116,9 @@ def test_the_stream_stops_at_the_last_abstention() -> None:
             found.ask([0.7])
 
 
-def test_every_teacher_learns_from_its_place_in_the_random_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_teacher_learns_from_its_place_in_the_random_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen: dict[int, list[float]] = {}
 
     class Spy(HypothesisStudent):
@@ -111,21 +129,28 @@ def test_every_teacher_learns_from_its_place_in_the_random_order(monkeypatch: py
 
     rows = np.random.default_rng(0).permutation(40)
     monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: rows[:m])
-    monkeypatch.setattr(agnostic, "relabel", lambda points, labels, hypotheses, et: np.arange(len(labels)) // 4 % 2)
+    monkeypatch.setattr(
+        agnostic, "relabel", lambda points, labels, hypotheses, et: np.arange(len(labels)) // 4 % 2
+    )
     points = np.arange(10.0, 50.0)[:, None]
     loose = PrivacyBudget(30.0, 0.1)
-    found = labeler(teacher=Spy(Thresholds()), budget=loose, n_teachers=4).fit(points, [0, 1] * 20, classes=[0, 1])
+    found = labeler(teacher=Spy(Thresholds()), budget=loose, n_teachers=4).fit(
+        points, [0, 1] * 20, classes=[0, 1]
+    )
     sampled = round(found.sampling_rate_ * 40)
     assert seen == {k: (10.0 + rows[:sampled][k::4]).tolist() for k in range(4)}
 
 
 def test_an_empty_sample_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agnostic, "sample_independently", lambda n, sampled, out_of: np.empty(0, dtype=np.int64))
+    monkeypatch.setattr(
+        agnostic, "sample_independently", lambda n, sampled, out_of: np.empty(0, dtype=np.int64)
+    )
     found = labeler(neighbours="add-remove").fit(X, Y, classes=CLASSES)
     assert found.ask([0.3]).label in (None, *CLASSES)
 
 
-# -- the certificate -------------------------------------------------------------------------------------------------
+# -- the certificate
+# -------------------------------------------------------------------------------------------------
 
 
 def certificate_of(found: sb.AgnosticLabeler) -> dict[str, Any]:
@@ -176,15 +201,30 @@ def lie(path: str, value: Any) -> Any:
         ([lie("events.0.sampled", 5)], "mechanism"),
         ([lie("mechanism.sampled", 5)], "mechanism"),
         ([lie("events.0.stream.threshold", 900)], "mechanism"),
-        ([lie("events.0.neighbours", "add-remove"), lie("mechanism.neighbours", "add-remove")], "mechanism"),
-        ([lie("unit", "user"), lie("unit_column", "id"), lie("neighbours", "add-remove")], "mechanism"),
+        (
+            [lie("events.0.neighbours", "add-remove"), lie("mechanism.neighbours", "add-remove")],
+            "mechanism",
+        ),
+        (
+            [lie("unit", "user"), lie("unit_column", "id"), lie("neighbours", "add-remove")],
+            "mechanism",
+        ),
         ([lie("events.0.relabel_epsilon", 9.0), lie("mechanism.relabel_epsilon", 9.0)], "price"),
         ([lie("events.0.stream.query_scale", 0.5), lie("mechanism.query_scale", 0.5)], "price"),
-        ([lie("epsilon", 0.1), lie("price.epsilon", 0.1), lie("mechanism.budget.epsilon", 0.1)], "price"),
+        (
+            [lie("epsilon", 0.1), lie("price.epsilon", 0.1), lie("mechanism.budget.epsilon", 0.1)],
+            "price",
+        ),
         ([lie("epsilon", 2.0), lie("price.epsilon", 2.0)], "mechanism"),
-        ([lie("events.0.stream", {"event": "pure", "version": 1, "epsilon": 0.1, "count": 1})], "events"),
+        (
+            [lie("events.0.stream", {"event": "pure", "version": 1, "epsilon": 0.1, "count": 1})],
+            "events",
+        ),
         ([lie("events.0.stream", 3)], "events"),
-        ([lie("events", [{"event": "pure", "version": 1, "epsilon": 0.1, "count": 1}])], "mechanism"),
+        (
+            [lie("events", [{"event": "pure", "version": 1, "epsilon": 0.1, "count": 1}])],
+            "mechanism",
+        ),
         ([lie("mechanism.name", "gaussian")], "mechanism"),
     ],
 )
@@ -204,7 +244,8 @@ def test_the_stream_alone_does_not_price_a_sample(fitted: sb.AgnosticLabeler) ->
     assert (failure.name, "lacks or adds" in failure.detail) == ("mechanism", True)
 
 
-# -- restarts and samples --------------------------------------------------------------------------------------------
+# -- restarts and samples
+# --------------------------------------------------------------------------------------------
 
 
 def test_a_plan_goes_on_after_a_restart_with_the_sample_it_began_with(tmp_path: Path) -> None:
@@ -230,12 +271,15 @@ def test_another_name_is_another_sample_and_another_charge(tmp_path: Path) -> No
     ledger = ledger_at(tmp_path, budget=ROOMY)
     settings = {"ledger": ledger, "vault": tmp_path / "vault"}
     serials = {
-        labeler(**settings, name=name).fit(X, Y, classes=CLASSES).session_._teachers.serial for name in ("a", "b")
+        labeler(**settings, name=name).fit(X, Y, classes=CLASSES).session_._teachers.serial
+        for name in ("a", "b")
     }
     assert len(serials) == 2
     assert ledger.spent().epsilon == 2 * BUDGET.epsilon
     with pytest.raises(BudgetError):
-        labeler(**settings, name="c", progress=lambda done, of: pytest.fail("trained")).fit(X, Y, classes=CLASSES)
+        labeler(**settings, name="c", progress=lambda done, of: pytest.fail("trained")).fit(
+            X, Y, classes=CLASSES
+        )
 
 
 def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) -> None:
@@ -275,7 +319,9 @@ def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
         n_teachers=100,
         calibration="tight",
     )
-    teachers = sb.train_teachers(None, X, Y, classes=CLASSES, n_teachers=100, neighbours="replace-one")
+    teachers = sb.train_teachers(
+        None, X, Y, classes=CLASSES, n_teachers=100, neighbours="replace-one"
+    )
     counts = teachers.vote(teachers.points([[0.1], [0.9]]))
     declared = {"neighbours": "replace-one"}
     with pytest.raises(ParameterError, match="secret sample"):
@@ -284,7 +330,11 @@ def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
         sb.release(counts, aggregator, ledger, declaration=declared)
     with pytest.raises(ParameterError, match="secret sample"):
         sb.estimate_stability(
-            counts, ledger, fraction=0.1, epsilon=0.1, declaration=declared | {"sample": aggregator.sample}
+            counts,
+            ledger,
+            fraction=0.1,
+            epsilon=0.1,
+            declaration=declared | {"sample": aggregator.sample},
         )
     assert ledger.spent().epsilon == 0
 
@@ -301,9 +351,16 @@ def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(
 ) -> None:
     drawn: list[np.ndarray] = []
     real = agnostic.sample_in_random_order
-    monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: drawn.append(real(n, m)) or drawn[-1])
+    monkeypatch.setattr(
+        agnostic, "sample_in_random_order", lambda n, m: drawn.append(real(n, m)) or drawn[-1]
+    )
     labeler(ledger=ledger_at(tmp_path), vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
-    sought = [drawn[0].tobytes(), drawn[0][:8].tobytes(), np.sort(drawn[0])[:8].tobytes(), X[drawn[0]][:8].tobytes()]
+    sought = [
+        drawn[0].tobytes(),
+        drawn[0][:8].tobytes(),
+        np.sort(drawn[0])[:8].tobytes(),
+        X[drawn[0]][:8].tobytes(),
+    ]
     for folder, _, files in os.walk(tmp_path / "vault"):
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         for name in files:
@@ -313,7 +370,8 @@ def test_the_vault_holds_no_row_numbers_and_is_closed_to_others(
 
 
 @pytest.mark.parametrize(
-    "changes", [{"random_state": 1}, {"n_teachers": 90}, {"relabel_epsilon": 0.5}, {"n_queries": 41}]
+    "changes",
+    [{"random_state": 1}, {"n_teachers": 90}, {"relabel_epsilon": 0.5}, {"n_queries": 41}],
 )
 def test_a_plan_does_not_go_on_with_other_settings(tmp_path: Path, changes: dict) -> None:
     settings = {"ledger": ledger_at(tmp_path, budget=ROOMY), "vault": tmp_path / "vault"}
@@ -330,7 +388,8 @@ def test_labelers_are_cloned_and_shown_without_data(fitted: sb.AgnosticLabeler) 
         labeler().reopen()
 
 
-# -- what is refused, and that nothing is spent ----------------------------------------------------------------------
+# -- what is refused, and that nothing is spent
+# ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -348,7 +407,11 @@ def test_labelers_are_cloned_and_shown_without_data(fitted: sb.AgnosticLabeler) 
         ({"budget": PrivacyBudget(4.0, 0.0)}, ParameterError, "delta"),
         ({"budget": PrivacyBudget(1e-4, 1e-6)}, ParameterError, "more records"),
         ({"calibration": "loose"}, ParameterError, "calibration"),
-        ({"calibration": "paper", "budget": PrivacyBudget(57.0, 1e-6)}, ParameterError, "at most 56"),
+        (
+            {"calibration": "paper", "budget": PrivacyBudget(57.0, 1e-6)},
+            ParameterError,
+            "at most 56",
+        ),
         ({"calibration": "paper", "budget": PrivacyBudget(0.01, 1e-6)}, ParameterError, "too few"),
         ({"calibration": "paper", "relabel_epsilon": 0.5}, ParameterError, "printed"),
         ({"calibration": "paper", "neighbours": "add-remove"}, ParameterError, "printed"),
@@ -361,7 +424,9 @@ def test_labelers_are_cloned_and_shown_without_data(fitted: sb.AgnosticLabeler) 
         ({"teacher": "nobody"}, ParameterError, "nobody"),
     ],
 )
-def test_bad_settings_are_one_sentence_and_cost_nothing(changes: dict, error: type, word: str) -> None:
+def test_bad_settings_are_one_sentence_and_cost_nothing(
+    changes: dict, error: type, word: str
+) -> None:
     neighbours = changes.get("neighbours", "replace-one")
     ledger = sb.Ledger.in_memory(
         dataset="D",
@@ -386,14 +451,18 @@ def test_bad_settings_are_one_sentence_and_cost_nothing(changes: dict, error: ty
         (X[:50], Y[:50], CLASSES, "more records"),
     ],
 )
-def test_bad_data_is_refused_and_costs_nothing(points: Any, labels: Any, classes: list, word: str) -> None:
+def test_bad_data_is_refused_and_costs_nothing(
+    points: Any, labels: Any, classes: list, word: str
+) -> None:
     ledger = sb.Ledger.in_memory(dataset="D", budget=ROOMY, unit="record", neighbours="replace-one")
     with pytest.raises((DataError, ParameterError), match=word):
         labeler(ledger=ledger).fit(points, labels, classes=classes)
     assert ledger.spent().epsilon == 0
 
 
-def test_questions_of_another_dimension_are_refused_and_not_counted(fitted: sb.AgnosticLabeler) -> None:
+def test_questions_of_another_dimension_are_refused_and_not_counted(
+    fitted: sb.AgnosticLabeler,
+) -> None:
     used = fitted.used
     for x in ([0.1, 0.2], []):
         with pytest.raises(DataError):
@@ -427,14 +496,17 @@ class _OddBeyond:
 
 
 @pytest.mark.parametrize("learner", [sb.AgnosticLabeler, sb.UniversalLabeler])
-def test_a_record_that_an_estimator_fails_on_is_found_before_anything_is_bought(learner: Any) -> None:
-    """Found later, it would stop the service at the switch, for one record's sake and all to see."""
+def test_a_record_that_an_estimator_fails_on_is_found_before_anything_is_bought(
+    learner: Any,
+) -> None:
+    """Found later, it would stop the service at the switch, for one record's sake and all to
+    see."""
     far = np.concatenate([X[:-1], [[99.0]]])
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
     with pytest.raises(DataError, match="to every record") as caught:
-        learner(FiniteClass([_OddBeyond()]), budget=BUDGET, max_unstable=1, n_teachers=60, ledger=ledger).fit(
-            far, Y, classes=CLASSES
-        )
+        learner(
+            FiniteClass([_OddBeyond()]), budget=BUDGET, max_unstable=1, n_teachers=60, ledger=ledger
+        ).fit(far, Y, classes=CLASSES)
     assert "99" not in str(caught.value)
     assert ledger.spent().epsilon == 0
 
@@ -452,7 +524,11 @@ def test_a_renyi_account_is_told_why_it_has_no_room() -> None:
     with pytest.raises(BudgetError, match="a sample costs as much as all records"):
         labeler(ledger=ledger).fit(X, Y, classes=CLASSES)
     roomy = sb.Ledger.in_memory(
-        dataset="D", budget=PrivacyBudget(30.0, 1e-3), unit="record", neighbours="replace-one", composition="renyi"
+        dataset="D",
+        budget=PrivacyBudget(30.0, 1e-3),
+        unit="record",
+        neighbours="replace-one",
+        composition="renyi",
     )
     assert labeler(ledger=roomy).fit(X, Y, classes=CLASSES).ask([0.9]).label == "yes"
 
@@ -464,7 +540,8 @@ def test_duplicate_points_are_one_point() -> None:
     assert found.ask_many([[0.0], [3.0]]).labels.tolist() == [0, 1]
 
 
-# -- public numbers --------------------------------------------------------------------------------------------------
+# -- public numbers
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
@@ -480,7 +557,9 @@ def test_the_number_of_abstentions_is_a_binomial_quantile() -> None:
 def test_so_many_teachers_answer_a_lead_of_a_third() -> None:
     stream = SparseVectorEvent(3.0, 4.0, 40, 2, False)
     k = teachers_for(stream, 100, 0.05)
-    aggregator = sb.SparseVectorAggregator(3.0, 4.0, 40, 2, refresh=False, n_queries=100, budget=BUDGET)
+    aggregator = sb.SparseVectorAggregator(
+        3.0, 4.0, 40, 2, refresh=False, n_queries=100, budget=BUDGET
+    )
     assert 1 - aggregator.answer_probability(math.ceil(k / 3 / 2) - 1) <= 0.05 / 100
     assert 1 - aggregator.answer_probability(math.ceil((k - 12) / 3 / 2) - 1) > 0.05 / 100
 
@@ -500,9 +579,13 @@ def test_printed_constants_are_those_of_the_papers() -> None:
     inside = 0.05 * math.sqrt(5)
     assert printed.inner.epsilon == pytest.approx(inside / math.log(2e6))
     assert printed.inner.delta == pytest.approx(1e-6 / (2 * math.exp(inside) * math.log(2e6)))
-    assert printed_abstentions(1000, 0.05, 0.1) == math.ceil(3 * (50 + math.sqrt(50 * math.log(1e4) / 2)))
+    assert printed_abstentions(1000, 0.05, 0.1) == math.ceil(
+        3 * (50 + math.sqrt(50 * math.log(1e4) / 2))
+    )
     scale = math.sqrt(32 * 4 * math.log(2e6)) / 0.8
-    assert printed_teachers(budget, m, 4, beta) == math.ceil(34 * math.sqrt(2) * scale * math.log(4 * m * 4 / 1e-6))
+    assert printed_teachers(budget, m, 4, beta) == math.ceil(
+        34 * math.sqrt(2) * scale * math.log(4 * m * 4 / 1e-6)
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 56.0])
@@ -529,13 +612,19 @@ def test_the_printed_calibration_is_certified_up_to_56_and_far_from_tight(epsilo
     assert plans[1].stream.threshold < plans[0].stream.threshold / 100
 
 
-# -- the stability labeler -------------------------------------------------------------------------------------------
+# -- the stability labeler
+# -------------------------------------------------------------------------------------------
 
 
 def test_the_stability_labeler_answers_with_any_learner(tmp_path: Path) -> None:
     points = np.random.default_rng(5).normal(size=(4000, 2))
     y = points @ [1.0, -1.0] > 0
-    settings = {"budget": BUDGET, "n_queries": 30, "max_unstable": 1, "ledger": ledger_at(tmp_path, "add-remove")}
+    settings = {
+        "budget": BUDGET,
+        "n_queries": 30,
+        "max_unstable": 1,
+        "ledger": ledger_at(tmp_path, "add-remove"),
+    }
     found = sb.StabilityLabeler(LogisticRegression(), **settings, vault=tmp_path / "vault")
     found.fit(points, y, classes=[False, True])
     assert found.ask_many([[3.0, -3.0], [-3.0, 3.0]]).labels.tolist() == [True, False]
@@ -565,7 +654,9 @@ def test_the_stability_labeler_refuses_in_one_sentence(changes: dict, word: str)
 
 def test_the_stability_labeler_takes_its_numbers_from_public_ones() -> None:
     tight = sb.StabilityLabeler(budget=BUDGET, n_queries=30, alpha=0.02)._calibrated(2)
-    printed = sb.StabilityLabeler(budget=BUDGET, n_queries=30, alpha=0.02, calibration="btt2018")._calibrated(2)
+    printed = sb.StabilityLabeler(
+        budget=BUDGET, n_queries=30, alpha=0.02, calibration="btt2018"
+    )._calibrated(2)
     assert tight[0].max_unstable == tight_stream(BUDGET, 30, 0.02, 0.05, None).max_unstable
     assert printed[0].max_unstable == printed_abstentions(30, 0.02, 0.05)
     assert printed[1] > 10 * tight[1]

@@ -1,4 +1,5 @@
-"""Choosing a candidate: exactly epsilon on tiny neighbouring hold-outs, whatever the candidates do, and certified."""
+"""Choosing a candidate: exactly epsilon on tiny neighbouring hold-outs, whatever the candidates
+do, and certified."""
 
 import itertools
 from pathlib import Path
@@ -53,7 +54,9 @@ def _ledger(**settings: Any) -> sb.Ledger:
     return sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1e6, 1e-6), **settings)
 
 
-def _choose(candidates: Any, X: Any, y: Any, ledger: sb.Ledger | None = None, **settings: Any) -> Any:
+def _choose(
+    candidates: Any, X: Any, y: Any, ledger: sb.Ledger | None = None, **settings: Any
+) -> Any:
     account = _ledger() if ledger is None else ledger
     return sb.choose_candidate(
         candidates, X, y, **{"classes": [0, 1], "epsilon": EPSILON, "ledger": account, **settings}
@@ -62,7 +65,8 @@ def _choose(candidates: Any, X: Any, y: Any, ledger: sb.Ledger | None = None, **
 
 @pytest.fixture
 def law(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function to the exact law of the choice: the scores that reach the door, and the door's mechanism."""
+    """Return a function to the exact law of the choice: the scores that reach the door, and the
+    door's mechanism."""
     seen: list[Any] = []
 
     class Spy(ExponentialChoice):
@@ -97,12 +101,19 @@ def test_removing_a_unit_of_many_records_loses_epsilon_and_no_more(law: Any) -> 
         whole = law(CANDIDATES, POINTS, y, units=units)
         for gone in "ab":
             stays = units != gone
-            worst = max(worst, _loss(whole, law(CANDIDATES, POINTS[stays], y[stays], units=units[stays])))
+            worst = max(
+                worst, _loss(whole, law(CANDIDATES, POINTS[stays], y[stays], units=units[stays]))
+            )
     assert 0.5 * EPSILON < worst <= EPSILON * (1 + 1e-9)
 
 
 def test_counting_records_instead_of_units_loses_more(law: Any) -> None:
-    candidates, X, y, units = [Cut(0.5), Cut(98), Cut(99)], np.full((4, 1), 2.0), np.ones(4), np.array([0, 0, 0, 1])
+    candidates, X, y, units = (
+        [Cut(0.5), Cut(98), Cut(99)],
+        np.full((4, 1), 2.0),
+        np.ones(4),
+        np.array([0, 0, 0, 1]),
+    )
     whole, less = (law(candidates, X[k:], y[k:]) for k in (0, 3))
     assert _loss(whole, less) > 2 * EPSILON
     whole, less = (law(candidates, X[k:], y[k:], units=units[k:]) for k in (0, 3))
@@ -120,14 +131,20 @@ def _worst_replaced(law: Any) -> float:
         )
         for pair in itertools.product(records[:2], records)
     }
-    return max(_loss(laws[one], laws[two]) for one, two in itertools.permutations(laws, 2) if one[0] == two[0])
+    return max(
+        _loss(laws[one], laws[two])
+        for one, two in itertools.permutations(laws, 2)
+        if one[0] == two[0]
+    )
 
 
 def test_replacing_a_record_loses_epsilon_and_no_more(law: Any) -> None:
     assert 0.5 * EPSILON < _worst_replaced(law) <= EPSILON * (1 + 1e-9)
 
 
-def test_forgetting_the_half_under_replace_one_is_caught(law: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forgetting_the_half_under_replace_one_is_caught(
+    law: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ExponentialChoice, "_moved", 1)
     assert _worst_replaced(law) > 1.3 * EPSILON
 
@@ -160,14 +177,25 @@ def test_nothing_a_candidate_says_escapes(law: Any, capsys: Any, caplog: Any) ->
         (LogisticRegression(), "NotFittedError"),
         (Cut(0.0, "centres"), "otherwise alone than among others"),
         (Cut(-2.0, "forgets"), "otherwise alone than among others"),
-        (LogisticRegression().fit(np.zeros((4, 7)) + np.arange(4)[:, None], [0, 0, 1, 1]), "ValueError"),
-        (DummyClassifier(strategy="constant", constant=5).fit(POINTS, [5, 5, 5, 5]), "one of the classes"),
+        (
+            LogisticRegression().fit(np.zeros((4, 7)) + np.arange(4)[:, None], [0, 0, 1, 1]),
+            "ValueError",
+        ),
+        (
+            DummyClassifier(strategy="constant", constant=5).fit(POINTS, [5, 5, 5, 5]),
+            "one of the classes",
+        ),
         (Cut(-9.0, "exits everywhere"), "SystemExit"),
-        (DummyClassifier(strategy="constant", constant=[0, 1]).fit(POINTS, [[0, 1]] * 4), "one of the classes"),
+        (
+            DummyClassifier(strategy="constant", constant=[0, 1]).fit(POINTS, [[0, 1]] * 4),
+            "one of the classes",
+        ),
         (3, "give a fitted classifier"),
     ],
 )
-def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(candidate: Any, words: str) -> None:
+def test_a_candidate_that_cannot_serve_is_refused_on_made_up_rows(
+    candidate: Any, words: str
+) -> None:
     ledger = _ledger()
     with pytest.raises(sb.ParameterError, match=words):
         _choose([("bad", candidate), ("good", Cut(1))], POINTS, [0, 1, 1, 1], ledger)
@@ -218,7 +246,12 @@ def test_frames_and_words_for_classes() -> None:
             return np.where(X["a"] > 0.5, self.word, "no")
 
     found = _choose(
-        [("right", OnFrames("yes")), ("wrong", OnFrames("no"))], X, y, classes=["no", "yes"], epsilon=50, X_public=X
+        [("right", OnFrames("yes")), ("wrong", OnFrames("no"))],
+        X,
+        y,
+        classes=["no", "yes"],
+        epsilon=50,
+        X_public=X,
     )
     assert (found.name, found.index) == ("right", 0)
     assert found.candidate.word == "yes"
@@ -232,7 +265,9 @@ def test_frames_are_tried_on_public_rows() -> None:
     assert found.index == 0
 
 
-def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ledger = _ledger()
     first = _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="one")
     again = _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="one")
@@ -258,7 +293,9 @@ def test_the_better_candidate_is_chosen_as_often_as_stated() -> None:
     candidates = [("good", Cut(0.0)), ("fair", Cut(0.5)), ("bad", Cut(1.0))]
     scores = np.array([int(((X[:, 0] >= one.cut) == y).sum()) for _, one in candidates])
     epsilon, ledger = 0.4, _ledger()
-    stated, weak = (ExponentialChoice(e, monotone=True).law(scores)[0] for e in (epsilon, epsilon / 10))
+    stated, weak = (
+        ExponentialChoice(e, monotone=True).law(scores)[0] for e in (epsilon, epsilon / 10)
+    )
     found = [_choose(candidates, X, y, ledger, epsilon=epsilon).index for _ in range(24)]
     assert stated > 0.97
     assert weak < 0.5  # with the noise of a tenth of epsilon this would fail
@@ -285,11 +322,19 @@ def _chosen(task: dict[str, Any], ledger: sb.Ledger, **settings: Any) -> Any:
     taught, held = sb.hold_out(3000, 0.1)
     fits = [(f"K={k}", _fit(task, ledger, taught, n_teachers=k)) for k in (50, 20)]
     return sb.choose_candidate(
-        fits, task["X"][held], task["y"][held], classes=[0, 1], epsilon=0.2, ledger=ledger, **settings
+        fits,
+        task["X"][held],
+        task["y"][held],
+        classes=[0, 1],
+        epsilon=0.2,
+        ledger=ledger,
+        **settings,
     )
 
 
-def test_the_certificate_counts_the_choice_and_what_was_not_chosen(task: dict[str, Any], tmp_path: Path) -> None:
+def test_the_certificate_counts_the_choice_and_what_was_not_chosen(
+    task: dict[str, Any], tmp_path: Path
+) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
     found = _chosen(task, ledger)
     released = found.certified()
@@ -314,13 +359,18 @@ def test_every_tampering_with_the_choice_is_caught(task: dict[str, Any]) -> None
         {"choices": [choice | {"epsilon": 0.1}, rejected]},
         {"choices": [choice, rejected | {"delta": 0.0}]},
         {"choices": [choice, rejected | {"reservation": choice["reservation"]}]},
-        {"composition": certificate["composition"] | {"spent_after": {"epsilon": 0.8, "delta": 8e-7}}},
+        {
+            "composition": (
+                certificate["composition"] | {"spent_after": {"epsilon": 0.8, "delta": 8e-7}}
+            )
+        },
     ]
     for changed in forgeries[1:]:
         forged = certificate | changed
         forged["digest"] = certificate_digest(forged)
         assert not sb.verify_certificate(forged).ok, changed
-    assert not sb.verify_certificate(certificate | forgeries[0]).ok  # no signature, but the digest tells
+    # no signature, but the digest tells
+    assert not sb.verify_certificate(certificate | forgeries[0]).ok
 
 
 def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
@@ -331,7 +381,9 @@ def test_students_of_one_release_pay_for_it_once(task: dict[str, Any]) -> None:
     found = sb.choose_candidate(
         [first, other], task["X"][held], task["y"][held], classes=[0, 1], epsilon=0.1, ledger=ledger
     )
-    certificate = certified(first.released_labels_, [found.choice], rejected=[first.released_labels_]).certificate
+    certificate = certified(
+        first.released_labels_, [found.choice], rejected=[first.released_labels_]
+    ).certificate
     assert [choice["epsilon"] for choice in certificate["choices"]] == [0.1]
     assert found.certified(first.released_labels_).certificate["choices"] == certificate["choices"]
     assert certificate["composition"]["spent_after"] == {"epsilon": 1.0, "delta": 1e-6}

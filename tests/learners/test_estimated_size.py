@@ -1,4 +1,5 @@
-"""Plans set by a paid estimate: the promise holds for both steps together, and the plan fits votes of known margin."""
+"""Plans set by a paid estimate: the promise holds for both steps together, and the plan fits
+votes of known margin."""
 
 import functools
 import itertools
@@ -61,8 +62,11 @@ def _sizes(plan: EstimatedPlan) -> dict[int, int]:
     return {int(q): plan.size_by(int(q)) for q in SEEN}
 
 
-def _joint_law(ones: tuple[int, ...], plan: EstimatedPlan, sizes: dict[int, int], sigmas: dict[int, float]) -> Any:
-    """Return the law of (released number, labels) for votes `ones` for class 1 at two points, shape (29, 4)."""
+def _joint_law(
+    ones: tuple[int, ...], plan: EstimatedPlan, sizes: dict[int, int], sigmas: dict[int, float]
+) -> Any:
+    """Return the law of (released number, labels) for votes `ones` for class 1 at two points,
+    shape (29, 4)."""
     table = np.column_stack([K - np.array(ones), ones])
     seen = StabilityQuantile(plan.fraction, plan.epsilon).law(table, SEEN)
     law = np.zeros((len(SEEN), 4))
@@ -73,11 +77,18 @@ def _joint_law(ones: tuple[int, ...], plan: EstimatedPlan, sizes: dict[int, int]
         if sizes[int(q)] == 1:
             law[row, :2] = 1 - first, first
         else:
-            law[row] = (1 - first) * (1 - second), first * (1 - second), (1 - first) * second, first * second
+            law[row] = (
+                (1 - first) * (1 - second),
+                first * (1 - second),
+                (1 - first) * second,
+                first * second,
+            )
     return law * seen[:, None]
 
 
-def _worst_delta(plan: EstimatedPlan, sizes: dict[int, int], sigmas: dict[int, float], epsilon: float) -> float:
+def _worst_delta(
+    plan: EstimatedPlan, sizes: dict[int, int], sigmas: dict[int, float], epsilon: float
+) -> float:
     tables = list(itertools.product(range(K + 1), repeat=POINTS))
     laws = {table: _joint_law(table, plan, sizes, sigmas) for table in tables}
     worst = 0.0
@@ -99,15 +110,21 @@ def test_estimate_and_answers_keep_the_promise_on_all_neighbouring_votes() -> No
 
 
 def test_an_estimate_that_nobody_paid_for_breaks_the_promise() -> None:
-    """The answers take the whole budget: together with the number, that is more than was promised."""
+    """The answers take the whole budget: together with the number, that is more than was
+    promised."""
     unpaid = _plan(K, POINTS, epsilon=2.0, budget=sb.PrivacyBudget(6.0, 0.02))
     assert unpaid.rest.epsilon == TINY.budget.epsilon
-    assert _worst_delta(TINY, _sizes(TINY), _sigmas(unpaid), TINY.budget.epsilon) > TINY.budget.delta
+    assert (
+        _worst_delta(TINY, _sizes(TINY), _sigmas(unpaid), TINY.budget.epsilon) > TINY.budget.delta
+    )
 
 
 def test_a_number_without_noise_breaks_the_promise() -> None:
     bare = _plan(K, POINTS, epsilon=30.0, budget=sb.PrivacyBudget(32.0, 0.02))
-    assert _worst_delta(bare, _sizes(TINY), _sigmas(TINY), TINY.budget.epsilon) > 10 * TINY.budget.delta
+    assert (
+        _worst_delta(bare, _sizes(TINY), _sigmas(TINY), TINY.budget.epsilon)
+        > 10 * TINY.budget.delta
+    )
 
 
 # --- what is read off the number ---
@@ -123,18 +140,22 @@ def test_the_slack_is_the_least_that_the_noise_exceeds_rarely(epsilon: float) ->
 
 @pytest.mark.parametrize("share", [0.4, 0.7])
 def test_the_number_of_labels_fits_votes_of_known_margin(share: float) -> None:
-    """A median vote comes out right 19 times in 20, and the plan is not much smaller than the margin allows."""
+    """A median vote comes out right 19 times in 20, and the plan is not much smaller than the
+    margin allows."""
     k, n = 250, 120
     plan, margin = _plan(k, n, epsilon=0.2), 2 * int(share * k / 2)
-    ones = np.where(np.arange(n) < 0.48 * n, k // 2, (k + margin) // 2)  # just over half have the margin, the rest tie
+    # just over half have the margin, the rest tie
+    ones = np.where(np.arange(n) < 0.48 * n, k // 2, (k + margin) // 2)
     counts = sb.VoteCounts.from_counts(np.column_stack([k - ones, ones]))
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(100.0, 0.0))
     found = np.sort([plan.buy(counts, ledger, None, {"unit": "record"}).outcome for _ in range(40)])
     most, typical = plan.size_by(int(found[-12])), plan.size_by(int(found[20]))
     exact = choose_label_queries(plan.rest, k, 2, n, margin)
     assert most <= exact  # 1 in 20 may plan for more; 12 of 40 would be a chance of 1e-6
-    lost = 2 * (plan._slack + 4) / margin  # the slack, and the noise of the median number, in shares of the margin
-    assert typical >= min(n, 0.9 * exact * (1 - lost) ** 2)  # queries go with the square of the margin
+    # the slack, and the noise of the median number, in shares of the margin
+    lost = 2 * (plan._slack + 4) / margin
+    # queries go with the square of the margin
+    assert typical >= min(n, 0.9 * exact * (1 - lost) ** 2)
     assert ndtr(margin / (2 * plan._sized(typical).sigma)) >= 0.949  # type: ignore[attr-defined]
 
 
@@ -149,14 +170,19 @@ def test_the_estimate_uses_more_where_votes_agree_and_less_where_they_do_not() -
 @pytest.mark.parametrize("released", [-5, 0, 10, 23])
 def test_too_much_noise_shows_nothing_and_says_so(released: int) -> None:
     plan = _plan()
-    with pytest.warns(WeakSignalWarning, match=f"is {released} votes of 250 teachers.* a margin of 0.6 K is assumed"):
+    with pytest.warns(
+        WeakSignalWarning,
+        match=f"is {released} votes of 250 teachers.* a margin of 0.6 K is assumed",
+    ):
         assert plan.size_by(released) == choose_label_queries(plan.rest, 250, 2, 500)
     with pytest.warns(WeakSignalWarning, match="one abstention"):
         assert _plan(aggregator="sparse-vector").size_by(released) == 1
 
 
 @pytest.mark.parametrize("aggregator", ["gaussian", "sparse-vector"])
-def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(aggregator: str) -> None:
+def test_an_estimate_that_could_show_nothing_is_refused_before_it_is_bought(
+    aggregator: str,
+) -> None:
     _plan(aggregator=aggregator, n_teachers=2000).check_reach()
     with pytest.raises(sb.ParameterError, match="so it could show nothing"):
         _plan(aggregator=aggregator, n_teachers=40).check_reach()
@@ -178,7 +204,8 @@ def test_the_number_of_abstentions_is_the_largest_whose_threshold_is_shown_to_be
 
 
 def test_an_estimated_stream_answers_what_it_was_shown_to() -> None:
-    """Nine in ten points are stable: nearly all of them are answered, and the wrong quantile would not do."""
+    """Nine in ten points are stable: nearly all of them are answered, and the wrong quantile
+    would not do."""
     plan, k = _plan(1200, 60, aggregator="sparse-vector"), 1200
     ones = np.where(np.arange(60) % 12 == 0, k // 2, k)  # one in twelve ties
     table = np.column_stack([k - ones, ones])
@@ -193,7 +220,9 @@ def test_an_estimated_stream_answers_what_it_was_shown_to() -> None:
     assert sb.verify_certificate(released.certificate).ok
 
 
-@pytest.mark.parametrize(("whole", "part"), [(1.0, 0.1), (0.5, 0.05), (2.0, 0.3), (0.7, 0.1), (1.1, 0.2), (3.3, 1.1)])
+@pytest.mark.parametrize(
+    ("whole", "part"), [(1.0, 0.1), (0.5, 0.05), (2.0, 0.3), (0.7, 0.1), (1.1, 0.2), (3.3, 1.1)]
+)
 def test_estimate_and_rest_are_never_more_than_the_budget(whole: float, part: float) -> None:
     budget = sb.PrivacyBudget(whole, 1e-6)
     rest = _plan(epsilon=part, budget=budget).rest
@@ -215,13 +244,22 @@ def task() -> dict[str, Any]:
 
 
 def _fit(task: dict[str, Any], kind: Any = sb.PATEClassifier, **settings: Any) -> Any:
-    given = {"n_teachers": 150, "budget": BUDGET, "random_state": 0, "release": "labels", "estimate_epsilon": 0.1}
-    return kind(**{**given, **settings}).fit(task["X"], task["y"], X_public=task["P"], classes=[0, 1])
+    given = {
+        "n_teachers": 150,
+        "budget": BUDGET,
+        "random_state": 0,
+        "release": "labels",
+        "estimate_epsilon": 0.1,
+    }
+    return kind(**{**given, **settings}).fit(
+        task["X"], task["y"], X_public=task["P"], classes=[0, 1]
+    )
 
 
 @pytest.mark.parametrize("kind", [sb.PATEClassifier, sb.ActivePATEClassifier])
 @pytest.mark.parametrize(
-    "settings", [{}, {"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 400}]
+    "settings",
+    [{}, {"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 400}],
 )
 def test_a_fit_states_its_estimate_and_the_whole_is_the_budget(
     task: dict[str, Any], kind: Any, settings: dict[str, Any]
@@ -277,7 +315,8 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
         raise KeyboardInterrupt
 
     target, name = {
-        "stability": (sb.VoteCounts, "open_at_the_door"),  # while the number is drawn: it stays spent
+        # while the number is drawn: it stays spent
+        "stability": (sb.VoteCounts, "open_at_the_door"),
         "estimate": (EstimatedPlan, "aggregator_by"),  # after the number is out
         "release": (purchase, "noise_source"),  # before the labels are bought
     }[place]
@@ -310,7 +349,9 @@ def test_the_same_request_with_another_split_of_the_budget_is_refused(task: dict
     assert len(ledger.history()) == 2
 
 
-def test_nothing_is_read_off_the_votes_before_it_is_paid(task: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_off_the_votes_before_it_is_paid(
+    task: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     opened, original = [], sb.VoteCounts.open_at_the_door
 
@@ -336,7 +377,10 @@ def test_nothing_is_read_off_the_votes_before_it_is_paid(task: dict[str, Any], m
         ({"estimate_epsilon": float("nan")}, "positive"),
         ({"estimate_epsilon": "a tenth"}, "number"),
         ({"aggregator": "median"}, "aggregator"),
-        ({"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 20}, "cannot be passed"),
+        (
+            {"aggregator": "sparse-vector", "student": LogisticRegression(), "n_teachers": 20},
+            "cannot be passed",
+        ),
     ],
 )
 def test_bad_settings_are_refused_before_training_and_nothing_is_spent(
@@ -353,7 +397,9 @@ def test_bad_settings_are_refused_before_training_and_nothing_is_spent(
 
 
 @pytest.mark.parametrize("kind", [sb.PATEClassifier, sb.ActivePATEClassifier])
-def test_a_ledger_that_would_pay_for_the_estimate_alone_is_refused(task: dict[str, Any], kind: Any) -> None:
+def test_a_ledger_that_would_pay_for_the_estimate_alone_is_refused(
+    task: dict[str, Any], kind: Any
+) -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(0.9, 1e-6))
     with pytest.raises(sb.BudgetError, match="Nothing was spent"):
         _fit(task, kind, ledger=ledger)
@@ -361,5 +407,7 @@ def test_a_ledger_that_would_pay_for_the_estimate_alone_is_refused(task: dict[st
 
 
 def test_a_renyi_ledger_pays_for_both(task: dict[str, Any]) -> None:
-    ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(3.0, 1e-5), composition="renyi")
+    ledger = sb.Ledger.in_memory(
+        dataset="d", budget=sb.PrivacyBudget(3.0, 1e-5), composition="renyi"
+    )
     assert sb.verify_certificate(_fit(task, ledger=ledger).certificate_).ok

@@ -1,4 +1,5 @@
-"""Damaged or forged files in a vault: one bounded reader for all, which takes what is whole or tells in a sentence."""
+"""Damaged or forged files in a vault: one bounded reader for all, which takes what is whole or
+tells in a sentence."""
 
 import copy
 import io
@@ -35,9 +36,36 @@ MARK = "PRIVATE-7261"
 DEEP: list[Any] = []
 for _ in range(200):
     DEEP = [DEEP]
-VALUES = (None, True, -1, 0, 10**30, 1.5, "", MARK, MARK * 1000, [], {}, [MARK], {MARK: {MARK: MARK}}, DEEP)
+VALUES = (
+    None,
+    True,
+    -1,
+    0,
+    10**30,
+    1.5,
+    "",
+    MARK,
+    MARK * 1000,
+    [],
+    {},
+    [MARK],
+    {MARK: {MARK: MARK}},
+    DEEP,
+)
 RAW = (
-    *(b"", b"{", b"null", b"7", b"[]", b"{}", b"\xff\xfe", b"[" * 200_000, b'{"a":' * 200_000, b"NaN", b"9" * 100_000),
+    *(
+        b"",
+        b"{",
+        b"null",
+        b"7",
+        b"[]",
+        b"{}",
+        b"\xff\xfe",
+        b"[" * 200_000,
+        b'{"a":' * 200_000,
+        b"NaN",
+        b"9" * 100_000,
+    ),
     *(b'"' + MARK.encode() * 10 + b'"', b"\x00" * 100, b" " * 1000),
 )
 SETTINGS = {
@@ -56,8 +84,21 @@ SETTINGS = {
 
 
 PLAN = SparseVectorAggregator(0.3, 0.3, 8, 2, refresh=True, n_queries=8, delta=1e-6)
-SPLIT = {"epsilon": 1.0, "delta": 1e-6, "first_epsilon": 0.5, "endless_epsilon": 0.5, "first_questions": 3, "why": ""}
-UNIVERSAL = {"settings": {}, "classes": ["no", "yes"], "n_features": 1, "split": SPLIT, "ledger": "l"}
+SPLIT = {
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "first_epsilon": 0.5,
+    "endless_epsilon": 0.5,
+    "first_questions": 3,
+    "why": "",
+}
+UNIVERSAL = {
+    "settings": {},
+    "classes": ["no", "yes"],
+    "n_features": 1,
+    "split": SPLIT,
+    "ledger": "l",
+}
 K = 20
 POINTS = np.random.default_rng(1).normal(size=(400, 2))
 
@@ -99,13 +140,16 @@ def in_time(seconds: int = 20) -> Iterator[None]:
 
 
 def mutants(document: Any, step: int = 1) -> Iterator[Any]:
-    """Yield the document with each of its values replaced by each hostile one, and with each field left out.
+    """Yield the document with each of its values replaced by each hostile one, and with each field
+    left out.
 
     Of the values only every `step`-th is taken, from another beginning for every field.
     """
     for number, path in enumerate(paths(document)):
         for value in VALUES[number % step :: step]:
-            yield changed(document, path, lambda holder, key, value=value: holder.__setitem__(key, value))
+            yield changed(
+                document, path, lambda holder, key, value=value: holder.__setitem__(key, value)
+            )
         yield changed(document, path, lambda holder, key: holder.__delitem__(key))
 
 
@@ -127,7 +171,8 @@ def changed(document: Any, path: tuple[Any, ...], change: Callable[[Any, Any], o
 
 
 def check(read: Callable[[], object]) -> None:
-    """Read: it works, or is refused in one short plain sentence that carries nothing of the file."""
+    """Read: it works, or is refused in one short plain sentence that carries nothing of the
+    file."""
     try:
         read()
     except SecretBallotError as error:
@@ -147,7 +192,11 @@ def attack(path: Path, read: Callable[[], object], step: int = 1) -> None:
     document = json.loads(content)
     try:
         with in_time(60):
-            for mutant in (*(json.dumps(made).encode() for made in mutants(document, step)), *RAW, content[:-3]):
+            for mutant in (
+                *(json.dumps(made).encode() for made in mutants(document, step)),
+                *RAW,
+                content[:-3],
+            ):
                 path.write_bytes(mutant)
                 check(read)
             path.unlink()
@@ -196,7 +245,9 @@ def test_a_secret_state_is_gone_on_from_or_refused(vault: Path) -> None:
     for mutant in (*(json.dumps(made).encode() for made in mutants(json.loads(kept))), *RAW):
         path.write_bytes(mutant)
         check(lambda: StateStore(path, binding).load(name))
-    path.write_bytes(json.dumps({"stream": binding, "states": {name: {"n_below": 0, MARK: 1}}}).encode())
+    path.write_bytes(
+        json.dumps({"stream": binding, "states": {name: {"n_below": 0, MARK: 1}}}).encode()
+    )
     check(lambda: LabelingSession.reopen(vault).ask(POINTS[0]))
     path.write_bytes(kept)
     LabelingSession.reopen(vault).ask(POINTS[0])
@@ -209,7 +260,9 @@ def test_the_head_of_a_file_of_teachers_is_theirs_or_they_count_as_absent(vault:
     for mutant in (*(json.dumps(made).encode() for made in mutants(json.loads(head))), *RAW):
         path.write_bytes(mutant + b"\n" + payload)
         if mutant.strip() != head.strip():
-            with pytest.raises(SecretBallotError, match="damaged or were kept under other versions"):
+            with pytest.raises(
+                SecretBallotError, match="damaged or were kept under other versions"
+            ):
                 TrainedTeachers.load(vault)
             kept_teachers(vault, 2, n_teachers=K)
     path.unlink()
@@ -232,11 +285,19 @@ def test_what_a_universal_plan_was_begun_with_is_whole_or_damaged() -> None:
 
 
 @pytest.mark.parametrize(
-    "kept", [{"shape": (3, 2)}, {"shape": (2, 9)}, {"dtype": np.int8}, {"dtype": object}, {"dtype": "U3"}]
+    "kept",
+    [{"shape": (3, 2)}, {"shape": (2, 9)}, {"dtype": np.int8}, {"dtype": object}, {"dtype": "U3"}],
 )
-def test_kept_arrays_are_of_their_shape_and_type_or_refused(tmp_path: Path, kept: dict[str, Any]) -> None:
+def test_kept_arrays_are_of_their_shape_and_type_or_refused(
+    tmp_path: Path, kept: dict[str, Any]
+) -> None:
     made = np.zeros(**{"shape": (3, 1), **kept})
-    head = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (%s, 1), }".ljust(127) + b"\n"
+    head = (
+        b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (%s, 1), }".ljust(
+            127
+        )
+        + b"\n"
+    )
     bytes_of = io.BytesIO()
     np.save(bytes_of, made)
     for content in (bytes_of.getvalue(), head % b"9" * 15, head % b"-1", b"", *RAW):
@@ -254,6 +315,11 @@ def test_kept_arrays_are_of_their_shape_and_type_or_refused(tmp_path: Path, kept
 def test_the_reader_takes_what_was_written_and_no_second_meaning() -> None:
     kinds = {"a": int, "b": (str, type(None))}
     assert json_fields(b'{"a": 1, "b": null, "c": 2}', kinds) == {"a": 1, "b": None}
-    for content in (b'{"a": true, "b": ""}', b'{"a": 1}', b'{"a": 1, "a": 2, "b": ""}', b'{"a": 1.0, "b": ""}'):
+    for content in (
+        b'{"a": true, "b": ""}',
+        b'{"a": 1}',
+        b'{"a": 1, "a": 2, "b": ""}',
+        b'{"a": 1.0, "b": ""}',
+    ):
         assert json_fields(content, kinds) is None
     assert json_fields(json.dumps({"a": 1, "b": "", "c": DEEP}).encode(), kinds) is None

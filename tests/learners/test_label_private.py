@@ -1,4 +1,5 @@
-"""LabelPrivateClassifier: dropped labels are never looked at, kept ones reach one teacher, and the promise is kept."""
+"""LabelPrivateClassifier: dropped labels are never looked at, kept ones reach one teacher, and
+the promise is kept."""
 
 import itertools
 import warnings
@@ -38,7 +39,9 @@ def _task(n: int, seed: int, classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _model(**settings: Any) -> sb.LabelPrivateClassifier:
-    return sb.LabelPrivateClassifier(**{"n_teachers": 60, "budget": BUDGET, "random_state": 0, **settings})
+    return sb.LabelPrivateClassifier(
+        **{"n_teachers": 60, "budget": BUDGET, "random_state": 0, **settings}
+    )
 
 
 @pytest.fixture
@@ -55,7 +58,9 @@ def noise(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw zeros, so that released counts are the votes."""
-    monkeypatch.setattr(ExactNoise, "discrete_gaussian", lambda self, sigma, size: np.zeros(size, dtype=np.int64))
+    monkeypatch.setattr(
+        ExactNoise, "discrete_gaussian", lambda self, sigma, size: np.zeros(size, dtype=np.int64)
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,20 +76,25 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_learns_what_the_kept_labels_know(settings: dict[str, Any]) -> None:
     X, y = _task(3000, 0)
-    model = _model(**{"n_teachers": 150, "budget": sb.PrivacyBudget(4.0, 1e-5), **settings}).fit(X, y, classes=[0, 1])
+    model = _model(**{"n_teachers": 150, "budget": sb.PrivacyBudget(4.0, 1e-5), **settings}).fit(
+        X, y, classes=[0, 1]
+    )
     X_test, y_test = _task(1000, 1)
     assert model.score(X_test, y_test) > 0.9  # at least 0.99 in each of 300 trial runs
     certificate = model.certificate_
     assert {name: certificate[name] for name in LABELS} == LABELS
     assert {name: certificate["composition"][name] for name in LABELS} == LABELS
-    assert any(f"{settings.get('dropped', 0.5):g} of the labels" in line for line in certificate["assumptions"]) is (
-        settings.get("dropped") != 0
-    )
+    assert any(
+        f"{settings.get('dropped', 0.5):g} of the labels" in line
+        for line in certificate["assumptions"]
+    ) is (settings.get("dropped") != 0)
     assert any("only the labels are private" in line for line in certificate["not_protected"])
     assert sb.verify_certificate(certificate).ok
 
 
-def test_only_points_without_labels_are_asked_and_they_are_rows_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_points_without_labels_are_asked_and_they_are_rows_of_the_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     X, y = _task(1001, 0)
     seen: dict[str, Any] = {}
     fit = pate.TeacherEnsemble.fit
@@ -124,7 +134,8 @@ class _Watched:
 
 
 def _others(y: np.ndarray, dropped: np.ndarray) -> Iterator[Any]:
-    """Yield labels that differ from `y` in the dropped rows alone, in every way that labels can differ."""
+    """Yield labels that differ from `y` in the dropped rows alone, in every way that labels can
+    differ."""
     flipped = y.copy()
     flipped[dropped] = 1 - y[dropped]
     yield flipped
@@ -159,7 +170,9 @@ def test_no_dropped_label_has_any_influence(recipe: str) -> None:
         one, two = ({**m.released_labels_.to_json(), "certificate": None} for m in (first, again))
         assert one == two
         fleeting = ("issued", "digest")
-        one, two = ({k: v for k, v in m.certificate_.items() if k not in fleeting} for m in (first, again))
+        one, two = (
+            {k: v for k, v in m.certificate_.items() if k not in fleeting} for m in (first, again)
+        )
         assert one == two
         assert np.array_equal(first.predict_proba(X_test), again.predict_proba(X_test))
 
@@ -171,7 +184,9 @@ def test_a_kept_label_changes_the_votes_of_one_teacher() -> None:
     settings = {"n_teachers": 4, "release": "counts", "budget": sb.PrivacyBudget(10.0, 1e-3)}
 
     def votes(labels: np.ndarray) -> tuple[sb.LabelPrivateClassifier, np.ndarray]:
-        model = _model(teacher=memory, student=sb.NoisyCountsClassifier(), **settings).fit(X, labels, classes=[0, 1, 2])
+        model = _model(teacher=memory, student=sb.NoisyCountsClassifier(), **settings).fit(
+            X, labels, classes=[0, 1, 2]
+        )
         return model, model.released_labels_.noisy_counts
 
     model, before = votes(y)
@@ -207,14 +222,23 @@ def _count_law(votes: np.ndarray, noise: Law, K: int) -> np.ndarray:
 @pytest.mark.parametrize("release", ["labels", "counts"])
 @pytest.mark.parametrize("dropped", [0.5, 0.0])
 def test_the_promise_holds_exactly_in_a_small_world(release: str, dropped: float) -> None:
-    # every vote and every neighbour of several label vectors, each through the whole learner; then the laws in full
+    # every vote and every neighbour of several label vectors, each through the whole learner; then
+    # the laws in full
     K, n, budget = 4, 16, sb.PrivacyBudget(0.8, 0.02)
     X = np.arange(float(n))[:, None]
     sigma = sb.GaussianAggregator.calibrate(budget, 2, n_teachers=K, release=release).sigma
 
     def votes(labels: np.ndarray) -> np.ndarray:
-        settings = {"release": "counts", "n_queries": 2, "n_teachers": K, "budget": budget, "dropped": dropped}
-        model = _model(teacher=DecisionTreeClassifier(random_state=0), **settings).fit(X, labels, classes=[0, 1])
+        settings = {
+            "release": "counts",
+            "n_queries": 2,
+            "n_teachers": K,
+            "budget": budget,
+            "dropped": dropped,
+        }
+        model = _model(teacher=DecisionTreeClassifier(random_state=0), **settings).fit(
+            X, labels, classes=[0, 1]
+        )
         return np.asarray(model.released_labels_.noisy_counts)
 
     def law(counts: np.ndarray, sigma: float) -> np.ndarray:
@@ -222,12 +246,15 @@ def test_the_promise_holds_exactly_in_a_small_world(release: str, dropped: float
         return _label_law(counts, K, noise) if release == "labels" else _count_law(counts, noise, K)
 
     def delta(pairs: set[tuple[bytes, bytes]], sigma: float) -> float:
-        laws = {raw: law(np.frombuffer(raw, dtype=np.int64), sigma) for pair in pairs for raw in pair}
+        laws = {
+            raw: law(np.frombuffer(raw, dtype=np.int64), sigma) for pair in pairs for raw in pair
+        }
         return max(hockey_stick(laws[one], laws[two], budget.epsilon) for one, two in pairs)
 
     pairs: set[tuple[bytes, bytes]] = set()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # so few records and teachers drown in the noise, as is said
+        # so few records and teachers drown in the noise, as is said
+        warnings.simplefilter("ignore", UserWarning)
         for seed in range(3):
             y = np.random.default_rng(seed).integers(0, 2, n)
             before = votes(y).tobytes()
@@ -235,7 +262,8 @@ def test_the_promise_holds_exactly_in_a_small_world(release: str, dropped: float
                 after = votes(np.where(np.arange(n) == row, 1 - y, y)).tobytes()
                 pairs |= {(before, after), (after, before)}
     assert delta(pairs, sigma) <= budget.delta
-    assert delta(pairs, 0.7 * sigma) > budget.delta  # the world is rich enough to catch too little noise
+    # the world is rich enough to catch too little noise
+    assert delta(pairs, 0.7 * sigma) > budget.delta
 
 
 def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else() -> None:
@@ -244,7 +272,9 @@ def test_a_ledger_of_labels_takes_labels_and_replaced_records_and_nothing_else()
     price = sb.PrivacyBudget(0.5, 1e-6)
     model = _model(n_teachers=20, budget=price, ledger=ledger).fit(X, y, classes=[0, 1])
     records = {"n_teachers": 20, "budget": price, "random_state": 0, "ledger": ledger}
-    replaced = sb.PATEClassifier(neighbours="replace-one", **records).fit(X, y, X_public=X, classes=[0, 1])
+    replaced = sb.PATEClassifier(neighbours="replace-one", **records).fit(
+        X, y, X_public=X, classes=[0, 1]
+    )
     assert ledger.spent().epsilon == 1.0
     for fitted, unit in ((model, "label"), (replaced, "record")):
         assert fitted.certificate_["unit"] == unit
@@ -268,12 +298,19 @@ def test_the_same_request_learns_again_for_nothing(tmp_path: Path) -> None:
     assert first.released_labels_ == again.released_labels_
     with pytest.raises(sb.ParameterError, match="answered before"):
         sb.PATEClassifier(
-            n_teachers=60, budget=BUDGET, neighbours="replace-one", ledger=ledger, request="run", random_state=0
+            n_teachers=60,
+            budget=BUDGET,
+            neighbours="replace-one",
+            ledger=ledger,
+            request="run",
+            random_state=0,
         ).fit(X, y, X_public=X, classes=[0, 1])
     assert len(ledger.history()) == 1
 
 
-def test_an_interrupted_fit_resumes_its_teachers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_fit_resumes_its_teachers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y = _task(400, 7)
 
     def interrupt(*_: Any, **__: Any) -> None:
@@ -286,7 +323,9 @@ def test_an_interrupted_fit_resumes_its_teachers(tmp_path: Path, monkeypatch: py
     monkeypatch.undo()
 
     done: list[tuple[int, int]] = []
-    model = _model(**settings, progress=lambda *numbers: done.append(numbers)).fit(X, y, classes=[0, 1])
+    model = _model(**settings, progress=lambda *numbers: done.append(numbers)).fit(
+        X, y, classes=[0, 1]
+    )
     assert done == [(60, 60)]  # all of them at once: none was trained again
     assert len(model.released_labels_.queries) == 200
 
@@ -302,7 +341,9 @@ def test_frames_are_encoded_over_all_rows() -> None:
     for table, learner in ((frame[["ward"]], teacher), (encoded, None)):
         own = make_pipeline(OneHotEncoder(), student) if learner is not None else student
         settings = {"n_teachers": 20, "budget": sb.PrivacyBudget(20.0, 1e-3)}
-        model = _model(teacher=learner, student=own, **settings).fit(table, labels, classes=["no", "yes"])
+        model = _model(teacher=learner, student=own, **settings).fit(
+            table, labels, classes=["no", "yes"]
+        )
         assert set(model.predict(table)) <= {"no", "yes"}
         assert model.feature_names_in_.tolist() == list(table.columns)
     assert model.score(encoded, labels) > 0.9
@@ -351,11 +392,14 @@ def test_there_is_no_relation_to_choose_and_no_pool_to_give() -> None:
 
 
 class _KnownClasses(sb.LabelPrivateClassifier):
-    """The checks' face: the classes as declared, and all labels kept, so that few points are enough."""
+    """The checks' face: the classes as declared, and all labels kept, so that few points are
+    enough."""
 
     def __init__(self, n_teachers: int = 3, random_state: int | None = 0) -> None:
         budget = sb.PrivacyBudget(200.0, 0.01)
-        super().__init__(n_teachers=n_teachers, budget=budget, dropped=0.0, random_state=random_state)
+        super().__init__(
+            n_teachers=n_teachers, budget=budget, dropped=0.0, random_state=random_state
+        )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"n_teachers": self.n_teachers, "random_state": self.random_state}
@@ -368,7 +412,9 @@ class _KnownClasses(sb.LabelPrivateClassifier):
             return super().fit(X, y, classes=classes)
 
 
-NO_VALUES = "an error must not quote private values, so scikit-learn's own sentence is not passed on"
+NO_VALUES = (
+    "an error must not quote private values, so scikit-learn's own sentence is not passed on"
+)
 NOISE = "noise is never seeded, so two fits differ"
 EXPECTED_FAILURES = {
     "check_dtype_object": NO_VALUES,

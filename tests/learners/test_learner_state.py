@@ -1,4 +1,5 @@
-"""A pickled learner is its settings and what was released: the same bytes wherever it was made, and no place in it."""
+"""A pickled learner is its settings and what was released: the same bytes wherever it was made,
+and no place in it."""
 
 import copy
 import io
@@ -58,9 +59,15 @@ def test_neither_the_vault_nor_a_callable_goes_along(tmp_path: Path) -> None:
 
 
 def test_settings_of_a_learner_that_is_not_fitted_go_along(tmp_path: Path) -> None:
-    model = sb.PATEClassifier(n_teachers=7, vault=tmp_path / "vault", budget=pickled_learners.BUDGET)
+    model = sb.PATEClassifier(
+        n_teachers=7, vault=tmp_path / "vault", budget=pickled_learners.BUDGET
+    )
     again = pickle.loads(pickle.dumps(model))
-    assert (again.n_teachers, again.vault, again.budget) == (7, tmp_path / "vault", pickled_learners.BUDGET)
+    assert (again.n_teachers, again.vault, again.budget) == (
+        7,
+        tmp_path / "vault",
+        pickled_learners.BUDGET,
+    )
 
 
 def test_a_copy_keeps_everything_and_the_account_it_has() -> None:

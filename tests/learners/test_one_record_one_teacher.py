@@ -1,4 +1,5 @@
-"""Whatever one record is, every other teacher gets the same bytes, and no message quotes a cell of it."""
+"""Whatever one record is, every other teacher gets the same bytes, and no message quotes a cell
+of it."""
 
 import datetime
 import decimal
@@ -26,11 +27,14 @@ from secretballot.privacy.ledger import Ledger
 
 K, N = 6, 24
 MARK = "4711"
-LABELS = [(row // K) % 2 for row in range(N)]  # both classes in every shard of records row, row + K, ...
+# both classes in every shard of records row, row + K, ...
+LABELS = [(row // K) % 2 for row in range(N)]
 NUMBERS = [[float(row) / 7, float((row * 5) % 11), float(row % 3)] for row in range(N)]
 NUMBERS[10][1] = 2.0**60 + 2.0**9
 TEXTS = [[f"t{row % 4}", "x\0y" if row % 5 else "1.0", "ü"] for row in range(N)]
-DAYS = [[datetime.datetime(2020, 1, 1 + row), datetime.datetime(1999, 5, 1 + row)] for row in range(N)]
+DAYS = [
+    [datetime.datetime(2020, 1, 1 + row), datetime.datetime(1999, 5, 1 + row)] for row in range(N)
+]
 LENGTHS = [[datetime.timedelta(days=row), datetime.timedelta(hours=row)] for row in range(N)]
 
 CELLS = [
@@ -49,10 +53,37 @@ CELLS = [
         10**400,
         True,
     ),
-    *("", "x4711", "4711.4711", "1e400", "nan", " 7 ", "1_0", "\0", "\ud800", "x4711\nx4711", "2020-01-01T04:07:11"),
-    *(b"x4711", b"7", 4711j, decimal.Decimal("4711.4711"), decimal.Decimal("sNaN"), fractions.Fraction(4711, 7)),
-    *(datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 4, 7, 11), datetime.datetime(9999, 1, 1)),
-    *(datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.timedelta(microseconds=1), datetime.time(4, 7, 11)),
+    *(
+        "",
+        "x4711",
+        "4711.4711",
+        "1e400",
+        "nan",
+        " 7 ",
+        "1_0",
+        "\0",
+        "\ud800",
+        "x4711\nx4711",
+        "2020-01-01T04:07:11",
+    ),
+    *(
+        b"x4711",
+        b"7",
+        4711j,
+        decimal.Decimal("4711.4711"),
+        decimal.Decimal("sNaN"),
+        fractions.Fraction(4711, 7),
+    ),
+    *(
+        datetime.date(2020, 1, 1),
+        datetime.datetime(2020, 1, 1, 4, 7, 11),
+        datetime.datetime(9999, 1, 1),
+    ),
+    *(
+        datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
+        datetime.timedelta(microseconds=1),
+        datetime.time(4, 7, 11),
+    ),
     *(
         np.float32(0.1),
         np.int8(3),
@@ -61,8 +92,24 @@ CELLS = [
         np.bool_(True),
         np.datetime64("2020", "Y"),
     ),
-    *(np.timedelta64(1, "ns"), np.str_("x4711"), pd.NA, pd.NaT, pd.Timestamp(4711), pd.Timedelta(4711)),
-    *(pd.Interval(0, 4711), pd.Period("4711"), [4711], [4711, 4711], (), {"x4711": 1}, {4711}, object()),
+    *(
+        np.timedelta64(1, "ns"),
+        np.str_("x4711"),
+        pd.NA,
+        pd.NaT,
+        pd.Timestamp(4711),
+        pd.Timedelta(4711),
+    ),
+    *(
+        pd.Interval(0, 4711),
+        pd.Period("4711"),
+        [4711],
+        [4711, 4711],
+        (),
+        {"x4711": 1},
+        {4711},
+        object(),
+    ),
     np.array([4711.0]),
 ]
 
@@ -84,7 +131,9 @@ def polars_frame(rows):
 
 def arrow_table(rows):
     pa = pytest.importorskip("pyarrow")
-    return pa.table({str(place): list(column) for place, column in enumerate(zip(*rows, strict=True))})
+    return pa.table(
+        {str(place): list(column) for place, column in enumerate(zip(*rows, strict=True))}
+    )
 
 
 def one_column_a_block(rows):
@@ -159,7 +208,9 @@ class Witness(ClassifierMixin, BaseEstimator):
 def form(X):
     """Return all that a learner can find of a table."""
     if isinstance(X, pd.DataFrame):
-        columns = [(repr(name), column_form(X.iloc[:, place])) for place, name in enumerate(X.columns)]
+        columns = [
+            (repr(name), column_form(X.iloc[:, place])) for place, name in enumerate(X.columns)
+        ]
         return "frame", repr(X.index), dict(X.attrs), columns, X.to_numpy().flags.f_contiguous
     if sp.issparse(X):
         parts = [(part.dtype.str, part.tobytes()) for part in (X.data, X.indices, X.indptr)]
@@ -201,14 +252,16 @@ def refuse_quotes(error):
 
 
 def shards_seen(fit):
-    """Return what the teachers of a fit were trained on, by shard, or None where it was refused without a quote."""
+    """Return what the teachers of a fit were trained on, by shard, or None where it was refused
+    without a quote."""
     Witness.seen.clear()
     try:
         fit()
     except SecretBallotError as error:
         refuse_quotes(error)
         return None
-    return [part for part in Witness.seen if len(part[-1]) <= 2 * N // K]  # the trial fits have more rows
+    # the trial fits have more rows
+    return [part for part in Witness.seen if len(part[-1]) <= 2 * N // K]
 
 
 def made(container, rows):
@@ -224,7 +277,8 @@ def made(container, rows):
 
 
 def others_unmoved(container, rows, public, news, *, path):
-    """Assert that any new first record leaves the parts of all shards but its own as they were, or is refused."""
+    """Assert that any new first record leaves the parts of all shards but its own as they were,
+    or is refused."""
     alone = shards_seen(lambda: path(made(container, rows), public))
     tables = [] if alone is None else [made(container, [new, *rows[1:]]) for new in news]
     for new, table in zip(news, tables, strict=False):
@@ -245,7 +299,12 @@ def taught(X, public, **options):
 
 def released(X, public):
     model = PATEClassifier(
-        Witness(), Witness(), n_teachers=K, budget=PrivacyBudget(1e4, 1e-6), neighbours="replace-one", release="labels"
+        Witness(),
+        Witness(),
+        n_teachers=K,
+        budget=PrivacyBudget(1e4, 1e-6),
+        neighbours="replace-one",
+        release="labels",
     )
     model.fit(X, LABELS, X_public=public, classes=[0, 1])
 
@@ -261,18 +320,26 @@ def test_a_record_of_any_kind_changes_no_other_teacher_s_numbers(name):
     others_unmoved(ALL[name], NUMBERS, public, news, path=taught)
 
 
-@pytest.mark.parametrize("rows", [TEXTS, DAYS, LENGTHS], ids=["texts", "points in time", "lengths of time"])
+@pytest.mark.parametrize(
+    "rows", [TEXTS, DAYS, LENGTHS], ids=["texts", "points in time", "lengths of time"]
+)
 @pytest.mark.parametrize("name", [name for name in CONTAINERS if name != "tuple"])
 def test_a_record_of_any_kind_changes_no_other_teacher_s_words(name, rows):
     public = made(CONTAINERS[name], rows[:8])
     others_unmoved(CONTAINERS[name], rows, public, with_cells(rows[0], 2), path=taught)
 
 
-@pytest.mark.parametrize("rows", [TEXTS, DAYS, LENGTHS], ids=["texts", "points in time", "lengths of time"])
+@pytest.mark.parametrize(
+    "rows", [TEXTS, DAYS, LENGTHS], ids=["texts", "points in time", "lengths of time"]
+)
 @pytest.mark.parametrize("name", ["frame", "arrow-typed frame", "polars"])
-def test_a_record_of_any_kind_changes_no_other_teacher_s_words_where_the_public_cells_are_texts(name, rows):
+def test_a_record_of_any_kind_changes_no_other_teacher_s_words_where_the_public_cells_are_texts(
+    name, rows
+):
     words = pd.DataFrame([[f"w{row}", "w"] for row in range(8)])
-    others_unmoved(CONTAINERS[name], [row[:2] for row in rows], words, with_cells(rows[0][:2], 2), path=taught)
+    others_unmoved(
+        CONTAINERS[name], [row[:2] for row in rows], words, with_cells(rows[0][:2], 2), path=taught
+    )
 
 
 @pytest.mark.parametrize("kind", ["string", "int64"])
@@ -282,7 +349,9 @@ def test_a_record_of_any_kind_changes_no_other_teacher_s_dictionary(kind):
 
     def coded(cells):
         column = pa.array(cells, type=getattr(pa, kind)()).dictionary_encode()
-        return pd.DataFrame({"word": pd.Series(pd.arrays.ArrowExtensionArray(column)), "number": 1.0})
+        return pd.DataFrame(
+            {"word": pd.Series(pd.arrays.ArrowExtensionArray(column)), "number": 1.0}
+        )
 
     rows = [words[row % 3] for row in range(N)]
     public = coded(words)
@@ -306,16 +375,26 @@ def test_numbers_that_are_categories_are_no_words(kind):
     assert len(seen([f"w{row % 3}" for row in range(N)])) == K
 
 
-@pytest.mark.parametrize("name", ["list", "object array", "array", "frame", "nullable frame", "coo"])
+@pytest.mark.parametrize(
+    "name", ["list", "object array", "array", "frame", "nullable frame", "coo"]
+)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_a_drawn_record_changes_no_other_teacher_of_a_release(name, data):
-    cells = st.one_of(st.sampled_from(CELLS), st.integers(), st.floats(), st.text(max_size=5), st.binary(max_size=3))
+    cells = st.one_of(
+        st.sampled_from(CELLS),
+        st.integers(),
+        st.floats(),
+        st.text(max_size=5),
+        st.binary(max_size=3),
+    )
     new = data.draw(st.lists(cells, min_size=2, max_size=4))
     others_unmoved(ALL[name], NUMBERS, made(ALL[name], NUMBERS[:8]), [new], path=released)
 
 
-@pytest.mark.parametrize("container", [list, tuple, np.array, pd.Series, objects], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "container", [list, tuple, np.array, pd.Series, objects], ids=lambda kind: kind.__name__
+)
 @pytest.mark.parametrize("kind", ["label", "unit"])
 def test_a_label_or_an_id_of_any_kind_moves_no_other_record(kind, container):
     def column(values):
@@ -329,13 +408,26 @@ def test_a_label_or_an_id_of_any_kind_moves_no_other_record(kind, container):
 
     def path(values):
         labels, units = (values, None) if kind == "label" else (LABELS, values)
-        options = {"neighbours": "replace-one"} if kind == "label" else {"neighbours": "add-remove", "units": units}
+        options = (
+            {"neighbours": "replace-one"}
+            if kind == "label"
+            else {"neighbours": "add-remove", "units": units}
+        )
         train_teachers(Witness(), NUMBERS, labels, classes=[0, 1], n_teachers=K, **options)
 
     values = LABELS if kind == "label" else ids
     alone = shards_seen(lambda: path(column(values)))
     assert alone is not None
-    for cell in [*CELLS, "1", "1.0", 1.0, np.int64(1), decimal.Decimal(1), 10**5000, decimal.Decimal("1e999999999")]:
+    for cell in [
+        *CELLS,
+        "1",
+        "1.0",
+        1.0,
+        np.int64(1),
+        decimal.Decimal(1),
+        10**5000,
+        decimal.Decimal("1e999999999"),
+    ]:
         new = made(column, [cell, *values[1:]])
         found = None if new is None else shards_seen(lambda new=new: path(new))
         if found is not None:
@@ -344,11 +436,15 @@ def test_a_label_or_an_id_of_any_kind_moves_no_other_record(kind, container):
             assert same >= len(alone) - (1 if kind == "label" else 2), (cell, rows)
 
 
-@pytest.mark.parametrize("spelling", [1, 1.0, "1", "1.0", " 1 ", "+1", np.int8(1), decimal.Decimal("1.0"), b"1"])
+@pytest.mark.parametrize(
+    "spelling", [1, 1.0, "1", "1.0", " 1 ", "+1", np.int8(1), decimal.Decimal("1.0"), b"1"]
+)
 def test_an_id_is_one_however_it_is_written(spelling):
     units = [spelling, *(row % 5 for row in range(1, N))]
     fits = [
-        functools.partial(train_teachers, Witness(), NUMBERS, LABELS, classes=[0, 1], n_teachers=K, units=ids)
+        functools.partial(
+            train_teachers, Witness(), NUMBERS, LABELS, classes=[0, 1], n_teachers=K, units=ids
+        )
         for ids in ([1, *units[1:]], units)
     ]
     assert shards_seen(fits[0]) == shards_seen(fits[1])
@@ -358,7 +454,13 @@ def test_a_label_of_any_kind_changes_no_other_teacher_where_labels_alone_are_pri
     def path(labels):
         budget = PrivacyBudget(1e4, 1e-6)
         model = LabelPrivateClassifier(
-            Witness(), Witness(), n_teachers=K, dropped=0.0, budget=budget, release="labels", n_queries=N
+            Witness(),
+            Witness(),
+            n_teachers=K,
+            dropped=0.0,
+            budget=budget,
+            release="labels",
+            n_queries=N,
         )
         model.fit(NUMBERS, labels, classes=["no", "yes"])
 
@@ -390,7 +492,15 @@ def test_a_record_of_any_kind_changes_no_other_record_of_a_choice(name):
         candidates = [AskedCandidate(), AskedCandidate()]
         X_public = made(ALL[name], NUMBERS[:3])
         try:
-            choose_candidate(candidates, rows, LABELS, classes=[0, 1], epsilon=0.1, ledger=ledger, X_public=X_public)
+            choose_candidate(
+                candidates,
+                rows,
+                LABELS,
+                classes=[0, 1],
+                epsilon=0.1,
+                ledger=ledger,
+                X_public=X_public,
+            )
         except SecretBallotError as error:
             refuse_quotes(error)
             return None
@@ -432,6 +542,8 @@ def test_what_is_no_table_is_refused_by_its_type(X):
 def test_a_record_in_the_place_of_the_header_is_not_quoted():
     table = pd.DataFrame([["a", 1.0]], columns=["x4711", 4711.25])
     public = pd.DataFrame([["a", 1.0]], columns=["word", "number"])
-    with pytest.raises(DataError, match="misses columns 'word', 'number' and has 2 columns that") as error:
+    with pytest.raises(
+        DataError, match="misses columns 'word', 'number' and has 2 columns that"
+    ) as error:
         train_teachers(Witness(), table, [0], X_public=public, classes=[0, 1], n_teachers=1)
     refuse_quotes(error.value)

@@ -1,4 +1,5 @@
-"""PATEClassifier: learns, keeps its promises, refuses nonsense in one sentence, follows scikit-learn's conventions."""
+"""PATEClassifier: learns, keeps its promises, refuses nonsense in one sentence, follows
+scikit-learn's conventions."""
 
 import pickle
 import warnings
@@ -45,7 +46,9 @@ def data() -> dict[str, Any]:
 
 def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
     setting = {"n_teachers": 100, "budget": BUDGET, "random_state": 0, **settings}
-    return sb.PATEClassifier(**setting).fit(data["X"], data["y"], X_public=data["X_public"], classes=[0, 1])
+    return sb.PATEClassifier(**setting).fit(
+        data["X"], data["y"], X_public=data["X_public"], classes=[0, 1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,12 +57,22 @@ def _fit(data: dict[str, Any], **settings: Any) -> sb.PATEClassifier:
         {},
         {"release": "labels"},
         {"student": DecisionTreeClassifier(max_depth=3)},
-        {"aggregator": "sparse-vector", "student": LogisticRegression(), "max_unstable": 1, "n_teachers": 300},
+        {
+            "aggregator": "sparse-vector",
+            "student": LogisticRegression(),
+            "max_unstable": 1,
+            "n_teachers": 300,
+        },
         {"neighbours": "replace-one"},
-        {"teacher": make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2)), "n_teachers": 80},
+        {
+            "teacher": make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=2)),
+            "n_teachers": 80,
+        },
     ],
 )
-def test_learns_what_the_private_labels_know(data: dict[str, Any], settings: dict[str, Any]) -> None:
+def test_learns_what_the_private_labels_know(
+    data: dict[str, Any], settings: dict[str, Any]
+) -> None:
     model = _fit(data, **settings)
     # the Bayes error is 0.1 %; what is lost beyond it is the price of privacy
     assert model.score(data["X_test"], data["y_test"]) > 0.9
@@ -82,9 +95,17 @@ def test_learns_three_classes(data: dict[str, Any]) -> None:
 
 def test_more_budget_learns_more(data: dict[str, Any]) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # so little budget drowns the votes, as is said
+        # so little budget drowns the votes, as is said
+        warnings.simplefilter("ignore", UserWarning)
         scores = [
-            np.mean([_fit(data, budget=sb.PrivacyBudget(e, 1e-6)).score(data["X_test"], data["y_test"]) for _ in "abc"])
+            np.mean(
+                [
+                    _fit(data, budget=sb.PrivacyBudget(e, 1e-6)).score(
+                        data["X_test"], data["y_test"]
+                    )
+                    for _ in "abc"
+                ]
+            )
             for e in (0.01, 2.0)
         ]
     assert scores[1] > 0.95
@@ -94,7 +115,14 @@ def test_more_budget_learns_more(data: dict[str, Any]) -> None:
 def test_units_are_kept_together_and_named(data: dict[str, Any]) -> None:
     patients = np.repeat(np.arange(800), 5)
     model = sb.PATEClassifier(n_teachers=50, budget=BUDGET, random_state=0)
-    model.fit(data["X"], data["y"], X_public=data["X_public"], classes=[0, 1], units=patients, unit_name="patient")
+    model.fit(
+        data["X"],
+        data["y"],
+        X_public=data["X_public"],
+        classes=[0, 1],
+        units=patients,
+        unit_name="patient",
+    )
     assert model.certificate_["unit"] == "user"
     assert model.certificate_["unit_column"] == "patient"
     assert model.certificate_["composition"]["unit"] == "user"
@@ -156,7 +184,8 @@ def test_an_interrupted_fit_resumes_its_teachers(
 
 
 def test_no_two_releases_share_a_random_partition(data: dict[str, Any], tmp_path: Path) -> None:
-    # ids kept for a second fit, and drawn anew once a record has come, would tie releases together in one world only
+    # ids kept for a second fit, and drawn anew once a record has come, would tie releases together
+    # in one world only
     _fit(data, vault=tmp_path / "vault")
     assert not (tmp_path / "vault" / "record.ids").exists()
 
@@ -192,7 +221,9 @@ def test_private_values_choose_no_column_type(data: dict[str, Any]) -> None:
     public["ward"] = pd.Categorical(["north", "south"] * 300)
     frame = pd.DataFrame(data["X"], columns=list("abcd"))
     frame["ward"] = pd.Categorical(["north", "south", "secret", "north"] * 1000)
-    model = sb.PATEClassifier(Spy(), DummyClassifier(), n_teachers=20, budget=BUDGET, random_state=0)
+    model = sb.PATEClassifier(
+        Spy(), DummyClassifier(), n_teachers=20, budget=BUDGET, random_state=0
+    )
     model.fit(frame, data["y"], X_public=public, classes=[0, 1])
     assert set(seen) == {("float64",) * 4 + ("category",)}
     bad = frame.assign(a=["secret-word"] * 4000)
@@ -220,7 +251,10 @@ def test_one_cell_changes_no_other_cell(public: pd.Series, cell: Any) -> None:
     for others in ([1, 2, 3, 1], ["1", "2", "3", "1"], [1.0, -0.0, 0.0, 2.0]):
         without, with_cell = pd.DataFrame({"c": others}), pd.DataFrame({"c": [*others, cell]})
         try:
-            one, two = with_public_types(without, public_frame), with_public_types(with_cell, public_frame)
+            one, two = (
+                with_public_types(without, public_frame),
+                with_public_types(with_cell, public_frame),
+            )
         except sb.DataError:
             continue  # refused before anything is released, to the curator alone
         pd.testing.assert_series_equal(one["c"], two["c"].iloc[:-1])
@@ -279,8 +313,16 @@ class _NeverFits(LogisticRegression):
         ({}, {"aggregator": "laplace"}, "aggregator"),
         ({}, {"aggregator": "sparse-vector", "release": "counts"}, "counts"),
         ({}, {"aggregator": "sparse-vector", "max_unstable": 500}, "teachers"),
-        ({}, {"student": sb.NoisyCountsClassifier(), "release": "labels"}, "learns from noisy counts"),
-        ({}, {"student": sb.GraphCountsClassifier(), "aggregator": "sparse-vector"}, "learns from noisy counts"),
+        (
+            {},
+            {"student": sb.NoisyCountsClassifier(), "release": "labels"},
+            "learns from noisy counts",
+        ),
+        (
+            {},
+            {"student": sb.GraphCountsClassifier(), "aggregator": "sparse-vector"},
+            "learns from noisy counts",
+        ),
         ({}, {"neighbours": "both"}, "neighbours"),
         ({}, {"abstentions": "guess"}, "abstentions"),
         ({}, {"release": "votes"}, "release"),
@@ -290,14 +332,26 @@ class _NeverFits(LogisticRegression):
     ],
 )
 def test_nonsense_is_refused_before_anything_is_spent(
-    data: dict[str, Any], tmp_path: Path, change: dict[str, Any], settings: dict[str, Any], word: str
+    data: dict[str, Any],
+    tmp_path: Path,
+    change: dict[str, Any],
+    settings: dict[str, Any],
+    word: str,
 ) -> None:
     terms = {"unit": "user" if "units" in change else "record"}
     if settings.get("neighbours") == "replace-one":
         terms["neighbours"] = "replace-one"
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET, **terms)
-    model = sb.PATEClassifier(**{"n_teachers": 100, "budget": BUDGET, "ledger": ledger, "random_state": 0, **settings})
-    given = {"X": data["X"], "y": data["y"], "X_public": data["X_public"], "classes": [0, 1], **change}
+    model = sb.PATEClassifier(
+        **{"n_teachers": 100, "budget": BUDGET, "ledger": ledger, "random_state": 0, **settings}
+    )
+    given = {
+        "X": data["X"],
+        "y": data["y"],
+        "X_public": data["X_public"],
+        "classes": [0, 1],
+        **change,
+    }
     X, y = given.pop("X"), given.pop("y")
     with pytest.raises(sb.SecretBallotError, match=word):
         model.fit(X, y, **given)
@@ -328,7 +382,9 @@ def test_noise_that_drowns_the_votes_is_warned_about(data: dict[str, Any]) -> No
         _fit(data, n_teachers=3, release="labels", n_queries=300)
 
 
-def test_cloned_and_pickled_models_carry_no_private_byte(data: dict[str, Any], tmp_path: Path) -> None:
+def test_cloned_and_pickled_models_carry_no_private_byte(
+    data: dict[str, Any], tmp_path: Path
+) -> None:
     ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="d", budget=BUDGET)
     model = _fit(data, ledger=ledger)
     again = pickle.loads(pickle.dumps(model))
@@ -361,10 +417,13 @@ def test_noise_is_never_seeded(data: dict[str, Any]) -> None:
 
 
 class _OwnPublic(sb.PATEClassifier):
-    """The checks' face: fit(X, y), with the points themselves as public pool and the classes as declared."""
+    """The checks' face: fit(X, y), with the points themselves as public pool and the classes as
+    declared."""
 
     def __init__(self, n_teachers: int = 3, random_state: int | None = 0) -> None:
-        super().__init__(n_teachers=n_teachers, budget=sb.PrivacyBudget(200.0, 0.01), random_state=random_state)
+        super().__init__(
+            n_teachers=n_teachers, budget=sb.PrivacyBudget(200.0, 0.01), random_state=random_state
+        )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"n_teachers": self.n_teachers, "random_state": self.random_state}
@@ -377,7 +436,9 @@ class _OwnPublic(sb.PATEClassifier):
             return super().fit(X, y, X_public=X, classes=classes)
 
 
-NO_VALUES = "an error must not quote private values, so scikit-learn's own sentence is not passed on"
+NO_VALUES = (
+    "an error must not quote private values, so scikit-learn's own sentence is not passed on"
+)
 NOISE = "noise is never seeded, so two fits differ"
 EXPECTED_FAILURES = {
     "check_dtype_object": NO_VALUES,

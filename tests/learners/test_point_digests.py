@@ -1,4 +1,5 @@
-"""Digests of questions: equal rows, and only they, are the same question, in whatever form they come."""
+"""Digests of questions: equal rows, and only they, are the same question, in whatever form they
+come."""
 
 import numpy as np
 import pandas as pd
@@ -35,11 +36,13 @@ def test_the_type_of_numbers_does_not_matter(dtype: object) -> None:
 
 def test_zeros_and_gaps_have_one_form() -> None:
     other_nan = np.array([0x7FF8000000000123], dtype=np.uint64).view(np.float64)[0]
-    one, two, three, four = question_digests(np.array([[0.0, np.nan], [-0.0, -np.nan], [0.0, other_nan], [1.0, 0.0]]))
-    assert one == two == three != four
-    assert question_digests(sparse.csr_matrix(([-0.0, 1.0], ([0, 0], [0, 1])), (1, 2))) == question_digests(
-        np.array([[0.0, 1.0]])
+    one, two, three, four = question_digests(
+        np.array([[0.0, np.nan], [-0.0, -np.nan], [0.0, other_nan], [1.0, 0.0]])
     )
+    assert one == two == three != four
+    assert question_digests(
+        sparse.csr_matrix(([-0.0, 1.0], ([0, 0], [0, 1])), (1, 2))
+    ) == question_digests(np.array([[0.0, 1.0]]))
 
 
 def test_looking_does_not_change_the_points() -> None:
@@ -78,7 +81,9 @@ def test_frames_compare_by_value() -> None:
         ([float("inf"), "a"], [float("-inf"), "a"]),
     ],
 )
-def test_different_rows_of_text_are_different_questions(one: list[object], other: list[object]) -> None:
+def test_different_rows_of_text_are_different_questions(
+    one: list[object], other: list[object]
+) -> None:
     table = np.empty((2, 2), dtype=object)
     table[0], table[1] = one, other
     first, second = question_digests(table)
@@ -87,7 +92,15 @@ def test_different_rows_of_text_are_different_questions(one: list[object], other
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(1, 1.0), (True, 1), (0.0, -0.0), (np.float32(0.5), 0.5), (np.int8(3), 3), (float("nan"), None), (pd.NaT, pd.NA)],
+    [
+        (1, 1.0),
+        (True, 1),
+        (0.0, -0.0),
+        (np.float32(0.5), 0.5),
+        (np.int8(3), 3),
+        (float("nan"), None),
+        (pd.NaT, pd.NA),
+    ],
 )
 def test_equal_cells_are_one_question_whatever_their_type(one: object, other: object) -> None:
     table = np.empty((2, 2), dtype=object)

@@ -1,4 +1,5 @@
-"""Relabelling: its law against the definition, what it refuses, and that secret samples are drawn as they must be."""
+"""Relabelling: its law against the definition, what it refuses, and that secret samples are
+drawn as they must be."""
 
 import itertools
 from collections import Counter
@@ -26,7 +27,9 @@ ALPHA = 1e-6
 DRAWS = 1500
 
 
-def defined_law(hypotheses: HypothesisClass, X: np.ndarray, y: np.ndarray, et: float) -> dict[tuple[int, ...], float]:
+def defined_law(
+    hypotheses: HypothesisClass, X: np.ndarray, y: np.ndarray, et: float
+) -> dict[tuple[int, ...], float]:
     """Weight exp(-et mistakes / 2) of every distinct labelling, from the hypotheses alone."""
     labellings = {tuple(h.predict(X).tolist()) for h in hypotheses.dichotomies(X)}
     weights = {labels: np.exp(-et / 2 * np.sum(np.array(labels) != y)) for labels in labellings}
@@ -52,7 +55,9 @@ LINE = np.array([[0.0], [2.0], [2.0], [5.0], [7.0]])
     ],
     ids=["up", "either", "intervals", "stumps"],
 )
-def test_labels_are_drawn_by_the_stated_law(hypotheses: HypothesisClass, X: np.ndarray, et: float) -> None:
+def test_labels_are_drawn_by_the_stated_law(
+    hypotheses: HypothesisClass, X: np.ndarray, et: float
+) -> None:
     y = np.array([0, 1, 0, 1, 0])
     law, found = defined_law(hypotheses, X, y, et), drawn(hypotheses, X, y, et)
     assert set(found) <= set(law)
@@ -63,7 +68,10 @@ def test_labels_are_drawn_by_the_stated_law(hypotheses: HypothesisClass, X: np.n
 def test_the_law_without_the_half_would_be_rejected() -> None:
     y = np.array([0, 0, 0, 1, 1])
     found, wrong = drawn(Thresholds(), LINE, y, 2.0), defined_law(Thresholds(), LINE, y, 4.0)
-    assert min(frequency_p_value(found[labels], DRAWS, chance) for labels, chance in wrong.items()) < ALPHA
+    assert (
+        min(frequency_p_value(found[labels], DRAWS, chance) for labels, chance in wrong.items())
+        < ALPHA
+    )
 
 
 def test_equal_points_get_equal_labels_of_one_hypothesis() -> None:
@@ -71,7 +79,9 @@ def test_equal_points_get_equal_labels_of_one_hypothesis() -> None:
     rng = np.random.default_rng(1)
     labels = relabel(X, rng.integers(0, 2, len(X)), Intervals())
     assert (labels.reshape(5, 3) == labels.reshape(5, 3)[:, :1]).all()
-    assert tuple(labels.tolist()) in {tuple(h.predict(X).tolist()) for h in Intervals().dichotomies(X)}
+    assert tuple(labels.tolist()) in {
+        tuple(h.predict(X).tolist()) for h in Intervals().dichotomies(X)
+    }
 
 
 def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_be() -> None:
@@ -80,7 +90,8 @@ def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_
     y = ((X[:, 0] > 0.3) & (X[:, 0] < 0.6)) ^ (rng.random(n) < 0.2)
     new = relabel(X, y, Intervals())
     best = Intervals().erm(X, y).predict(X)
-    # except with probability e^-14 the loss is below (2 / et) (log of the number of labellings + 14)
+    # except with probability e^-14 the loss is below (2 / et) (log of the number of labellings +
+    # 14)
     assert (new != y).sum() - (best != y).sum() <= 2 * (np.log(n * (n + 1) / 2 + 1) + 14)
     assert relabel(X[:, 0], y, Thresholds()).shape == (n,)
 
@@ -94,7 +105,14 @@ def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_
         (np.empty((0, 1)), [], Thresholds(), 1.0, DataError, "at least one point"),
         (LINE, [0, 1, 0, 1, 0], Thresholds(), 0.0, ParameterError, "et is 0"),
         (LINE, [0, 1, 0, 1, 0], Thresholds(), float("nan"), ParameterError, "et is nan"),
-        (LINE, [0, 1, 0, 1, 0], Thresholds, 1.0, ParameterError, "the type Thresholds; give an instance"),
+        (
+            LINE,
+            [0, 1, 0, 1, 0],
+            Thresholds,
+            1.0,
+            ParameterError,
+            "the type Thresholds; give an instance",
+        ),
         (LINE, [0, 1, 0, 1, 0], "thresholds", 1.0, ParameterError, "is a str"),
     ],
 )
@@ -115,7 +133,9 @@ def test_classes_that_list_nothing_take_any_sample(hypotheses: HypothesisClass) 
 
 
 @pytest.mark.parametrize(("hypotheses", "most"), [(Halfspaces(), 5000), (Rectangles(), 94)])
-def test_classes_that_list_are_limited_by_the_public_size_alone(hypotheses: HypothesisClass, most: int) -> None:
+def test_classes_that_list_are_limited_by_the_public_size_alone(
+    hypotheses: HypothesisClass, most: int
+) -> None:
     check_sample_size(hypotheses, most)
     with pytest.raises(ParameterError, match=f"at most {most}"):
         check_sample_size(hypotheses, most + 1)
@@ -125,7 +145,8 @@ def test_classes_that_list_are_limited_by_the_public_size_alone(hypotheses: Hypo
         check_sample_size("thresholds", 3)
 
 
-# -- secret samples --------------------------------------------------------------------------------------------------
+# -- secret samples
+# --------------------------------------------------------------------------------------------------
 
 
 def test_samples_come_in_every_order_alike() -> None:
@@ -155,7 +176,9 @@ def test_independent_samples_take_each_record_at_the_rate() -> None:
 def test_the_rate_is_never_above_the_stated_one(monkeypatch: pytest.MonkeyPatch) -> None:
     third = 2**64 // 3
     monkeypatch.setattr(
-        secret_sample, "_random_words", lambda n: np.array([0, third - 1, third, third + 1], dtype=np.uint64)
+        secret_sample,
+        "_random_words",
+        lambda n: np.array([0, third - 1, third, third + 1], dtype=np.uint64),
     )
     assert sample_independently(4, 1, 3).tolist() == [0, 1]
 

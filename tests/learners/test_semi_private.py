@@ -1,4 +1,5 @@
-"""The semi-private learner: its loss on every pair of neighbours of tiny worlds, what it learns, what it refuses."""
+"""The semi-private learner: its loss on every pair of neighbours of tiny worlds, what it learns,
+what it refuses."""
 
 import itertools
 import math
@@ -17,9 +18,19 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from secretballot.door import purchase
-from secretballot.hypotheses import DecisionStumps, FiniteClass, Halfspaces, Intervals, Rectangles, Thresholds
+from secretballot.hypotheses import (
+    DecisionStumps,
+    FiniteClass,
+    Halfspaces,
+    Intervals,
+    Rectangles,
+    Thresholds,
+)
 from secretballot.learners.selection import semi_private
-from secretballot.learners.selection.sample_sizes import private_records_needed, public_points_needed
+from secretballot.learners.selection.sample_sizes import (
+    private_records_needed,
+    public_points_needed,
+)
 from secretballot.learners.selection.semi_private import one_record_each, private_scores
 from secretballot.publishing.release import write_release
 from secretballot.report.certificate.plan_checks import total_price
@@ -31,7 +42,8 @@ PROMISE = sb.PrivacyBudget(EPSILON, 0.0)
 Dataset = tuple[tuple[float, int], ...]
 
 
-# -- exact laws of the whole fit -------------------------------------------------------------------------------------
+# -- exact laws of the whole fit
+# -------------------------------------------------------------------------------------
 
 
 class ScriptedChoice:
@@ -43,7 +55,9 @@ class ScriptedChoice:
     def __init__(self) -> None:
         self.weights: dict[int, float] = {}
 
-    def exponential_choice(self, scores: np.ndarray, scale: float, multiplicities: Any = None) -> int:
+    def exponential_choice(
+        self, scores: np.ndarray, scale: float, multiplicities: Any = None
+    ) -> int:
         assert multiplicities is None
         self.weights = {number: score / scale for number, score in enumerate(scores.tolist())}
         return 0
@@ -85,7 +99,9 @@ def worst_loss(laws: dict[Dataset, dict[Any, float]], relation: str) -> float:
     return worst
 
 
-def law_of_fit(monkeypatch: pytest.MonkeyPatch, dataset: Dataset, **settings: Any) -> dict[Any, float]:
+def law_of_fit(
+    monkeypatch: pytest.MonkeyPatch, dataset: Dataset, **settings: Any
+) -> dict[Any, float]:
     """Return the law of the released hypothesis, as the real code would draw it."""
     noise = ScriptedChoice()
     monkeypatch.setattr(purchase, "choice_noise", lambda: noise)
@@ -127,7 +143,9 @@ def test_with_six_records_the_loss_comes_within_a_hundredth_of_epsilon(family, r
         scores = private_scores(dichotomies, X, y, "record", relation)
         opened = scores.open_at_the_door()
         noise = ScriptedChoice()
-        draw = noise.exponential_choice if isinstance(opened, np.ndarray) else noise.exponential_range
+        draw = (
+            noise.exponential_choice if isinstance(opened, np.ndarray) else noise.exponential_range
+        )
         draw(*((opened,) if isinstance(opened, np.ndarray) else opened), scale)
         found = normalised(noise.weights)
         for number, wanted in normalised({k: -e / scale for k, e in enumerate(errors)}).items():
@@ -136,13 +154,19 @@ def test_with_six_records_the_loss_comes_within_a_hundredth_of_epsilon(family, r
 
     pure = [(0.5, 0), (1.5, 1), (9.0, 1), (9.0, 0), (1.5, 0)]
     many = [tuple(sorted(d)) for d in itertools.combinations_with_replacement(pure, 6)]
-    laws = {dataset: law(dataset) for dataset in [*many, *itertools.combinations_with_replacement(pure, 5)]}
+    laws = {
+        dataset: law(dataset)
+        for dataset in [*many, *itertools.combinations_with_replacement(pure, 5)]
+    }
     worst = worst_loss(laws, relation)
     assert 0.99 * EPSILON <= worst <= EPSILON * (1 + 1e-12)
 
 
 def test_the_half_forgotten_where_records_are_replaced_is_caught(monkeypatch):
-    laws = {d: law_of_fit(monkeypatch, d, hypotheses=Thresholds(), neighbours="add-remove") for d in datasets(3)}
+    laws = {
+        d: law_of_fit(monkeypatch, d, hypotheses=Thresholds(), neighbours="add-remove")
+        for d in datasets(3)
+    }
     assert worst_loss(laws, "replace-one") > 1.9 * EPSILON
 
 
@@ -172,10 +196,13 @@ def test_rates_in_place_of_counts_are_caught_where_records_come_and_go():
         rates = dichotomies.errors_on(X, y) / len(dataset)
         return normalised({number: -EPSILON * 3 * rate for number, rate in enumerate(rates)})
 
-    assert worst_loss({dataset: law(dataset) for dataset in datasets(3)}, "add-remove") > 1.2 * EPSILON
+    assert (
+        worst_loss({dataset: law(dataset) for dataset in datasets(3)}, "add-remove") > 1.2 * EPSILON
+    )
 
 
-# -- units -----------------------------------------------------------------------------------------------------------
+# -- units
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
@@ -190,15 +217,21 @@ def test_of_every_unit_one_record_is_taken_whoever_else_comes(monkeypatch):
         assert left.tolist() == [row for row in kept.tolist() if units[row] != leaving]
 
 
-def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_that_an_account_of_records_refuses() -> None:
+def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_that_an_account_of_records_refuses() -> (
+    None
+):
     dichotomies = Thresholds().dichotomies([[0.5]])  # two labellings
 
     def law(labels: list[int]) -> Any:
-        # many records of other users speak for one labelling; of this user's, each is taken with equal probability
+        # many records of other users speak for one labelling; of this user's, each is taken with
+        # equal probability
         X, each = np.full((31, 1), 0.5), []
         for label in labels:
             scores = -dichotomies.errors_on(X, np.array([0] * 30 + [label]))
-            each.append(np.exp(EPSILON * (scores - scores.max())) / np.exp(EPSILON * (scores - scores.max())).sum())
+            each.append(
+                np.exp(EPSILON * (scores - scores.max()))
+                / np.exp(EPSILON * (scores - scores.max())).sum()
+            )
         return np.mean(each, axis=0)
 
     loss = np.abs(np.log(law([0, 1]) / law([0]))).max()
@@ -206,7 +239,10 @@ def test_one_more_record_of_a_user_can_lose_more_than_epsilon_so_that_an_account
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
     model = sb.SemiPrivateClassifier(Thresholds(), budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger)
     candidates = sb.SemiPrivateClassifier(
-        candidates=[DummyClassifier(strategy="constant", constant=k).fit([[0.0], [1.0]], [0, 1]) for k in (0, 1)],
+        candidates=[
+            DummyClassifier(strategy="constant", constant=k).fit([[0.0], [1.0]], [0, 1])
+            for k in (0, 1)
+        ],
         budget=sb.PrivacyBudget(0.5, 0.0),
         ledger=ledger,
     )
@@ -220,7 +256,9 @@ def test_which_record_of_a_unit_is_taken_is_left_to_chance():
     units = np.repeat(np.arange(300), 4)
     places = one_record_each(units, len(units)) % 4
     assert np.bincount(places, minlength=4).min() > 30
-    assert one_record_each(units, len(units)).tolist() != one_record_each(units, len(units)).tolist()
+    assert (
+        one_record_each(units, len(units)).tolist() != one_record_each(units, len(units)).tolist()
+    )
 
 
 @pytest.mark.parametrize("family", [Thresholds(), Intervals()], ids=lambda family: family.name)
@@ -231,13 +269,19 @@ def test_a_unit_of_many_records_counts_once(monkeypatch, family):
     for n in (1, 50):
         X, units = np.concatenate([[[0.5], [2.5]], np.full((n, 1), 9.0)]), [1, 2, *[3] * n]
         model = sb.SemiPrivateClassifier(family, budget=PROMISE)
-        model.fit(X, [0, 1, *[0] * n], X_public=PUBLIC, classes=[0, 1], units=units, unit_name="patient")
+        model.fit(
+            X, [0, 1, *[0] * n], X_public=PUBLIC, classes=[0, 1], units=units, unit_name="patient"
+        )
         laws.append(normalised(noise.weights))
-        assert (model.certificate_["unit"], model.certificate_["unit_column"]) == ("user", "patient")
+        assert (model.certificate_["unit"], model.certificate_["unit_column"]) == (
+            "user",
+            "patient",
+        )
     assert laws[0] == laws[1]
 
 
-# -- learning --------------------------------------------------------------------------------------------------------
+# -- learning
+# --------------------------------------------------------------------------------------------------------
 
 
 def _line(n: int, seed: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -269,7 +313,9 @@ def test_other_classes_learn_too(family, n_features, n_public):
     X = rng.random((3000, n_features))
     y = np.where(X[:, 0] > 0.4, "yes", "no")
     public = rng.random((800, n_features))
-    model = sb.SemiPrivateClassifier(family, budget=sb.PrivacyBudget(1.0, 0.0), n_public=n_public, random_state=0)
+    model = sb.SemiPrivateClassifier(
+        family, budget=sb.PrivacyBudget(1.0, 0.0), n_public=n_public, random_state=0
+    )
     model.fit(X, y, X_public=public, classes=["no", "yes"])
     assert model.score(X, y) > 0.75
     assert len(model.released_labels_.queries) == n_public
@@ -294,7 +340,8 @@ def test_frames_are_read_by_their_columns():
     assert model.feature_names_in_.tolist() == ["x", "z"]
 
 
-# -- the account -----------------------------------------------------------------------------------------------------
+# -- the account
+# -----------------------------------------------------------------------------------------------------
 
 
 def _fitted(**settings: Any) -> sb.SemiPrivateClassifier:
@@ -304,7 +351,9 @@ def _fitted(**settings: Any) -> sb.SemiPrivateClassifier:
 
 
 def test_a_fit_costs_its_epsilon_and_no_delta_and_repeats_for_nothing(tmp_path: Path):
-    ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(0.6, 1e-6))
+    ledger = sb.Ledger(
+        tmp_path / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(0.6, 1e-6)
+    )
     first = _fitted(ledger=ledger, request="monday", purpose="triage")
     assert (ledger.spent().epsilon, ledger.spent().delta) == (0.5, 0.0)
     assert (first.certificate_["epsilon"], first.certificate_["delta"]) == (0.5, 0.0)
@@ -323,19 +372,29 @@ def test_the_certificate_says_a_choice_was_made_and_nothing_of_teachers():
     mechanism = certificate["mechanism"]
     assert (mechanism["name"], mechanism["hypotheses"]) == ("exponential-choice", "intervals")
     assert mechanism["hypothesis"] == _describe(mechanism, certificate)
-    assert (mechanism["n_public"], mechanism["n_candidates"], mechanism["monotone"]) == (50, 1276, True)
+    assert (mechanism["n_public"], mechanism["n_candidates"], mechanism["monotone"]) == (
+        50,
+        1276,
+        True,
+    )
     assert certificate["released"]["n_teachers"] == 0
-    assert not any("teacher only" in line or "own shard" in line for line in certificate["assumptions"])
+    assert not any(
+        "teacher only" in line or "own shard" in line for line in certificate["assumptions"]
+    )
 
 
 def _describe(mechanism: dict[str, Any], certificate: dict[str, Any]) -> dict[str, Any]:
-    return Intervals().dichotomies(_line(300, 3)[0][:50]).hypothesis(mechanism["outcome"]).describe()
+    return (
+        Intervals().dichotomies(_line(300, 3)[0][:50]).hypothesis(mechanism["outcome"]).describe()
+    )
 
 
 def test_the_release_folder_is_whole_and_verifies(tmp_path: Path):
     model = _fitted()
     X, _ = _line(300, 3)
-    folder = write_release(tmp_path / "release", model.released_labels_, student=model.student_, X_public=X[:50])
+    folder = write_release(
+        tmp_path / "release", model.released_labels_, student=model.student_, X_public=X[:50]
+    )
     assert sb.verify_certificate(folder.path).ok
     assert "student.skops" in folder.files
     words = (folder.path / "README.txt").read_text()
@@ -345,7 +404,8 @@ def test_the_release_folder_is_whole_and_verifies(tmp_path: Path):
     assert "candidates" in page
 
 
-# -- candidates ------------------------------------------------------------------------------------------------------
+# -- candidates
+# ------------------------------------------------------------------------------------------------------
 
 
 def _models() -> list[Any]:
@@ -378,13 +438,25 @@ def test_without_public_points_a_model_is_chosen_and_no_label_released():
 
 @pytest.mark.filterwarnings("ignore:delta is")
 def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path: Path):
-    ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3))
+    ledger = sb.Ledger(
+        tmp_path / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3)
+    )
     X, y = _line(900, 5)
-    wide = {"budget": sb.PrivacyBudget(1.0, 1e-4), "ledger": ledger, "n_teachers": 20, "random_state": 0}
+    wide = {
+        "budget": sb.PrivacyBudget(1.0, 1e-4),
+        "ledger": ledger,
+        "n_teachers": 20,
+        "random_state": 0,
+    }
     students = [
-        sb.PATEClassifier(n_queries=n, **wide).fit(X[:600], y[:600], X_public=X[:100], classes=[0, 1]) for n in (5, 9)
+        sb.PATEClassifier(n_queries=n, **wide).fit(
+            X[:600], y[:600], X_public=X[:100], classes=[0, 1]
+        )
+        for n in (5, 9)
     ]
-    model = sb.SemiPrivateClassifier(candidates=students, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger)
+    model = sb.SemiPrivateClassifier(
+        candidates=students, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger
+    )
     model.fit(X[600:], y[600:], X_public=X[:100], classes=[0, 1])
     assert model.certificate_["mechanism"]["name"] == "gaussian"
     assert len(model.certificate_["choices"]) == 2
@@ -399,7 +471,8 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
     assert len(model.certificate_["choices"]) == 1
 
 
-# -- refusals --------------------------------------------------------------------------------------------------------
+# -- refusals
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -423,7 +496,11 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
 def test_nonsense_is_refused_before_anything_is_spent(tmp_path: Path, settings, changes, words):
     ledger = sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=PROMISE)
     X, y = _line(300, 3)
-    given = {"hypotheses": Intervals(), "budget": sb.PrivacyBudget(0.5, 0.0), "ledger": ledger} | settings
+    given = {
+        "hypotheses": Intervals(),
+        "budget": sb.PrivacyBudget(0.5, 0.0),
+        "ledger": ledger,
+    } | settings
     call = {"X_public": X[:50], "classes": [0, 1]} | changes
     with pytest.raises((sb.ParameterError, sb.DataError), match=words):
         sb.SemiPrivateClassifier(**given).fit(X, y, **call)
@@ -434,10 +511,14 @@ def test_a_class_too_large_for_its_public_points_says_how_large_and_what_to_do()
     rng = np.random.default_rng(1)
     X, y = rng.random((20, 2)), rng.integers(0, 2, 20)
     learner = sb.SemiPrivateClassifier(Halfspaces(2), budget=PROMISE)
-    with pytest.raises(sb.ParameterError, match=r"359,402 labellings .* sample of the points, or a FiniteClass"):
+    with pytest.raises(
+        sb.ParameterError, match=r"359,402 labellings .* sample of the points, or a FiniteClass"
+    ):
         learner.fit(X, y, X_public=rng.random((600, 2)), classes=[0, 1])
     with pytest.raises(sb.DataError, match="too many to list: give"):
-        sb.SemiPrivateClassifier(Rectangles(), budget=PROMISE).fit(X, y, X_public=rng.random((500, 2)), classes=[0, 1])
+        sb.SemiPrivateClassifier(Rectangles(), budget=PROMISE).fit(
+            X, y, X_public=rng.random((500, 2)), classes=[0, 1]
+        )
 
 
 def test_equal_public_points_are_one():
@@ -447,7 +528,8 @@ def test_equal_public_points_are_one():
     assert model.n_candidates_ == 10 * 11 // 2 + 1
 
 
-# -- sizes -----------------------------------------------------------------------------------------------------------
+# -- sizes
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_public_points_are_those_of_the_errata():
@@ -455,7 +537,11 @@ def test_public_points_are_those_of_the_errata():
 
 
 def test_private_records_satisfy_what_they_promise_and_one_less_does_not():
-    for n_candidates, alpha, epsilon, moved in ((10, 0.1, 1.0, 1), (10**6, 0.01, 0.1, 2), (200, 0.3, 0.05, 1)):
+    for n_candidates, alpha, epsilon, moved in (
+        (10, 0.1, 1.0, 1),
+        (10**6, 0.01, 0.1, 2),
+        (200, 0.3, 0.05, 1),
+    ):
         relation = "add-remove" if moved == 1 else "replace-one"
         n = private_records_needed(n_candidates, alpha, 0.05, epsilon=epsilon, neighbours=relation)
 
@@ -473,7 +559,8 @@ def test_sizes_refuse_what_is_no_share(bad):
         private_records_needed(5, 0.1, bad, epsilon=1.0)
 
 
-# -- scikit-learn ----------------------------------------------------------------------------------------------------
+# -- scikit-learn
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_it_clones_and_pickles():
@@ -485,7 +572,8 @@ def test_it_clones_and_pickles():
 
 
 class _OwnPublic(sb.SemiPrivateClassifier):
-    """The checks' face: fit(X, y), with the points themselves as public pool and the classes as declared."""
+    """The checks' face: fit(X, y), with the points themselves as public pool and the classes as
+    declared."""
 
     def __init__(self, random_state: int | None = 0) -> None:
         super().__init__(budget=sb.PrivacyBudget(500.0, 0.0), random_state=random_state)
@@ -501,14 +589,20 @@ class _OwnPublic(sb.SemiPrivateClassifier):
 class _BestChoice(ScriptedChoice):
     """No noise: two fits that draw among equals would differ, and be right."""
 
-    def exponential_choice(self, scores: np.ndarray, scale: float, multiplicities: Any = None) -> int:
+    def exponential_choice(
+        self, scores: np.ndarray, scale: float, multiplicities: Any = None
+    ) -> int:
         return int(np.argmax(scores))
 
 
-NO_VALUES = "an error must not quote private values, so scikit-learn's own sentence is not passed on"
+NO_VALUES = (
+    "an error must not quote private values, so scikit-learn's own sentence is not passed on"
+)
 
 
-@parametrize_with_checks([_OwnPublic()], expected_failed_checks=lambda _: {"check_dtype_object": NO_VALUES})
+@parametrize_with_checks(
+    [_OwnPublic()], expected_failed_checks=lambda _: {"check_dtype_object": NO_VALUES}
+)
 def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any, monkeypatch) -> None:
     monkeypatch.setattr(purchase, "choice_noise", _BestChoice)
     check(estimator)
@@ -521,7 +615,11 @@ def test_candidates_of_another_account_are_refused_since_their_price_would_be_lo
     ledger = sb.Ledger.in_memory(dataset="registry", budget=sb.PrivacyBudget(3.0, 1e-5))
     alone, own = (
         sb.PATEClassifier(
-            n_teachers=50, budget=sb.PrivacyBudget(1.0, 1e-6), n_queries=20, release="labels", ledger=account
+            n_teachers=50,
+            budget=sb.PrivacyBudget(1.0, 1e-6),
+            n_queries=20,
+            release="labels",
+            ledger=account,
         )
         for account in (None, ledger)
     )
@@ -529,10 +627,14 @@ def test_candidates_of_another_account_are_refused_since_their_price_would_be_lo
         model.fit(X, y, X_public=pool, classes=[0, 1])
 
     def choose(*candidates: object) -> sb.SemiPrivateClassifier:
-        learner = sb.SemiPrivateClassifier(candidates=candidates, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger)
+        learner = sb.SemiPrivateClassifier(
+            candidates=candidates, budget=sb.PrivacyBudget(0.5, 0.0), ledger=ledger
+        )
         return learner.fit(X, y, X_public=pool, classes=[0, 1])
 
-    with pytest.raises(sb.ParameterError, match=r"account 'this fit alone'.*its own price would be lost"):
+    with pytest.raises(
+        sb.ParameterError, match=r"account 'this fit alone'.*its own price would be lost"
+    ):
         choose(alone, own)
     assert len(ledger.history()) == 1
     chosen = choose(alone.student_, own)

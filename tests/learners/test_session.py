@@ -1,4 +1,5 @@
-"""A labelling session: one point at a time under one plan, for ever the same answers, across restarts and crowds."""
+"""A labelling session: one point at a time under one plan, for ever the same answers, across
+restarts and crowds."""
 
 import json
 import multiprocessing
@@ -25,7 +26,9 @@ ACCOUNT = sb.PrivacyBudget(1000.0, 0.5)
 LABELS = sb.GaussianAggregator(9.0, 8, delta=1e-6)
 COUNTS = sb.GaussianAggregator(9.0, 8, release="counts", delta=1e-6)
 SPARSE = SparseVectorAggregator(0.3, 0.3, 8, 2, refresh=True, n_queries=8, delta=1e-6)
-PLANS = pytest.mark.parametrize("plan", [LABELS, COUNTS, SPARSE], ids=["labels", "counts", "sparse"])
+PLANS = pytest.mark.parametrize(
+    "plan", [LABELS, COUNTS, SPARSE], ids=["labels", "counts", "sparse"]
+)
 
 
 def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +44,14 @@ POINTS = data(30, 1)[0] + np.array([[2.0, 0.0]])  # most are far inside class "y
 def vaulted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept")
     X, y = data(1200, 0)
-    sb.train_teachers(None, X, np.array(["no", "yes"])[y], classes=["no", "yes"], n_teachers=K, vault=folder / "vault")
+    sb.train_teachers(
+        None,
+        X,
+        np.array(["no", "yes"])[y],
+        classes=["no", "yes"],
+        n_teachers=K,
+        vault=folder / "vault",
+    )
     return folder / "vault"
 
 
@@ -58,12 +68,16 @@ def ledger(tmp_path: Path) -> sb.Ledger:
     return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=ACCOUNT)
 
 
-def begun(vault: Path, plan: Aggregator, ledger: sb.Ledger, name: str = "session") -> sb.LabelingSession:
+def begun(
+    vault: Path, plan: Aggregator, ledger: sb.Ledger, name: str = "session"
+) -> sb.LabelingSession:
     return sb.LabelingSession(sb.TrainedTeachers.load(vault), plan, ledger, name=name)
 
 
 @PLANS
-def test_answers_are_labels_with_what_is_left(vault: Path, ledger: sb.Ledger, plan: Aggregator) -> None:
+def test_answers_are_labels_with_what_is_left(
+    vault: Path, ledger: sb.Ledger, plan: Aggregator
+) -> None:
     session = begun(vault, plan, ledger)
     assert (session.planned, session.used, session.left) == (8, 0, 8)
     first = session.ask(POINTS[0])
@@ -88,14 +102,26 @@ def test_clear_votes_come_out_right(vault: Path, ledger: sb.Ledger) -> None:
 
 
 @PLANS
-def test_a_repeated_point_costs_nothing_in_any_form(vault: Path, ledger: sb.Ledger, plan: Aggregator) -> None:
+def test_a_repeated_point_costs_nothing_in_any_form(
+    vault: Path, ledger: sb.Ledger, plan: Aggregator
+) -> None:
     session = begun(vault, plan, ledger)
     point = np.array([2.0, 0.0])
     first = session.ask(point)
-    for same in ([2, 0], [2.0, -0.0], point.astype(np.float32), point.astype(np.int8), point[None], [[2.0, 0.0]]):
+    for same in (
+        [2, 0],
+        [2.0, -0.0],
+        point.astype(np.float32),
+        point.astype(np.int8),
+        point[None],
+        [[2.0, 0.0]],
+    ):
         again = session.ask(same)
         assert (again.label, again.noisy_count) == (first.label, first.noisy_count)
-    for table in (sparse.csr_matrix([[2.0, 0.0]]), sparse.csr_matrix(([2.0, -0.0], ([0, 0], [0, 1])), (1, 2))):
+    for table in (
+        sparse.csr_matrix([[2.0, 0.0]]),
+        sparse.csr_matrix(([2.0, -0.0], ([0, 0], [0, 1])), (1, 2)),
+    ):
         again = session.ask(table)
         assert (again.label, again.noisy_count) == (first.label, first.noisy_count)
     assert session.ask_many(np.array([[2.0, 0.0]] * 5)).labels.tolist() == [first.label] * 5
@@ -227,7 +253,9 @@ def test_a_session_opened_twice_is_one_session(vault: Path, ledger: sb.Ledger) -
     assert (one.used, two.left) == (8, 0)
 
 
-def test_other_teachers_do_not_go_on_with_a_session(vault: Path, ledger: sb.Ledger, tmp_path: Path) -> None:
+def test_other_teachers_do_not_go_on_with_a_session(
+    vault: Path, ledger: sb.Ledger, tmp_path: Path
+) -> None:
     begun(vault, LABELS, ledger).ask(POINTS[0])
     X, y = data(1200, 5)
     names = np.array(["no", "yes"])[y]
@@ -262,7 +290,15 @@ def test_a_ledger_of_another_promise_is_refused(vault: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "points",
-    [POINTS[:, :1], np.empty((0, 2)), None, "point", [["a", "b"]], pd.DataFrame(POINTS), POINTS * 1j],
+    [
+        POINTS[:, :1],
+        np.empty((0, 2)),
+        None,
+        "point",
+        [["a", "b"]],
+        pd.DataFrame(POINTS),
+        POINTS * 1j,
+    ],
     ids=["columns", "rows", "none", "text", "words", "frame", "complex"],
 )
 def test_points_that_do_not_fit_cost_nothing(vault: Path, ledger: sb.Ledger, points: Any) -> None:
@@ -286,19 +322,30 @@ def test_what_came_out_is_certified(vault: Path, ledger: sb.Ledger, plan: Aggreg
     answers = session.ask_many(POINTS[[7, 3, 7, 5]])
     released = session.released(POINTS)
     assert released.queries.tolist() == [7, 3, 5]
-    assert [None if i < 0 else ["no", "yes"][i] for i in released.labels] == answers.labels[[0, 1, 3]].tolist()
+    assert [None if i < 0 else ["no", "yes"][i] for i in released.labels] == answers.labels[
+        [0, 1, 3]
+    ].tolist()
     certificate = released.certificate
     assert sb.verify_certificate(certificate).ok
     assert certificate["epsilon"] == plan.budget.epsilon
-    assert (certificate["plan"]["planned"], certificate["plan"]["used"], certificate["plan"]["left"]) == (8, 3, "kept")
+    assert (
+        certificate["plan"]["planned"],
+        certificate["plan"]["used"],
+        certificate["plan"]["left"],
+    ) == (8, 3, "kept")
     with pytest.raises(sb.DataError, match="1 of the 3 answers"):
         session.released(POINTS[:7])
 
 
 @pytest.mark.parametrize(("composition", "left"), [("renyi", "returned"), ("basic", "forfeited")])
-def test_a_closed_session_answers_what_it_answered(vault: Path, tmp_path: Path, composition: str, left: str) -> None:
+def test_a_closed_session_answers_what_it_answered(
+    vault: Path, tmp_path: Path, composition: str, left: str
+) -> None:
     ledger = sb.Ledger(
-        tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9.0, 1e-4), composition=composition
+        tmp_path / "l.sqlite",
+        dataset="registry",
+        budget=sb.PrivacyBudget(9.0, 1e-4),
+        composition=composition,
     )
     session = begun(vault, LABELS, ledger)
     answers = session.ask_many(POINTS[:2])
@@ -331,7 +378,9 @@ def test_in_memory_it_lives_as_long_as_its_process(vault: Path) -> None:
         sb.LabelingSession(teachers, SPARSE, ledger)
 
 
-def test_a_session_is_not_pickled_and_its_files_are_closed_to_others(vault: Path, ledger: sb.Ledger) -> None:
+def test_a_session_is_not_pickled_and_its_files_are_closed_to_others(
+    vault: Path, ledger: sb.Ledger
+) -> None:
     session = begun(vault, SPARSE, ledger)
     session.ask(POINTS[0])
     with pytest.raises(TypeError):
@@ -375,7 +424,11 @@ def _process(vault: Path, start: int, gate: Any, out: Any) -> None:
 def test_threads_share_a_session(vault: Path, ledger: sb.Ledger) -> None:
     session = begun(vault, COUNTS, ledger)
     with ThreadPoolExecutor(4) as pool:
-        found = [pair for pairs in pool.map(lambda start: _labels_of(session, start), (0, 5, 10, 15)) for pair in pairs]
+        found = [
+            pair
+            for pairs in pool.map(lambda start: _labels_of(session, start), (0, 5, 10, 15))
+            for pair in pairs
+        ]
     assert len(dict(found)) == len(set(found)) == session.used == 8
 
 
@@ -384,7 +437,9 @@ def test_processes_share_a_session(vault: Path, ledger: sb.Ledger) -> None:
     session = begun(vault, COUNTS, ledger)
     context = multiprocessing.get_context("fork")
     gate, out = context.Event(), context.Queue()
-    children = [context.Process(target=_process, args=(vault, start, gate, out)) for start in (0, 10, 20)]
+    children = [
+        context.Process(target=_process, args=(vault, start, gate, out)) for start in (0, 10, 20)
+    ]
     for child in children:
         child.start()
     gate.set()
@@ -421,8 +476,12 @@ def test_answers_are_paid_for_and_on_the_disk_before_they_return(
     assert watch.seen == [("reserved", 0), ("reserved", 1), ("reserved", 2)]
 
 
-def test_points_that_the_teachers_would_answer_by_rule_are_refused_unpaid(vault: Path, tmp_path: Path) -> None:
-    ledger = sb.Ledger(tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9.0, 1e-4))
+def test_points_that_the_teachers_would_answer_by_rule_are_refused_unpaid(
+    vault: Path, tmp_path: Path
+) -> None:
+    ledger = sb.Ledger(
+        tmp_path / "l.sqlite", dataset="registry", budget=sb.PrivacyBudget(9.0, 1e-4)
+    )
     session = begun(vault, LABELS, ledger)
     for value in (np.nan, np.inf, -np.inf):
         point = np.array(POINTS[0], dtype=float)

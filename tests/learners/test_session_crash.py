@@ -1,4 +1,5 @@
-"""A labelling session under kill -9: paid once, every returned answer on the books, none beyond the plan."""
+"""A labelling session under kill -9: paid once, every returned answer on the books, none beyond
+the plan."""
 
 import json
 import os
@@ -25,7 +26,8 @@ def books(verb: str, folder: Path, plan: str, number: int) -> dict[str, Any]:
 
 def check_books(found: dict[str, Any]) -> None:
     assert found["other_exits"] == []
-    assert found["wrong"] == found["denied_but_stored"] == 0  # what left the house is on the books, word for word
+    # what left the house is on the books, word for word
+    assert found["wrong"] == found["denied_but_stored"] == 0
     assert found["used"] == found["stored"] == found["distinct"] <= found["planned"]
     assert found["answers"] >= found["stored"]
     assert found["entries"] == 1

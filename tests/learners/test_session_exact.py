@@ -1,9 +1,10 @@
-"""The true delta(epsilon) of five questions that are chosen from the answers so far, through the session's own code.
+"""The true delta(epsilon) of five questions that are chosen from the answers so far, through the
+session's own code.
 
-A session on made-up votes answers with every value that its noise can take; whatever it keeps between questions (the
-ledger, the secret state) is put back before the next value. What comes out is the exact law of all its answers, on
-both sides of one teacher's change. It must keep the promise of the plan, and every way of getting something unpaid
-must show.
+A session on made-up votes answers with every value that its noise can take; whatever it keeps
+between questions (the ledger, the secret state) is put back before the next value. What comes out
+is the exact law of all its answers, on both sides of one teacher's change. It must keep the promise
+of the plan, and every way of getting something unpaid must show.
 """
 
 import itertools
@@ -67,7 +68,9 @@ class _Votes:
 
     def vote_counts(self, points: Any, classes: list[Any]) -> sb.VoteCounts:
         ones = np.array([self.ones[int(point[0])] for point in points])
-        return sb.VoteCounts.from_counts(np.column_stack([self.n_teachers - ones, ones]), classes=classes)
+        return sb.VoteCounts.from_counts(
+            np.column_stack([self.n_teachers - ones, ones]), classes=classes
+        )
 
 
 @pytest.fixture
@@ -117,7 +120,8 @@ class World:
 
 @dataclass
 class Explored:
-    """The exact law of a session: of all its labels, and of every answer after the labels before it."""
+    """The exact law of a session: of all its labels, and of every answer after the labels before
+    it."""
 
     labels: dict[History, float] = field(default_factory=lambda: defaultdict(float))
     answers: dict[History, dict[Outcome, float]] = field(
@@ -125,7 +129,9 @@ class Explored:
     )
 
 
-def outcomes(world: World, tape: _Tape, laws: dict[float, Law], point: int) -> Iterator[tuple[Outcome | None, float]]:
+def outcomes(
+    world: World, tape: _Tape, laws: dict[float, Law], point: int
+) -> Iterator[tuple[Outcome | None, float]]:
     """Ask with every value of the noise; the world is left as the answer left it at each yield."""
     kept, waiting = world.keep(), [((), 1.0)]
     while waiting:
@@ -136,7 +142,9 @@ def outcomes(world: World, tape: _Tape, laws: dict[float, Law], point: int) -> I
             outcome = world.ask(point)
         except _NeedError as need:
             law = laws[need.args[0]]
-            waiting += [((*values, int(v)), weight * p) for v, p in zip(law.support, law.pmf, strict=True)]
+            waiting += [
+                ((*values, int(v)), weight * p) for v, p in zip(law.support, law.pmf, strict=True)
+            ]
             continue
         assert tape.values == []
         yield outcome, weight
@@ -144,7 +152,8 @@ def outcomes(world: World, tape: _Tape, laws: dict[float, Law], point: int) -> I
 
 
 def explore(world: World, tape: _Tape, laws: dict[float, Law], tree: Tree) -> Explored:
-    """Walk the whole tree of answers; places with the same labels and the same secret state are walked once."""
+    """Walk the whole tree of answers; places with the same labels and the same secret state are
+    walked once."""
     found = Explored()
     places = {((), ()): (1.0, world.keep())}
     for _ in range(DEPTH):
@@ -158,7 +167,11 @@ def explore(world: World, tape: _Tape, laws: dict[float, Law], tree: Tree) -> Ex
                 found.answers[history][outcome] += weight * p
                 place = (*history, outcome[0]), world.hidden()
                 before = following.get(place)
-                following[place] = (weight * p, world.keep()) if before is None else (before[0] + weight * p, before[1])
+                following[place] = (
+                    (weight * p, world.keep())
+                    if before is None
+                    else (before[0] + weight * p, before[1])
+                )
         places = following
     for (history, _), (weight, _) in places.items():
         found.labels[history] += weight
@@ -232,12 +245,18 @@ def test_a_question_asked_five_times_is_one_answer(tape: _Tape) -> None:
     here, there = explored(labels_plan(1), tape, GAUSS, one_point, near_tie, K)
     assert set(here.labels) == {(label,) * DEPTH for label in (0, 1)}
     for epsilon in EPSILONS:
-        assert delta_of(here.labels, there.labels, epsilon) <= delta_upper(labels_plan(1).events(K), epsilon)
+        assert delta_of(here.labels, there.labels, epsilon) <= delta_upper(
+            labels_plan(1).events(K), epsilon
+        )
 
 
-def test_fresh_noise_on_a_repeated_question_is_caught(tape: _Tape, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fresh_noise_on_a_repeated_question_is_caught(
+    tape: _Tape, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fresh = itertools.count()
-    monkeypatch.setattr(session_room, "question_digests", lambda points: [b"%d" % next(fresh) for _ in points])
+    monkeypatch.setattr(
+        session_room, "question_digests", lambda points: [b"%d" % next(fresh) for _ in points]
+    )
 
     def unpaid(world: World) -> None:
         world.stream.planned = DEPTH
@@ -286,7 +305,9 @@ def test_five_counts_cost_exactly_their_price(tape: _Tape) -> None:
     for one, other in ((here, there), (there, here)):
         losses = losses_of(one, other)
         for epsilon in EPSILONS:
-            true = sum(w * max(0.0, -math.expm1(min(0.0, epsilon - loss))) for loss, w in losses.items())
+            true = sum(
+                w * max(0.0, -math.expm1(min(0.0, epsilon - loss))) for loss, w in losses.items()
+            )
             promised = delta_upper(plan.events(K), epsilon)
             assert true <= promised + 1e-9
             assert true >= 0.999 * promised
@@ -298,7 +319,8 @@ TEACHERS, TAIL = 60, 1e-4
 
 
 def around(threshold: int) -> Callable[[int], tuple[int, int]]:
-    """Return votes whose stability is the threshold on one side and one less on the other; even points say class 0."""
+    """Return votes whose stability is the threshold on one side and one less on the other; even
+    points say class 0."""
 
     def votes(point: int) -> tuple[int, int]:
         pair = (TEACHERS // 2 - 1 - threshold, TEACHERS // 2 - threshold)  # votes for class 1
@@ -311,11 +333,17 @@ def by_last_answer(history: History) -> int:
     return 10 * len(history) + (1 if history and history[-1] == 0 else 0)
 
 
-def sparse_plan(scale: float, threshold: int, unstable: int, refresh: bool) -> SparseVectorAggregator:
-    return SparseVectorAggregator(scale, scale, threshold, unstable, refresh=refresh, n_queries=DEPTH, delta=0.2)
+def sparse_plan(
+    scale: float, threshold: int, unstable: int, refresh: bool
+) -> SparseVectorAggregator:
+    return SparseVectorAggregator(
+        scale, scale, threshold, unstable, refresh=refresh, n_queries=DEPTH, delta=0.2
+    )
 
 
-def leaf_law(mechanism: SparseVector, laws: dict[float, Law], distance: int) -> Callable[[History], float]:
+def leaf_law(
+    mechanism: SparseVector, laws: dict[float, Law], distance: int
+) -> Callable[[History], float]:
     """Return what every row of answers has for its probability, by the definition."""
     hidden, noise = laws[mechanism.threshold_scale], laws[mechanism.query_scale]
     above = noise.at_least(mechanism.threshold + hidden.support + 1 - distance)

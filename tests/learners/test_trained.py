@@ -1,4 +1,5 @@
-"""Teachers that are kept: found again, tied to their data, closed to others, without the ids that drew their shards."""
+"""Teachers that are kept: found again, tied to their data, closed to others, without the ids
+that drew their shards."""
 
 import json
 import stat
@@ -12,7 +13,11 @@ from scipy import sparse
 
 import secretballot as sb
 from secretballot.learners.training import trained as room
-from secretballot.learners.training.column_template import template_from_json, template_of, template_to_json
+from secretballot.learners.training.column_template import (
+    template_from_json,
+    template_of,
+    template_to_json,
+)
 
 
 def table(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -26,7 +31,14 @@ POINTS, _ = table(40, 1)
 
 
 def trained(vault: Path | None, **changes: Any) -> sb.TrainedTeachers:
-    given: dict[str, Any] = {"X": X, "y": Y, "classes": [0, 1], "n_teachers": 9, "vault": vault, **changes}
+    given: dict[str, Any] = {
+        "X": X,
+        "y": Y,
+        "classes": [0, 1],
+        "n_teachers": 9,
+        "vault": vault,
+        **changes,
+    }
     return sb.train_teachers(None, given.pop("X"), given.pop("y"), **given)
 
 
@@ -43,11 +55,17 @@ def test_kept_teachers_vote_as_before_without_their_data(tmp_path: Path) -> None
     for again in (trained(tmp_path / "vault"), sb.TrainedTeachers.load(tmp_path / "vault")):
         assert again.serial == first.serial != ""
         assert opened(again) == opened(first)
-        assert (again.classes, again.n_teachers, again.declaration) == ((0, 1), 9, first.declaration)
+        assert (again.classes, again.n_teachers, again.declaration) == (
+            (0, 1),
+            9,
+            first.declaration,
+        )
     assert sum(opened(first)[0]) == 9
 
 
-def test_teachers_that_are_found_are_not_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_teachers_that_are_found_are_not_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trained(tmp_path / "vault")
 
     def fit(*_: object, **__: object) -> None:
@@ -69,9 +87,20 @@ def test_teachers_that_are_found_are_not_trained(tmp_path: Path, monkeypatch: py
         {"units": np.arange(300) // 2, "unit_name": "patient"},
         {"classes": [1, 0]},
     ],
-    ids=["a record less", "a value", "a label", "teachers", "coins", "relation", "units", "classes"],
+    ids=[
+        "a record less",
+        "a value",
+        "a label",
+        "teachers",
+        "coins",
+        "relation",
+        "units",
+        "classes",
+    ],
 )
-def test_a_vault_of_other_data_or_settings_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_vault_of_other_data_or_settings_is_refused(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     trained(tmp_path / "vault")
     with pytest.raises(sb.DataError, match="belongs to other data.*Nothing was spent"):  # noqa: RUF043
         trained(tmp_path / "vault", **changes)
@@ -95,7 +124,9 @@ def test_the_ids_that_drew_the_shards_are_gone_before_anybody_asks(
     assert not (vault / "record.ids").exists()
 
 
-def test_an_interrupted_training_keeps_its_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_training_keeps_its_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vault = tmp_path / "vault"
 
     def crash(*_: object) -> None:
@@ -107,12 +138,16 @@ def test_an_interrupted_training_keeps_its_shards(tmp_path: Path, monkeypatch: p
     monkeypatch.undo()
     ids = (vault / "record.ids").read_bytes()
     seen = []
-    monkeypatch.setattr(room, "forget_records", lambda place: seen.append((place / "record.ids").read_bytes()))
+    monkeypatch.setattr(
+        room, "forget_records", lambda place: seen.append((place / "record.ids").read_bytes())
+    )
     trained(vault)
     assert seen == [ids]
 
 
-def test_of_two_that_train_at_once_the_first_to_keep_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_that_train_at_once_the_first_to_keep_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vault, real, meanwhile = tmp_path / "vault", room.keep_secret, []
 
     def late(path: Path, content: bytes) -> bytes:
@@ -136,7 +171,10 @@ def test_everything_in_the_vault_is_closed_to_others(tmp_path: Path) -> None:
 def test_damage_is_told_in_one_sentence(tmp_path: Path, content: bytes) -> None:
     trained(tmp_path / "vault")
     (tmp_path / "vault" / room.FILE).write_bytes(content)
-    for attempt in (lambda: trained(tmp_path / "vault"), lambda: sb.TrainedTeachers.load(tmp_path / "vault")):
+    for attempt in (
+        lambda: trained(tmp_path / "vault"),
+        lambda: sb.TrainedTeachers.load(tmp_path / "vault"),
+    ):
         with pytest.raises(sb.DataError, match="is damaged"):
             attempt()
 
@@ -162,7 +200,10 @@ def test_teachers_without_a_vault_have_no_serial() -> None:
 
 @pytest.mark.parametrize(
     ("classes", "columns"),
-    [(None, [pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01")]), ([(1, 2), (3, 4)], ["a", "b"])],
+    [
+        (None, [pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01")]),
+        ([(1, 2), (3, 4)], ["a", "b"]),
+    ],
     ids=["categories", "classes"],
 )
 def test_what_would_not_read_back_is_refused_before_training(
@@ -172,7 +213,13 @@ def test_what_would_not_read_back_is_refused_before_training(
     template = template_of(pd.DataFrame({"x": pd.Categorical(columns)}))
     with pytest.raises(sb.DataError, match="cannot be kept in a vault"):
         room.keep_teachers(
-            tmp_path, lambda: pytest.fail("was trained"), (1,), tuple(classes or (0, 1)), {}, template, 0
+            tmp_path,
+            lambda: pytest.fail("was trained"),
+            (1,),
+            tuple(classes or (0, 1)),
+            {},
+            template,
+            0,
         )
 
 
@@ -183,8 +230,20 @@ def test_what_would_not_read_back_is_refused_before_training(
         POINTS.astype(np.float32),
         sparse.csr_matrix(POINTS),
         np.array([["a", 1], ["b", 2]], dtype=object),
-        pd.DataFrame({"age": [1.0], "city": pd.Categorical(["b"], categories=["b", "a"], ordered=True), 3: ["text"]}),
-        pd.DataFrame({"when": pd.to_datetime(["2020-01-01"]), "on": [True], "n": pd.array([1], dtype="Int64")}),
+        pd.DataFrame(
+            {
+                "age": [1.0],
+                "city": pd.Categorical(["b"], categories=["b", "a"], ordered=True),
+                3: ["text"],
+            }
+        ),
+        pd.DataFrame(
+            {
+                "when": pd.to_datetime(["2020-01-01"]),
+                "on": [True],
+                "n": pd.array([1], dtype="Int64"),
+            }
+        ),
         pd.DataFrame({"code": pd.Categorical([10, 20], categories=[20, 10])}),
     ],
 )
@@ -208,14 +267,24 @@ def test_frames_are_asked_with_the_columns_they_were_trained_on(tmp_path: Path) 
 
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
-        {"x": rng.normal(size=200), "c": pd.Categorical(rng.choice(["a", "b"], 200), categories=["a", "b"])}
+        {
+            "x": rng.normal(size=200),
+            "c": pd.Categorical(rng.choice(["a", "b"], 200), categories=["a", "b"]),
+        }
     )
     label = (frame.x > 0).astype(int).to_numpy()
     teacher = make_pipeline(
-        make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["c"]), remainder="passthrough"),
+        make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), ["c"]), remainder="passthrough"
+        ),
         LogisticRegression(),
     )
-    settings: dict[str, Any] = {"classes": [0, 1], "X_public": frame[:20], "n_teachers": 5, "vault": tmp_path / "v"}
+    settings: dict[str, Any] = {
+        "classes": [0, 1],
+        "X_public": frame[:20],
+        "n_teachers": 5,
+        "vault": tmp_path / "v",
+    }
     first = sb.train_teachers(teacher, frame, label, **settings)
     again = sb.TrainedTeachers.load(tmp_path / "v")
     assert opened(again, frame[:30]) == opened(first, frame[:30])

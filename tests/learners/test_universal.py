@@ -1,4 +1,5 @@
-"""The universal labeler: split, switch, restarts and crashes, certificates, refusals. Laws: test_universal_exact."""
+"""The universal labeler: split, switch, restarts and crashes, certificates, refusals. Laws:
+test_universal_exact."""
 
 import json
 import math
@@ -28,8 +29,11 @@ RNG = np.random.default_rng(0)
 N = 30_000
 X = RNG.random((N, 1))
 Y = np.where((X[:, 0] > 0.4) ^ (RNG.random(N) < 0.1), "yes", "no")
-# the first 30 are clear to teachers with a handful of records each; the others lie nearer to the threshold
-QUESTIONS = np.array([*np.linspace(0.01, 0.05, 15), *np.linspace(0.85, 0.99, 15), *np.linspace(0.6, 0.8, 10)])[:, None]
+# the first 30 are clear to teachers with a handful of records each; the others lie nearer to the
+# threshold
+QUESTIONS = np.array(
+    [*np.linspace(0.01, 0.05, 15), *np.linspace(0.85, 0.99, 15), *np.linspace(0.6, 0.8, 10)]
+)[:, None]
 NAMES = ["no", "yes"]
 BOOKS = ("plans/*/records.npz", "plans/*/asked.npy", "plans/*/universal.json")
 
@@ -58,7 +62,9 @@ def _plan_once() -> Any:
 
 
 def ledger_at(folder: Path, budget: PrivacyBudget = ASKED) -> Ledger:
-    return Ledger(folder / "ledger.sqlite", dataset="registry", budget=budget, neighbours="replace-one")
+    return Ledger(
+        folder / "ledger.sqlite", dataset="registry", budget=budget, neighbours="replace-one"
+    )
 
 
 def settings(folder: Path | None = None, **changes: Any) -> dict[str, Any]:
@@ -69,7 +75,11 @@ def settings(folder: Path | None = None, **changes: Any) -> dict[str, Any]:
         "n_teachers": 350,
         "share": 0.1,
     } | changes
-    return given if folder is None else {"ledger": ledger_at(folder), "vault": folder / "vault"} | given
+    return (
+        given
+        if folder is None
+        else {"ledger": ledger_at(folder), "vault": folder / "vault"} | given
+    )
 
 
 def fitted(folder: Path | None = None, **changes: Any) -> sb.UniversalLabeler:
@@ -85,7 +95,8 @@ def true_label(points: np.ndarray) -> np.ndarray:
     return np.where(points[:, 0] > 0.4, "yes", "no")
 
 
-# -- the split -------------------------------------------------------------------------------------------------------
+# -- the split
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1 / 3, 1.0, math.pi, 17.0, 1e-3])
@@ -112,7 +123,9 @@ def test_the_best_share_has_the_least_average_error(n_queries, constants):
 def test_the_ends_of_the_split_are_those_of_the_errata():
     assert best_share((5000.0, 20.0), 1696, 1696) == best_share((5000.0, 20.0), 1696, 1) == 0.1
     # by our own constants a half is best at about seven hundred times m_o
-    constants = error_constants(1, 1696, epsilon=0.9, rate=0.108, n_teachers=1200, neighbours="replace-one")
+    constants = error_constants(
+        1, 1696, epsilon=0.9, rate=0.108, n_teachers=1200, neighbours="replace-one"
+    )
     assert best_share(constants, 1696, 1696 * 1800) == pytest.approx(0.5, abs=0.03)
 
 
@@ -127,7 +140,8 @@ def test_the_split_is_printed_and_nothing_else_is_spent():
     assert [entry.state for entry in account.history()] == ["reserved", "reserved"]
 
 
-# -- asking ----------------------------------------------------------------------------------------------------------
+# -- asking
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path: Path):
@@ -136,7 +150,12 @@ def test_it_answers_without_end_and_pays_before_the_first_question(tmp_path: Pat
     with pytest.raises(AttributeError, match="first part still answers"):
         _ = labeler.student_
     answer = labeler.ask(QUESTIONS[0])
-    assert (answer.label, answer.endless, answer.abstained, answer.left) == ("no", False, False, math.inf)
+    assert (answer.label, answer.endless, answer.abstained, answer.left) == (
+        "no",
+        False,
+        False,
+        math.inf,
+    )
     assert labeler.ask(QUESTIONS[0]) == answer
     assert (labeler.used, labeler.until_switch) == (1, 29)
     answers = labeler.ask_many(QUESTIONS)
@@ -198,11 +217,14 @@ def test_a_class_of_many_labellings_is_made_finite_by_a_sample_of_the_points(kno
     rng = np.random.default_rng(3)
     points, questions = rng.random((4000, 2)), rng.random((400, 2))
     labels = np.where(points.sum(axis=1) > 1, "yes", "no")
-    labeler = sb.UniversalLabeler(Halfspaces(2), **settings(n_first=40, n_public=12, max_unstable=1, n_teachers=300))
+    labeler = sb.UniversalLabeler(
+        Halfspaces(2), **settings(n_first=40, n_public=12, max_unstable=1, n_teachers=300)
+    )
     if known:
         labeler.fit(points, labels, classes=NAMES, public_points_known=questions)
     else:
-        with pytest.MonkeyPatch.context() as patch:  # plenty of records for a sample that is small enough to relabel
+        # plenty of records for a sample that is small enough to relabel
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(FirstPart, "fit", _no_session)
             labeler.fit(points, labels, classes=NAMES)
         labeler.run_.session = None
@@ -210,7 +232,9 @@ def test_a_class_of_many_labellings_is_made_finite_by_a_sample_of_the_points(kno
     assert labeler.run_.endless is not None
     assert labeler.run_.endless.n_candidates == 2 * (1 + 11 + 55)
     assert len(labeler.run_.endless.points) == (12 if known else 40)
-    assert (labeler.ask_many(questions).labels == np.where(questions.sum(axis=1) > 1, "yes", "no")).mean() > 0.7
+    assert (
+        labeler.ask_many(questions).labels == np.where(questions.sum(axis=1) > 1, "yes", "no")
+    ).mean() > 0.7
 
 
 def _no_session(self: Any, *_: Any, **__: Any) -> Any:
@@ -218,10 +242,13 @@ def _no_session(self: Any, *_: Any, **__: Any) -> Any:
     return self
 
 
-# -- all points known beforehand -------------------------------------------------------------------------------------
+# -- all points known beforehand
+# -------------------------------------------------------------------------------------
 
 
-def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_delta_is_spent(tmp_path: Path):
+def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_delta_is_spent(
+    tmp_path: Path,
+):
     labeler = sb.UniversalLabeler(Thresholds(), **settings(tmp_path))
     labeler.fit(X, Y, classes=NAMES, public_points_known=QUESTIONS)
     ledger = ledger_at(tmp_path)
@@ -243,7 +270,8 @@ def test_where_all_points_are_known_one_hypothesis_has_all_of_epsilon_and_no_del
     assert not list((tmp_path / "vault").glob(BOOKS[0]))
 
 
-# -- certificates ----------------------------------------------------------------------------------------------------
+# -- certificates
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_each_part_has_a_certificate_that_tells_of_the_other_and_they_add_up():
@@ -268,7 +296,8 @@ def test_each_part_has_a_certificate_that_tells_of_the_other_and_they_add_up():
     assert all(one["composition"]["spent_after"]["epsilon"] == 1.0 for one in release.certificates)
 
 
-# -- restarts and crashes --------------------------------------------------------------------------------------------
+# -- restarts and crashes
+# --------------------------------------------------------------------------------------------
 
 
 def test_it_goes_on_after_a_restart_before_the_switch_and_after_it(tmp_path: Path):
@@ -314,7 +343,10 @@ MOMENTS: dict[str, tuple[str, bool]] = {
     "before the draw": ("secretballot.door.reserved_choice.ReservedChoice._outcome", True),
     "before the commit": ("secretballot.privacy.ledger.Ledger.commit", True),
     "after the commit": ("secretballot.privacy.ledger.Ledger.commit", False),
-    "before the records go": ("secretballot.learners.universal.kept_records.PrivateRecords.forget", True),
+    "before the records go": (
+        "secretballot.learners.universal.kept_records.PrivateRecords.forget",
+        True,
+    ),
     "before the switch": ("secretballot.learners.universal.service.UniversalRun.switch", True),
 }
 
@@ -391,7 +423,8 @@ def _crash(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-# -- refusals --------------------------------------------------------------------------------------------------------
+# -- refusals
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -412,7 +445,11 @@ def _crash(*_: Any, **__: Any) -> None:
         ({"calibration": "paper", "budget": PrivacyBudget(60.0, 1e-6)}, {}, "epsilon"),
         ({"n_teachers": 10**6}, {}, "n_records is 30000"),
         ({"hypotheses": Halfspaces(2)}, {}, "columns"),
-        ({"hypotheses": Halfspaces(2), "n_first": 1000}, {"X": np.ones((N, 2))}, "Set n_public to less"),
+        (
+            {"hypotheses": Halfspaces(2), "n_first": 1000},
+            {"X": np.ones((N, 2))},
+            "Set n_public to less",
+        ),
         ({}, {"classes": ["a", "b", "c"]}, "classes has 3"),
         ({}, {"classes": ["no", "maybe"]}, "classes|label"),
         ({}, {"y": Y[:-1]}, "y|label"),
@@ -420,11 +457,21 @@ def _crash(*_: Any, **__: Any) -> None:
         ({}, {"public_points_known": np.ones((5, 2))}, "columns"),
     ],
 )
-def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(tmp_path: Path, changes, call, words):
+def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(
+    tmp_path: Path, changes, call, words
+):
     ledger = Ledger(
-        tmp_path / "ledger.sqlite", dataset="registry", budget=PrivacyBudget(99.0, 1e-3), neighbours="replace-one"
+        tmp_path / "ledger.sqlite",
+        dataset="registry",
+        budget=PrivacyBudget(99.0, 1e-3),
+        neighbours="replace-one",
     )
-    given = {"hypotheses": Thresholds(), "ledger": ledger, "vault": tmp_path / "vault", **settings()} | changes
+    given = {
+        "hypotheses": Thresholds(),
+        "ledger": ledger,
+        "vault": tmp_path / "vault",
+        **settings(),
+    } | changes
     with pytest.raises((sb.ParameterError, sb.DataError), match=words) as refusal:
         sb.UniversalLabeler(**given).fit(**{"X": X, "y": Y, "classes": NAMES} | call)
     assert str(refusal.value).rstrip().endswith(".")
@@ -435,7 +482,9 @@ def test_nonsense_is_refused_in_a_sentence_and_nothing_is_spent(tmp_path: Path, 
 @pytest.mark.parametrize("room", [PrivacyBudget(0.99, 1e-6), PrivacyBudget(1.0, 9e-7)])
 def test_a_ledger_with_room_for_one_part_only_takes_neither(tmp_path: Path, room):
     ledger = ledger_at(tmp_path, room)
-    with pytest.raises(sb.BudgetError, match=r"Both parts cost epsilon 1, delta 1e-06.*Nothing was spent"):
+    with pytest.raises(
+        sb.BudgetError, match=r"Both parts cost epsilon 1, delta 1e-06.*Nothing was spent"
+    ):
         sb.UniversalLabeler(Thresholds(), **settings(ledger=ledger)).fit(X, Y, classes=NAMES)
     assert ledger.history() == []
 

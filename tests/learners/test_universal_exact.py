@@ -1,7 +1,9 @@
-"""The true delta(epsilon) of a universal labeler, both parts together, over all neighbours of tiny worlds.
+"""The true delta(epsilon) of a universal labeler, both parts together, over all neighbours of tiny
+worlds.
 
-The labeler's own code runs: what it samples, how it relabels and which noise it meets are scripted, and what its second
-draw weighs is read off. Both parts use coins of their own, so that the law of everything is the product of their laws.
+The labeler's own code runs: what it samples, how it relabels and which noise it meets are scripted,
+and what its second draw weighs is read off. Both parts use coins of their own, so that the law of
+everything is the product of their laws.
 """
 
 import itertools
@@ -51,7 +53,8 @@ def jointly(*laws: Law) -> Law:
     return whole
 
 
-# -- injected randomness ---------------------------------------------------------------------------------------------
+# -- injected randomness
+# ---------------------------------------------------------------------------------------------
 
 
 class Script:
@@ -62,15 +65,21 @@ class Script:
     def __init__(self) -> None:
         self.outcome, self.law = 0, np.ones(1)
 
-    def exponential_choice(self, scores: np.ndarray, scale: float, multiplicities: Any = None) -> int:
+    def exponential_choice(
+        self, scores: np.ndarray, scale: float, multiplicities: Any = None
+    ) -> int:
         assert multiplicities is None
         weights = np.exp((scores - scores.max()) / scale)
         self.law = weights / weights.sum()
         return self.outcome
 
-    def exponential_range(self, starts: np.ndarray, ends: np.ndarray, scale: float) -> tuple[int, int] | None:
+    def exponential_range(
+        self, starts: np.ndarray, ends: np.ndarray, scale: float
+    ) -> tuple[int, int] | None:
         ranges = list(itertools.combinations_with_replacement(range(len(starts)), 2))
-        drawn = self.exponential_choice(np.array([0, *(int(starts[i] - ends[j]) for i, j in ranges)]), scale)
+        drawn = self.exponential_choice(
+            np.array([0, *(int(starts[i] - ends[j]) for i, j in ranges)]), scale
+        )
         return ranges[drawn - 1] if drawn else None
 
     def discrete_laplace(self, scale: float, size: int) -> Any:
@@ -78,11 +87,17 @@ class Script:
 
 
 def answers_law(event: SparseVectorEvent, ones: tuple[int, ...], n_teachers: int) -> Law:
-    """Law of the answers to two queries with so many votes for 1: label 0, label 1, none, or 3 after the stop."""
-    shift, query = discrete_laplace_law(event.threshold_scale), discrete_laplace_law(event.query_scale)
+    """Law of the answers to two queries with so many votes for 1: label 0, label 1, none, or 3
+    after the stop."""
+    shift, query = (
+        discrete_laplace_law(event.threshold_scale),
+        discrete_laplace_law(event.query_scale),
+    )
     counts = np.array([[n_teachers - votes, votes] for votes in ones])
     label = plurality(counts)
-    one, two = query.at_least(event.threshold + shift.support[None, :] - stability(counts)[:, None] + 1)
+    one, two = query.at_least(
+        event.threshold + shift.support[None, :] - stability(counts)[:, None] + 1
+    )
     table = np.zeros((4, 4))
     table[label[0], label[1]] = shift.pmf @ (one * two)
     table[label[0], 2] = shift.pmf @ (one * (1 - two))
@@ -95,14 +110,20 @@ class World:
     """Universal labelers on a few records, fitted and asked with every outcome of their coins."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, hypotheses: HypothesisClass, event: RelabelledSampleEvent, share: float
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        hypotheses: HypothesisClass,
+        event: RelabelledSampleEvent,
+        share: float,
     ) -> None:
         self.hypotheses, self.event, self.share = hypotheses, event, share
         self.first_epsilon = BUDGET.epsilon - share
         self.rows, self.relabelling, self.choice = np.arange(0), Script(), Script()
         monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: self.rows)
         monkeypatch.setattr(
-            import_module("secretballot.learners.labelers.relabel"), "choice_noise", lambda: self.relabelling
+            import_module("secretballot.learners.labelers.relabel"),
+            "choice_noise",
+            lambda: self.relabelling,
         )
         monkeypatch.setattr(purchase, "choice_noise", lambda: self.choice)
         monkeypatch.setattr(purchase, "noise_source", lambda: self.choice)
@@ -110,13 +131,18 @@ class World:
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))
         self.told = cache(self._told)
 
-    def plan(self, budget: PrivacyBudget, n_queries: int, **_: Any) -> tuple[RelabelledAggregator, int]:
-        """Return a plan small enough to be enumerated, in place of one that keeps the budget: with one teacher."""
+    def plan(
+        self, budget: PrivacyBudget, n_queries: int, **_: Any
+    ) -> tuple[RelabelledAggregator, int]:
+        """Return a plan small enough to be enumerated, in place of one that keeps the budget:
+        with one teacher."""
         assert budget.epsilon == self.first_epsilon
         return RelabelledAggregator(self.event, n_queries=n_queries, budget=budget), 1
 
     def fitted(self, records: Records) -> sb.UniversalLabeler:
-        labeler = sb.UniversalLabeler(self.hypotheses, budget=BUDGET, n_first=len(QUERIES), share=self.share)
+        labeler = sb.UniversalLabeler(
+            self.hypotheses, budget=BUDGET, n_first=len(QUERIES), share=self.share
+        )
         X, y = np.array([[x] for x, _ in records]), [label for _, label in records]
         return labeler.fit(X, y, classes=[0, 1])
 
@@ -128,7 +154,9 @@ class World:
             session = self.fitted(filled).run_.session
             assert session is not None
             ones = session._teachers.vote(QUERIES, plan=session.name).open_at_the_door()[:, 1]
-            total += self.relabelling.law[self.relabelling.outcome] * self.answers(tuple(ones.tolist()))
+            total += self.relabelling.law[self.relabelling.outcome] * self.answers(
+                tuple(ones.tolist())
+            )
             self.relabelling.outcome += 1
         return total
 
@@ -141,21 +169,26 @@ class World:
         """Law of the hypothesis that answers in the end."""
         self.rows, self.relabelling.outcome = np.arange(self.event.sampled), 0
         labeler = self.fitted(records)
-        assert labeler.ask_many(QUERIES).answered.all()  # answered as if no noise were drawn, and then the switch
+        # answered as if no noise were drawn, and then the switch
+        assert labeler.ask_many(QUERIES).answered.all()
         assert len(self.choice.law) == labeler.run_.endless.n_candidates
         return self.choice.law
 
     def pairs(self, law: Callable[[Records], Law]) -> Iterator[tuple[Law, Law]]:
         """Laws of all datasets that differ in one record."""
         for shared in itertools.combinations_with_replacement(LINE, self.event.out_of - 1):
-            yield from itertools.permutations([law(tuple(sorted((*shared, record)))) for record in LINE], 2)
+            yield from itertools.permutations(
+                [law(tuple(sorted((*shared, record)))) for record in LINE], 2
+            )
 
 
 @pytest.fixture(autouse=True)
 def _price_each_event_once(monkeypatch: pytest.MonkeyPatch) -> None:
     known: dict[Any, float] = {}
 
-    def remembered(event: Any, stream: Any, epsilon: float, real: Any = pricing.sampled_delta) -> float:
+    def remembered(
+        event: Any, stream: Any, epsilon: float, real: Any = pricing.sampled_delta
+    ) -> float:
         if (event, epsilon) not in known:
             known[event, epsilon] = real(event, stream, epsilon)
         return known[event, epsilon]
@@ -163,15 +196,28 @@ def _price_each_event_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pricing, "sampled_delta", remembered)
 
 
-# -- small worlds, end to end ----------------------------------------------------------------------------------------
+# -- small worlds, end to end
+# ----------------------------------------------------------------------------------------
 
 LOUD, FAINT = SparseVectorEvent(1.0, 1.0, 0, 1, True), SparseVectorEvent(6.0, 6.0, 0, 1, True)
 WORLDS = [
-    pytest.param(Thresholds(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"),
-    pytest.param(Intervals(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.25, id="intervals"),
-    pytest.param(Thresholds("either"), RelabelledSampleEvent(FAINT, 2, 2, "replace-one"), 0.75, id="either way"),
     pytest.param(
-        Thresholds(), RelabelledSampleEvent(LOUD, 2, 2, "replace-one", 5.0), 0.5, id="relabelled nearly right"
+        Thresholds(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.5, id="thresholds"
+    ),
+    pytest.param(
+        Intervals(), RelabelledSampleEvent(LOUD, 2, 3, "replace-one"), 0.25, id="intervals"
+    ),
+    pytest.param(
+        Thresholds("either"),
+        RelabelledSampleEvent(FAINT, 2, 2, "replace-one"),
+        0.75,
+        id="either way",
+    ),
+    pytest.param(
+        Thresholds(),
+        RelabelledSampleEvent(LOUD, 2, 2, "replace-one", 5.0),
+        0.5,
+        id="relabelled nearly right",
     ),
 ]
 
@@ -187,7 +233,9 @@ def test_both_parts_together_cost_no_more_than_was_asked(monkeypatch, hypotheses
         promised = price((event, PureEvent(share, 1)), epsilon=epsilon).delta
         assert true <= promised + 1e-12
     # split as asked: all of delta, and what is left of epsilon, are the first part's
-    assert max(true_delta(*pair, BUDGET.epsilon) for pair in whole) <= delta_upper([event], BUDGET.epsilon - share)
+    assert max(true_delta(*pair, BUDGET.epsilon) for pair in whole) <= delta_upper(
+        [event], BUDGET.epsilon - share
+    )
     losses = [np.abs(np.log(here / there)).max() for here, there in alone]
     assert 0.55 * share < max(losses) <= share
     # each part tells something by itself, and together they tell what neither would
@@ -195,7 +243,8 @@ def test_both_parts_together_cost_no_more_than_was_asked(monkeypatch, hypotheses
     assert max(true_delta(*pair, max(losses)) for pair in whole) > 1e-4
 
 
-# -- a budget that is spent twice -----------------------------------------------------------------------------------
+# -- a budget that is spent twice
+# -----------------------------------------------------------------------------------
 
 
 def sharpest(epsilon: float, side: int) -> Law:
@@ -221,7 +270,10 @@ ASKED = PrivacyBudget(1.0, 1e-6)
 def test_the_worst_of_two_guarantees_keeps_epsilon_and_as_printed_it_does_not(share):
     def delta(split: BudgetSplit) -> float:
         assert split.first is not None
-        sides = [jointly(sharpest(split.first.epsilon, side), sharpest(split.endless, side)) for side in (0, 1)]
+        sides = [
+            jointly(sharpest(split.first.epsilon, side), sharpest(split.endless, side))
+            for side in (0, 1)
+        ]
         return true_delta(*sides, ASKED.epsilon)
 
     assert delta(BudgetSplit.of(ASKED, share, 100, "")) <= 1e-15
@@ -243,16 +295,25 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
     """The concrete law of errata 7: 1001 hypotheses, of which the changed record picks out one."""
     if spent_twice:
         monkeypatch.setattr(BudgetSplit, "of", printed)
-    hypotheses, questions = FiniteClass([Point(at) for at in range(1001)]), np.arange(1000.0)[:, None]
+    hypotheses, questions = (
+        FiniteClass([Point(at) for at in range(1001)]),
+        np.arange(1000.0)[:, None],
+    )
     event = RelabelledSampleEvent(LOUD, 1, 1, "replace-one")
     world = World(monkeypatch, hypotheses, event, 0.1)
     monkeypatch.setattr(
-        agnostic, "agnostic_plan", lambda b, m, **_: (RelabelledAggregator(event, n_queries=m, delta=0.9), 1)
+        agnostic,
+        "agnostic_plan",
+        lambda b, m, **_: (RelabelledAggregator(event, n_queries=m, delta=0.9), 1),
     )
     laws, world.rows = [], np.arange(1)
     for label in (1, 0):
-        ledger = sb.Ledger.in_memory(dataset="made up", budget=PrivacyBudget(9.0, 0.99), neighbours="replace-one")
-        labeler = sb.UniversalLabeler(hypotheses, budget=ASKED, n_first=1000, share=0.1, ledger=ledger)
+        ledger = sb.Ledger.in_memory(
+            dataset="made up", budget=PrivacyBudget(9.0, 0.99), neighbours="replace-one"
+        )
+        labeler = sb.UniversalLabeler(
+            hypotheses, budget=ASKED, n_first=1000, share=0.1, ledger=ledger
+        )
         labeler.fit([[7.0]], [label], classes=[0, 1]).ask_many(questions)
         assert labeler.split_.first is not None
         laws.append(world.choice.law)
@@ -260,7 +321,10 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
     loss = math.log(max(laws[0] / laws[1]))
     assert loss == pytest.approx(labeler.split_.endless, rel=2e-3)
     assert loss < labeler.split_.endless
-    bit = [sampled_answer(labeler.split_.first.epsilon, labeler.split_.first.epsilon / 56, side) for side in (0, 1)]
+    bit = [
+        sampled_answer(labeler.split_.first.epsilon, labeler.split_.first.epsilon / 56, side)
+        for side in (0, 1)
+    ]
     true = true_delta(jointly(laws[0], bit[0]), jointly(laws[1], bit[1]), ASKED.epsilon)
     assert (true > ASKED.delta) == spent_twice
     if spent_twice:

@@ -1,4 +1,5 @@
-"""What is no ledger, no plan, no votes and no name is refused in one sentence, before anything is priced or trained."""
+"""What is no ledger, no plan, no votes and no name is refused in one sentence, before anything
+is priced or trained."""
 
 import numpy as np
 import pytest
@@ -55,22 +56,41 @@ COUNTS = np.zeros((30, 2), dtype=int)
 CALLS = {
     "release, ledger": (lambda: sb.release(VOTES, PLAN, None), "ledger is None"),
     "release, plan": (lambda: sb.release(VOTES, "gaussian", account()), "aggregator is 'gaussian'"),
-    "release, votes": (lambda: sb.release(COUNTS, PLAN, account()), r"counts is a ndarray of shape \(30, 2\)"),
-    "active, votes": (lambda: sb.label_actively(COUNTS, P, PLAN, account(), MarginSampling()), "counts is a ndarray"),
-    "active, ledger": (lambda: sb.label_actively(VOTES, P, PLAN, None, MarginSampling()), "ledger is None"),
-    "stability, votes": (lambda: sb.estimate_stability(None, account(), fraction=0.5, epsilon=1), "counts is None"),
+    "release, votes": (
+        lambda: sb.release(COUNTS, PLAN, account()),
+        r"counts is a ndarray of shape \(30, 2\)",
+    ),
+    "active, votes": (
+        lambda: sb.label_actively(COUNTS, P, PLAN, account(), MarginSampling()),
+        "counts is a ndarray",
+    ),
+    "active, ledger": (
+        lambda: sb.label_actively(VOTES, P, PLAN, None, MarginSampling()),
+        "ledger is None",
+    ),
+    "stability, votes": (
+        lambda: sb.estimate_stability(None, account(), fraction=0.5, epsilon=1),
+        "counts is None",
+    ),
     "stability, array": (
         lambda: sb.estimate_stability(COUNTS, account(), fraction=0.5, epsilon=1),
         "counts is a ndarr",
     ),
-    "stability, ledger": (lambda: sb.estimate_stability(VOTES, "x", fraction=0.5, epsilon=1), "ledger is 'x'"),
+    "stability, ledger": (
+        lambda: sb.estimate_stability(VOTES, "x", fraction=0.5, epsilon=1),
+        "ledger is 'x'",
+    ),
     "minority, votes": (lambda: sb.estimate_minority(None, account(), epsilon=1), "counts is None"),
     "choice, ledger": (
-        lambda: sb.choose_candidate([GaussianNB()] * 2, P, Y, classes=[0, 1], epsilon=1, ledger=None),
+        lambda: sb.choose_candidate(
+            [GaussianNB()] * 2, P, Y, classes=[0, 1], epsilon=1, ledger=None
+        ),
         "ledger is None",
     ),
     "reserved choice, ledger": (
-        lambda: ReservedChoice(None, epsilon=1, request="r", unit="record", neighbours="add-remove", purpose=""),
+        lambda: ReservedChoice(
+            None, epsilon=1, request="r", unit="record", neighbours="add-remove", purpose=""
+        ),
         "ledger is None",
     ),
     "teachers, vault": (
@@ -105,11 +125,17 @@ def test_a_fit_says_what_it_takes_before_it_trains(learner, given, sentence):
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
-    [({"ledger": "x"}, "ledger is 'x'"), ({"name": "a\nb"}, "name has newlines"), ({"vault": 3}, "vault is 3")],
+    [
+        ({"ledger": "x"}, "ledger is 'x'"),
+        ({"name": "a\nb"}, "name has newlines"),
+        ({"vault": 3}, "vault is 3"),
+    ],
 )
 def test_labelers_say_what_they_take(given, sentence):
     with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
-        sb.StabilityLabeler(GaussianNB(), budget=BUDGET, n_queries=5, n_teachers=200, **given).fit(P, Y, classes=[0, 1])
+        sb.StabilityLabeler(GaussianNB(), budget=BUDGET, n_queries=5, n_teachers=200, **given).fit(
+            P, Y, classes=[0, 1]
+        )
 
 
 @pytest.mark.parametrize("request_key", ["two\nlines", "bell\a", " ", "n" * 300, None])
@@ -124,19 +150,25 @@ def test_a_teacher_that_takes_no_holes_says_so_in_one_sentence():
     X_public = P.copy()
     X_public[3, 1] = np.nan
     model = sb.PATEClassifier(LogisticRegression(), budget=BUDGET, n_teachers=2)
-    with pytest.raises(sb.ParameterError, match=r"dummy labels \(ValueError: Input X contains NaN\); it") as caught:
+    with pytest.raises(
+        sb.ParameterError, match=r"dummy labels \(ValueError: Input X contains NaN\); it"
+    ) as caught:
         model.fit(P, Y, X_public=X_public, classes=[0, 1])
     assert "http" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_session_names_what_the_teachers_were_trained_on(teachers):
-    with pytest.raises(sb.DataError, match=r"^X has 3 columns and the teachers' data 2; they must have the same"):
+    with pytest.raises(
+        sb.DataError, match=r"^X has 3 columns and the teachers' data 2; they must have the same"
+    ):
         teachers.points(np.zeros((1, 3)))
 
 
 def test_a_strategy_is_an_instance():
-    with pytest.raises(sb.ParameterError, match=r"give an instance of a QueryStrategy, such as MarginSampling\(\)"):
+    with pytest.raises(
+        sb.ParameterError, match=r"give an instance of a QueryStrategy, such as MarginSampling\(\)"
+    ):
         sb.label_actively(VOTES, P, PLAN, account(), MarginSampling)
 
 
@@ -151,28 +183,41 @@ def test_advice_can_be_followed(unstable, advised):
 @pytest.mark.parametrize("student", ["logistic", GaussianNB, P], ids=["name", "class", "array"])
 def test_a_student_that_cannot_learn_is_refused_before_its_labels_are_paid_for(student):
     ledger = account()
-    model = sb.PATEClassifier(GaussianNB(), student, budget=BUDGET, n_teachers=5, n_queries=3, ledger=ledger)
-    with pytest.raises(sb.ParameterError, match=r"^student is .*; give an instance with fit, predict and get_params"):
+    model = sb.PATEClassifier(
+        GaussianNB(), student, budget=BUDGET, n_teachers=5, n_queries=3, ledger=ledger
+    )
+    with pytest.raises(
+        sb.ParameterError,
+        match=r"^student is .*; give an instance with fit, predict and get_params",
+    ):
         model.fit(P, Y, X_public=P, classes=[0, 1])
     assert not ledger.history()
 
 
 def test_an_aggregator_is_a_name_or_a_plan():
     with pytest.raises(
-        sb.ParameterError, match=r"^aggregator is a ndarray of shape \(30,\); give an instance of str or"
+        sb.ParameterError,
+        match=r"^aggregator is a ndarray of shape \(30,\); give an instance of str or",
     ):
-        sb.PATEClassifier(GaussianNB(), budget=BUDGET, aggregator=Y).fit(P, Y, X_public=P, classes=[0, 1])
+        sb.PATEClassifier(GaussianNB(), budget=BUDGET, aggregator=Y).fit(
+            P, Y, X_public=P, classes=[0, 1]
+        )
 
 
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
         (np.full(30, np.nan), "30 labels in y are missing"),
-        (np.where(Y == 1, np.inf, 0.0), "labels in y are missing or not among the declared classes"),
+        (
+            np.where(Y == 1, np.inf, 0.0),
+            "labels in y are missing or not among the declared classes",
+        ),
         (np.array([None, "yes"], dtype=object)[Y], "30 labels in y are missing"),
         (np.column_stack([Y, Y]), "y has 2 dimensions; give the private labels as one column"),
     ],
 )
-def test_labels_that_are_missing_or_in_two_columns_are_refused_in_one_sentence(labels, sentence) -> None:
+def test_labels_that_are_missing_or_in_two_columns_are_refused_in_one_sentence(
+    labels, sentence
+) -> None:
     with pytest.raises(sb.DataError, match=sentence):
         class_indices(labels, [0, 1], 30)

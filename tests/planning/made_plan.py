@@ -17,7 +17,12 @@ def share(value: float, spread: float = 0.02) -> Estimate:
 
 
 def candidate(
-    setting: Setting, vote: float, label: float, student: float, answered: float | None = None, noise: float = 20.0
+    setting: Setting,
+    vote: float,
+    label: float,
+    student: float,
+    answered: float | None = None,
+    noise: float = 20.0,
 ) -> Candidate:
     """Return a candidate; all queries are answered unless said."""
     answers = float(setting.n_queries) if answered is None else answered
@@ -30,10 +35,19 @@ BEST = candidate(Setting(200, "gaussian", "counts", 1000), vote=0.86, label=0.70
 WEIGHED = (
     BEST,
     candidate(Setting(50, "gaussian", "counts", 1000), vote=0.90, label=0.60, student=0.80),
-    candidate(Setting(200, "gaussian", "labels", 300, strategy="margin"), vote=0.86, label=0.81, student=0.838),
+    candidate(
+        Setting(200, "gaussian", "labels", 300, strategy="margin"),
+        vote=0.86,
+        label=0.81,
+        student=0.838,
+    ),
     candidate(Setting(200, "gaussian", "labels", 300), vote=0.86, label=0.79, student=0.78),
     candidate(
-        Setting(400, "sparse-vector", "labels", 1000, max_unstable=2), vote=0.84, label=0.92, student=0.70, answered=40
+        Setting(400, "sparse-vector", "labels", 1000, max_unstable=2),
+        vote=0.84,
+        label=0.92,
+        student=0.70,
+        answered=40,
     ),
 )
 
@@ -49,8 +63,25 @@ def made_plan(
 ) -> Plan:
     """Return a plan for 10,000 records, 1,000 public points and two classes."""
     if frontier is None:
-        frontier = (FrontierPoint(0.1, None), FrontierPoint(1.0, best), FrontierPoint(4.0, weighed[-1]))
+        frontier = (
+            FrontierPoint(0.1, None),
+            FrontierPoint(1.0, best),
+            FrontierPoint(4.0, weighed[-1]),
+        )
     if improvements is None:
-        improvements = (Improvement("twice the private records", share(0.87)), Improvement("two students", share(0.84)))
+        improvements = (
+            Improvement("twice the private records", share(0.87)),
+            Improvement("two students", share(0.84)),
+        )
     task = Task(10_000, 1_000, 2, 1.0, 1e-6, teacher)
-    return Plan(task, "stand-in", ("Shards are alike.",), best, weighed, constant, frontier, improvements, seed=0)
+    return Plan(
+        task,
+        "stand-in",
+        ("Shards are alike.",),
+        best,
+        weighed,
+        constant,
+        frontier,
+        improvements,
+        seed=0,
+    )

@@ -43,14 +43,26 @@ def test_one_point_is_met_with_the_usual_slope() -> None:
 
 
 @pytest.mark.parametrize(
-    "curve", [{}, [(10, 0.9)], {0: 0.9}, {10: 90.0}, {10: 0.1}, {10: float("nan")}, {10.5: 0.9}, {10: "high"}]
+    "curve",
+    [
+        {},
+        [(10, 0.9)],
+        {0: 0.9},
+        {10: 90.0},
+        {10: 0.1},
+        {10: float("nan")},
+        {10.5: 0.9},
+        {10: "high"},
+    ],
 )
 def test_points_that_cannot_be_are_refused(curve: object) -> None:
     with pytest.raises(ParameterError):
         LearningCurve.fit(curve, 3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("limit", "slope"), [(0.5, 0.5), (1.1, 0.5), (0.9, 0.0), (0.9, float("nan")), (0.9, 6.0)])
+@pytest.mark.parametrize(
+    ("limit", "slope"), [(0.5, 0.5), (1.1, 0.5), (0.9, 0.0), (0.9, float("nan")), (0.9, 6.0)]
+)
 def test_curves_that_cannot_be_are_refused(limit: float, slope: float) -> None:
     with pytest.raises(ParameterError):
         LearningCurve(2, limit, slope)
@@ -61,7 +73,9 @@ def test_curves_that_cannot_be_are_refused(limit: float, slope: float) -> None:
 def test_teachers_are_as_accurate_as_the_curve_says(n_classes: int, shard: int) -> None:
     curve = LearningCurve(n_classes, 0.9)
     model = CurveModel(curve, n_classes=n_classes)
-    assert single_accuracy(model, 100, 100 * shard) == pytest.approx(curve.accuracy(shard), abs=0.025)
+    assert single_accuracy(model, 100, 100 * shard) == pytest.approx(
+        curve.accuracy(shard), abs=0.025
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
@@ -77,7 +91,9 @@ def test_a_vote_is_better_than_a_teacher_and_no_better_than_the_limit(n_classes:
 
 def test_larger_shards_vote_better_and_agree_more() -> None:
     model = CurveModel(LearningCurve(4, 0.9), n_classes=4)
-    tops = [model.votes(100, 100 * shard, MIDDLE).counts.max(axis=1).mean() for shard in (10, 100, 1000)]
+    tops = [
+        model.votes(100, 100 * shard, MIDDLE).counts.max(axis=1).mean() for shard in (10, 100, 1000)
+    ]
     assert tops == sorted(tops)
 
 
@@ -85,7 +101,8 @@ def test_folds_of_a_guess_differ_more_than_those_of_a_measured_curve() -> None:
     points = {20: 0.7, 100: 0.8, 500: 0.84}
     guess, point, curve = (CurveModel(known, n_classes=2) for known in (None, {100: 0.8}, points))
     spreads = [
-        np.std([vote_accuracy(m.votes(200, 20_000, f)) for f in range(m.n_folds)]) for m in (guess, point, curve)
+        np.std([vote_accuracy(m.votes(200, 20_000, f)) for f in range(m.n_folds)])
+        for m in (guess, point, curve)
     ]
     assert spreads[0] > spreads[1] > spreads[2]
 
@@ -94,7 +111,9 @@ def test_students_learn_more_from_less_noise() -> None:
     model = CurveModel({100: 0.8}, n_classes=2)
     setting = Setting(200, "gaussian", "labels", 500)
     found = [
-        model.rehearse(setting, Noise(PrivacyBudget(epsilon, 1e-5), 2).aggregator(setting), 20_000, MIDDLE).student
+        model.rehearse(
+            setting, Noise(PrivacyBudget(epsilon, 1e-5), 2).aggregator(setting), 20_000, MIDDLE
+        ).student
         for epsilon in (0.01, 0.1, 1.0, 10.0)
     ]
     assert found == sorted(found)
@@ -116,7 +135,9 @@ def test_the_model_says_what_it_assumes_and_where_it_comes_from() -> None:
 
 
 def test_the_same_seed_gives_the_same_votes() -> None:
-    votes = [CurveModel(None, n_classes=3, seed=seed).votes(20, 900, 1).counts for seed in (4, 4, 5)]
+    votes = [
+        CurveModel(None, n_classes=3, seed=seed).votes(20, 900, 1).counts for seed in (4, 4, 5)
+    ]
     assert (votes[0] == votes[1]).all()
     assert not (votes[0] == votes[2]).all()
 
@@ -143,8 +164,13 @@ def test_the_chance_to_be_highest_is_that_of_many_draws(n_classes: int, scale: f
 
 def test_figures_far_off_the_curve_are_told() -> None:
     falling = CurveModel({50: 0.8, 200: 0.7}, n_classes=2)
-    assert falling.assumptions[-1] == "The accuracies that were given lie up to 5.1 points off this curve."
-    assert not any("lie up to" in text for text in CurveModel({50: 0.7, 200: 0.8}, n_classes=2).assumptions)
+    assert (
+        falling.assumptions[-1]
+        == "The accuracies that were given lie up to 5.1 points off this curve."
+    )
+    assert not any(
+        "lie up to" in text for text in CurveModel({50: 0.7, 200: 0.8}, n_classes=2).assumptions
+    )
 
 
 def test_sizes_that_nobody_has_measured_are_refused() -> None:

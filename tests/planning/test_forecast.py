@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from secretballot.aggregation import GaussianAggregator, RelabelledAggregator, SparseVectorAggregator
+from secretballot.aggregation import (
+    GaussianAggregator,
+    RelabelledAggregator,
+    SparseVectorAggregator,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.planning.simulation.forecast import (
     RoughForecast,
@@ -44,7 +48,8 @@ def test_two_classes_follow_the_definition_exactly(n_teachers: int, sigma: float
 def test_two_classes_under_much_noise_go_over_into_the_normal_law() -> None:
     sample = made_up(200, 3001, 2)
     lattice, integral = right_chances(sample, 1999.0), right_chances(sample, 2001.0)
-    # the formula changes at 2,000; the accuracy itself moves by less than 1e-3 times the chance beyond a half
+    # the formula changes at 2,000; the accuracy itself moves by less than 1e-3 times the chance
+    # beyond a half
     assert np.abs(lattice - integral).max() < 1e-3
     assert np.abs(lattice - 0.5 - (integral - 0.5) * 2001 / 1999).max() < 1e-4
 
@@ -55,7 +60,10 @@ def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: st
     sample = made_up(300, 60, n_classes)
     aggregator = GaussianAggregator(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET)
     noise, repeats = RehearsalNoise(np.random.default_rng(1)), 150
-    runs = [np.mean(aggregator.answer(sample.counts, 60, noise).labels == sample.truth) for _ in range(repeats)]
+    runs = [
+        np.mean(aggregator.answer(sample.counts, 60, noise).labels == sample.truth)
+        for _ in range(repeats)
+    ]
     told = forecast(sample, aggregator)
     error = 0.5 / np.sqrt(300 * repeats)
     assert abs(told.label_accuracy - np.mean(runs)) < 4 * error
@@ -67,7 +75,9 @@ def test_little_noise_leaves_the_plurality_and_much_a_guess() -> None:
     assert forecast_gaussian(sample, 0.05, 50, "labels").label_accuracy == pytest.approx(
         np.mean([_untied(c, t) for c, t in zip(sample.counts, sample.truth, strict=True)]), abs=1e-6
     )
-    assert forecast_gaussian(sample, 1e6, 50, "labels").label_accuracy == pytest.approx(0.25, abs=1e-3)
+    assert forecast_gaussian(sample, 1e6, 50, "labels").label_accuracy == pytest.approx(
+        0.25, abs=1e-3
+    )
 
 
 def _untied(counts: np.ndarray, truth: int) -> float:
@@ -94,7 +104,9 @@ def test_rough_forecasts_are_near(sigma: float, n_classes: int, release: str) ->
 def test_information_grows_with_queries_and_falls_with_noise() -> None:
     sample = made_up(400, 100, 3)
     for release in ("labels", "counts"):
-        worth = [forecast_gaussian(sample, sigma, 100, release).information for sigma in (1, 10, 50, 200)]
+        worth = [
+            forecast_gaussian(sample, sigma, 100, release).information for sigma in (1, 10, 50, 200)
+        ]
         assert worth == sorted(worth, reverse=True)
         assert worth[0] <= 100
         twice = forecast_gaussian(sample, 10, 200, release).information
@@ -105,7 +117,9 @@ def test_votes_that_are_right_everywhere_are_worth_their_number() -> None:
     truth = np.arange(60) % 3
     sample = VoteSample(20, 20 * np.eye(3, dtype=np.int64)[truth], truth)
     for release in ("labels", "counts"):
-        assert forecast_gaussian(sample, 0.01, 40, release).information == pytest.approx(40, rel=1e-3)
+        assert forecast_gaussian(sample, 0.01, 40, release).information == pytest.approx(
+            40, rel=1e-3
+        )
 
 
 def test_a_stream_is_forecast_like_it_runs() -> None:
@@ -121,7 +135,9 @@ def test_a_stream_is_forecast_like_it_runs() -> None:
     told = forecast(sample, aggregator)
     assert abs(told.answered - np.mean(answered)) < 4 * np.std(answered) / np.sqrt(600)
     assert told.label_accuracy == pytest.approx(right / sum(answered), abs=0.02)
-    inside = np.mean((np.array(answered) >= told.answered_low) & (np.array(answered) <= told.answered_high))
+    inside = np.mean(
+        (np.array(answered) >= told.answered_low) & (np.array(answered) <= told.answered_high)
+    )
     assert inside > 0.86
 
 

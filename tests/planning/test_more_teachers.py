@@ -16,7 +16,9 @@ def law(seed, centre=0.8, spread=0.9):
 
 
 def two_sided(right, truth):
-    return np.where((truth == 1)[:, None], np.stack([1 - right, right], 1), np.stack([right, 1 - right], 1))
+    return np.where(
+        (truth == 1)[:, None], np.stack([1 - right, right], 1), np.stack([right, 1 - right], 1)
+    )
 
 
 def counted(n_counted, shares, truth, rng, first=None, second=None):
@@ -48,16 +50,26 @@ def test_the_counted_shares_themselves_would_give_wrong_margins():
     truth, right, rng = law(0)
     votes = counted(10, two_sided(right, truth), truth, rng).counts
     naive = summary(rng.multinomial(401, votes / 10), truth)
-    assert np.abs(naive - summary(rng.multinomial(401, two_sided(right, truth)), truth)).max() > 0.02
+    assert (
+        np.abs(naive - summary(rng.multinomial(401, two_sided(right, truth)), truth)).max() > 0.02
+    )
 
 
 def test_what_common_rows_make_teachers_agree_on_is_taken_out():
-    # teachers that share rows share an error e: their shares are Phi((z + e) / sqrt(1 - 0.3)) in place of Phi(z)
+    # teachers that share rows share an error e: their shares are Phi((z + e) / sqrt(1 - 0.3)) in
+    # place of Phi(z)
     rng = np.random.default_rng(1)
     truth, z = rng.integers(0, 2, POINTS), 0.8 + 0.9 * rng.normal(size=POINTS)
     seen = ndtr((z + np.sqrt(0.3) * rng.normal(size=POINTS)) / np.sqrt(0.7))
     free = [ndtr(z[truth == label]) for label in (0, 1)]
-    given = counted(100, two_sided(seen, truth), truth, rng, [p.mean() for p in free], [(p**2).mean() for p in free])
+    given = counted(
+        100,
+        two_sided(seen, truth),
+        truth,
+        rng,
+        [p.mean() for p in free],
+        [(p**2).mean() for p in free],
+    )
     real = summary(rng.multinomial(301, two_sided(ndtr(z), truth)), truth)
     assert summary(drawn_votes(301, given, rng), truth) == pytest.approx(real, abs=0.012)
     kept = ShardVotes(given.counts, truth, np.full(2, np.nan), np.full(2, np.nan))
@@ -74,7 +86,8 @@ def test_fitted_shares_have_the_moments_asked_for_and_keep_their_order(first, se
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [(np.nan, np.nan), (0.7, np.nan), (1.0, 1.0), (0.7, 0.4), (0.7, 0.8), (0.0, 0.0)]
+    ("first", "second"),
+    [(np.nan, np.nan), (0.7, np.nan), (1.0, 1.0), (0.7, 0.4), (0.7, 0.8), (0.0, 0.0)],
 )
 def test_shares_stay_where_no_law_has_the_moments(first, second):
     shares = np.random.default_rng(2).beta(2, 1.5, 500)
@@ -92,7 +105,9 @@ def test_moment_fit_finds_a_dirichlet_law_again():
 def test_moment_fit_without_votes_knows_nothing_and_unanimous_votes_stay_so():
     assert (_moment_fit(np.zeros((5, 3), dtype=np.int64)) == 1).all()
     unanimous = np.tile([0, 30], (50, 1))
-    one = ShardVotes(unanimous, np.ones(50, dtype=np.int64), np.array([np.nan, 1.0]), np.array([np.nan, 1.0]))
+    one = ShardVotes(
+        unanimous, np.ones(50, dtype=np.int64), np.array([np.nan, 1.0]), np.array([np.nan, 1.0])
+    )
     assert (drawn_votes(200, one, np.random.default_rng(0)) == [0, 200]).all()
 
 
@@ -103,9 +118,13 @@ def test_three_classes_keep_the_proportions_of_the_wrong_ones():
     shares = np.array([rng.dirichlet(base[label]) for label in truth])
     drawn = drawn_votes(301, counted(60, shares, truth, rng), rng)
     for label in range(3):
-        assert drawn[truth == label].mean(axis=0) / 301 == pytest.approx(base[label] / base[label].sum(), abs=0.01)
+        assert drawn[truth == label].mean(axis=0) / 301 == pytest.approx(
+            base[label] / base[label].sum(), abs=0.01
+        )
     real = rng.multinomial(301, shares)
-    assert (drawn.argmax(1) == truth).mean() == pytest.approx((real.argmax(1) == truth).mean(), abs=0.012)
+    assert (drawn.argmax(1) == truth).mean() == pytest.approx(
+        (real.argmax(1) == truth).mean(), abs=0.012
+    )
     gaps = [np.diff(np.sort(votes, axis=1)[:, 1:], axis=1).mean() / 301 for votes in (drawn, real)]
     assert gaps[0] == pytest.approx(gaps[1], abs=0.012)
 

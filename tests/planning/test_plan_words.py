@@ -26,7 +26,9 @@ from secretballot.privacy.accounting import PrivacyBudget
 def one(vote: float, label: float, student: float, best_vote: float | None = None) -> Plan:
     """Return a plan of one candidate, and one with fewer teachers whose vote is right so often."""
     ours = candidate(Setting(200, "gaussian", "labels", 300), vote, label, student)
-    other = candidate(Setting(20, "gaussian", "labels", 300), best_vote or vote, label, student - 0.1)
+    other = candidate(
+        Setting(20, "gaussian", "labels", 300), best_vote or vote, label, student - 0.1
+    )
     return made_plan(ours, (ours, other))
 
 
@@ -40,11 +42,17 @@ def test_losses_add_up_to_what_the_student_is_short_of() -> None:
 
 def test_losses_by_hand() -> None:
     parts = losses(one(0.86, 0.80, 0.77, best_vote=0.90))
-    assert (parts.limit, parts.shards, parts.noise, parts.points) == pytest.approx((0.10, 0.04, 0.06, 0.03))
-    parts = losses(one(0.86, 0.60, 0.82))  # the student averages: the noise costs what it does not give back
+    assert (parts.limit, parts.shards, parts.noise, parts.points) == pytest.approx(
+        (0.10, 0.04, 0.06, 0.03)
+    )
+    # the student averages: the noise costs what it does not give back
+    parts = losses(one(0.86, 0.60, 0.82))
     assert (parts.noise, parts.points) == pytest.approx((0.04, 0.0))
-    parts = losses(one(0.80, 0.70, 0.85, best_vote=0.90))  # a student better than its vote makes up for small shards
-    assert (parts.limit, parts.shards, parts.noise, parts.points) == pytest.approx((0.10, 0.05, 0.0, 0.0))
+    # a student better than its vote makes up for small shards
+    parts = losses(one(0.80, 0.70, 0.85, best_vote=0.90))
+    assert (parts.limit, parts.shards, parts.noise, parts.points) == pytest.approx(
+        (0.10, 0.05, 0.0, 0.0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,7 +60,10 @@ def test_losses_by_hand() -> None:
     [
         (one(0.9, 0.7, 0.69), "What binds is noise against the lead of the winning class"),
         (one(0.8, 0.8, 0.79, best_vote=0.9), "What binds is too few records per teacher, 50 each"),
-        (one(0.9, 0.88, 0.7), "What binds is too few answers to learn from, 300 of 300 queries: 18.0 points"),
+        (
+            one(0.9, 0.88, 0.7),
+            "What binds is too few answers to learn from, 300 of 300 queries: 18.0 points",
+        ),
         (one(0.9, 0.898, 0.896), "Beyond that nothing binds"),
     ],
     ids=("noise", "shards", "points", "nothing"),
@@ -66,7 +77,9 @@ def test_what_binds_is_the_largest_loss(plan: Plan, binds: str) -> None:
 def test_a_student_that_may_be_worse_than_naming_one_class_is_said_first() -> None:
     assert "Beware" not in describe(made_plan(constant=0.819))
     plan = made_plan(constant=0.82)
-    assert reasons(plan)[0].startswith("Beware: always naming the most frequent class is right 0.820 of the time")
+    assert reasons(plan)[0].startswith(
+        "Beware: always naming the most frequent class is right 0.820 of the time"
+    )
 
 
 def test_rivals_are_the_best_of_every_other_recipe() -> None:
@@ -77,9 +90,13 @@ def test_rivals_are_the_best_of_every_other_recipe() -> None:
 
 def test_each_rival_has_its_figures_and_its_reason() -> None:
     rounds, labels, vector = reasons(made_plan())[-3:]
-    assert rounds.startswith("Noisy labels in rounds (margin) (200 teachers, 300 queries) would do no worse")
+    assert rounds.startswith(
+        "Noisy labels in rounds (margin) (200 teachers, 300 queries) would do no worse"
+    )
     assert "0.838 (0.818 to 0.858)" in rounds
-    assert labels.startswith("Why not noisy labels (200 teachers, 300 queries): student 0.780 (0.760 to 0.800)")
+    assert labels.startswith(
+        "Why not noisy labels (200 teachers, 300 queries): student 0.780 (0.760 to 0.800)"
+    )
     assert "overlap" not in labels
     assert "2 abstentions allowed" in vector
     assert "since 40 (20 to 80) of 1,000 queries would be answered" in vector
@@ -94,10 +111,14 @@ def test_other_numbers_of_teachers_are_told_from_the_recommended() -> None:
         if re.match(r"Why not \d+ teachers", sentence)
     ]
     assert text == [
-        "Why not 50 teachers, 1,000 queries: student 0.800 (0.780 to 0.820), since its labels would be right 0.600 of "
-        "the time; the ranges overlap.",
-        "Why not 500 teachers, 1,000 queries: student 0.790 (0.770 to 0.810), since its votes would be right 0.800 of "
-        "the time.",
+        (
+            "Why not 50 teachers, 1,000 queries: student 0.800 (0.780 to 0.820), since its labels"
+            " would be right 0.600 of the time; the ranges overlap."
+        ),
+        (
+            "Why not 500 teachers, 1,000 queries: student 0.790 (0.770 to 0.810), since its votes"
+            " would be right 0.800 of the time."
+        ),
     ]
 
 
@@ -105,15 +126,22 @@ def test_a_rival_whose_range_reaches_into_ours_is_said_to() -> None:
     near = candidate(Setting(200, "gaussian", "labels", 300), vote=0.86, label=0.70, student=0.81)
     assert reasons(made_plan(weighed=(BEST, near)))[-1].endswith("; the ranges overlap.")
     worse = replace(near, expected=replace(near.expected, vote_accuracy=share(0.5)))
-    assert "since its votes would be right 0.500 of the time" in reasons(made_plan(weighed=(BEST, worse)))[-1]
+    assert (
+        "since its votes would be right 0.500 of the time"
+        in reasons(made_plan(weighed=(BEST, worse)))[-1]
+    )
 
 
 def test_the_options_are_those_of_learn() -> None:
-    assert " ".join(learn_options(made_plan())) == (
-        "--epsilon 1 --delta 1e-06 --records 10000 --teachers 200 --queries 1000 --aggregator gaussian --release counts"
+    assert (
+        " ".join(learn_options(made_plan()))
+        == "--epsilon 1 --delta 1e-06 --records 10000 --teachers 200 --queries 1000 --aggregator"
+        " gaussian --release counts"
     )
     for setting in (WEIGHED[2].setting, WEIGHED[4].setting):
-        plan = replace(made_plan(teacher="tree"), recommended=next(c for c in WEIGHED if c.setting == setting))
+        plan = replace(
+            made_plan(teacher="tree"), recommended=next(c for c in WEIGHED if c.setting == setting)
+        )
         words = shlex.split(" ".join(learn_options(plan)))
         assert words[-2:] == ["--teacher", "tree"]
         assert ("--strategy" in words) == (setting.strategy == "margin")
@@ -125,7 +153,9 @@ def test_the_command_of_the_page_is_one_a_shell_takes() -> None:
     start = text.index("secretballot learn")
     words = shlex.split(text[start : text.index("\nrecipe")].replace("\\\n", " "))
     assert words[:6] == ["secretballot", "learn", "PRIVATE", "PUBLIC", "--target", "COL"]
-    assert words[6:] == shlex.split(" ".join(learn_options(made_plan(teacher="sklearn.naive_bayes:GaussianNB"))))
+    assert words[6:] == shlex.split(
+        " ".join(learn_options(made_plan(teacher="sklearn.naive_bayes:GaussianNB")))
+    )
 
 
 def test_the_page_says_all_there_is() -> None:
@@ -171,21 +201,25 @@ def test_estimates_in_words() -> None:
 def test_a_careless_delta_is_said_first() -> None:
     plan = made_plan()
     careless = replace(plan, task=replace(plan.task, delta=1e-4))
-    assert reasons(careless)[0].startswith("Beware: delta 0.0001 is not below one over the 10,000 records")
+    assert reasons(careless)[0].startswith(
+        "Beware: delta 0.0001 is not below one over the 10,000 records"
+    )
     assert reasons(careless)[1:] == reasons(plan)
 
 
 @pytest.mark.parametrize(("release", "said"), [("labels", 1.8), ("counts", 1.4)])
 def test_what_two_classes_would_save_is_true(release: str, said: float) -> None:
     budget = PrivacyBudget(epsilon=1.0, delta=1e-6)
-    many, two = (GaussianAggregator.calibrate(budget, 300, n_classes=c, release=release) for c in (10, 2))
+    many, two = (
+        GaussianAggregator.calibrate(budget, 300, n_classes=c, release=release) for c in (10, 2)
+    )
     assert many.sigma / two.sigma == pytest.approx(said, abs=0.05)
     best = replace(BEST, setting=replace(BEST.setting, release=release))
     plan = made_plan(best, (best,))
     assert "two classes" not in describe(plan)
     words = " ".join(describe(replace(plan, task=replace(plan.task, n_classes=10))).split())
     assert (
-        f"two classes, if the question can be put so: the same number of {'noisy ' * (release == 'counts')}{release}"
-        in words
+        "two classes, if the question can be put so: the same number of"
+        f" {'noisy ' * (release == 'counts')}{release}" in words
     )
     assert f"{said} times smaller" in words

@@ -36,7 +36,9 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
-def test_more_public_points_are_weighed_as_far_as_the_stand_in_has_rows_for_them(made: Plan) -> None:
+def test_more_public_points_are_weighed_as_far_as_the_stand_in_has_rows_for_them(
+    made: Plan,
+) -> None:
     assert "twice the public points" in {one.change for one in made.improvements}
     many = plan(4000, 151, budget=BUDGET, like=stand_in(), n_teachers=100, seed=3)
     assert "twice the public points" not in {one.change for one in many.improvements}
@@ -44,7 +46,9 @@ def test_more_public_points_are_weighed_as_far_as_the_stand_in_has_rows_for_them
 
 def test_classes_may_have_any_names(made: Plan) -> None:
     X, y = stand_in()
-    named = plan(4000, 150, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_teachers=100, seed=3)
+    named = plan(
+        4000, 150, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_teachers=100, seed=3
+    )
     assert named == made
 
 
@@ -60,7 +64,10 @@ def test_a_curve_or_a_guess_will_do() -> None:
     assert from_curve.recommended.setting.n_teachers == 200
     guess = plan(20_000, 60, budget=BUDGET, n_teachers=200)
     assert (guess.source, guess.task.n_classes) == ("guess", 2)
-    assert plan(20_000, 60, budget=BUDGET, curve=LearningCurve(4, 0.9), n_teachers=200).task.n_classes == 4
+    assert (
+        plan(20_000, 60, budget=BUDGET, curve=LearningCurve(4, 0.9), n_teachers=200).task.n_classes
+        == 4
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,11 +118,14 @@ def test_bad_stand_ins_are_refused_in_a_sentence() -> None:
 
 def test_a_hopeless_stand_in_is_told_what_would_do() -> None:
     with pytest.raises(
-        ParameterError, match=r"epsilon 0.001 with 500 records .*; an epsilon of about [0-9.]+ would do"
+        ParameterError,
+        match=r"epsilon 0.001 with 500 records .*; an epsilon of about [0-9.]+ would do",
     ):
         plan(500, 40, budget=PrivacyBudget(0.001, 1e-6), like=stand_in(120), n_teachers=20)
 
 
 def test_a_record_alone_is_told_what_would_do() -> None:
-    with pytest.raises(ParameterError, match="epsilon 1 with 1 records and 1 public points leads to no student"):
+    with pytest.raises(
+        ParameterError, match="epsilon 1 with 1 records and 1 public points leads to no student"
+    ):
         plan(1, 1, budget=PrivacyBudget(epsilon=1.0, delta=1e-6))

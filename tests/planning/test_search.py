@@ -46,7 +46,9 @@ def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) 
     assert made.seed == 7
 
 
-def test_candidates_stand_by_their_accuracy_and_the_recommended_one_is_as_good_as_the_best(made: Plan) -> None:
+def test_candidates_stand_by_their_accuracy_and_the_recommended_one_is_as_good_as_the_best(
+    made: Plan,
+) -> None:
     values = [one.expected.student_accuracy.value for one in made.weighed]
     assert values == sorted(values, reverse=True)
     assert made.recommended in made.weighed
@@ -62,7 +64,11 @@ def test_the_naive_settings_are_weighed_too(made: Plan) -> None:
 
 def test_more_epsilon_promises_no_less(made: Plan) -> None:
     assert [point.epsilon for point in made.frontier] == [0.1, 0.25, 0.5, 1.0, 2.0, 4.0]
-    values = [point.candidate.expected.student_accuracy.value for point in made.frontier if point.candidate]
+    values = [
+        point.candidate.expected.student_accuracy.value
+        for point in made.frontier
+        if point.candidate
+    ]
     assert all(later >= earlier - 0.005 for earlier, later in pairwise(values))
     assert made.frontier[3].candidate == made.recommended
     assert values[-1] > values[0] + 0.01
@@ -78,14 +84,22 @@ def test_improvements_are_told_with_the_most_helpful_first(made: Plan) -> None:
         "twice the public points",
         "twice the epsilon",
     }
-    assert by_change["four times the private records"] >= by_change["twice the private records"] - 0.005
-    assert all(value >= made.recommended.expected.student_accuracy.value - 0.006 for value in values)
+    assert (
+        by_change["four times the private records"]
+        >= by_change["twice the private records"] - 0.005
+    )
+    assert all(
+        value >= made.recommended.expected.student_accuracy.value - 0.006 for value in values
+    )
 
 
 def test_progress_ends_where_it_says(model: CurveModel) -> None:
     steps: list[tuple[int, int]] = []
     make_plan(
-        replace(TASK, n_public=50), model, n_teachers=300, progress=lambda done, total: steps.append((done, total))
+        replace(TASK, n_public=50),
+        model,
+        n_teachers=300,
+        progress=lambda done, total: steps.append((done, total)),
     )
     totals = {total for _, total in steps}
     assert len(totals) == 1
@@ -95,14 +109,20 @@ def test_progress_ends_where_it_says(model: CurveModel) -> None:
 def test_a_given_number_of_teachers_is_kept(model: CurveModel) -> None:
     made = make_plan(replace(TASK, n_public=50), model, n_teachers=300)
     assert {one.setting.n_teachers for one in made.weighed} == {300}
-    assert {point.candidate.setting.n_teachers for point in made.frontier if point.candidate} == {300}
+    assert {point.candidate.setting.n_teachers for point in made.frontier if point.candidate} == {
+        300
+    }
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(n_classes: int) -> None:
+def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
+    n_classes: int,
+) -> None:
     world = CurveModel({50: 0.7, 400: 0.85}, n_classes=n_classes, seed=99)
     task = Task(40_000, 800, n_classes, 0.5, 1e-5)
-    found = make_plan(task, CurveModel({50: 0.7, 400: 0.85}, n_classes=n_classes, seed=1)).recommended
+    found = make_plan(
+        task, CurveModel({50: 0.7, 400: 0.85}, n_classes=n_classes, seed=1)
+    ).recommended
     noise = Noise(task.budget, n_classes)
     planned, n_right = [], 0
     for release in ("labels", "counts"):
@@ -115,7 +135,9 @@ def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
     rng = np.random.default_rng(3)
     for _ in range(10):
         rows = rng.integers(len(sample.truth), size=found.setting.n_queries)
-        answers = noise.calibrated(found.setting).answer(sample.counts[rows], sample.n_teachers, RehearsalNoise(rng))
+        answers = noise.calibrated(found.setting).answer(
+            sample.counts[rows], sample.n_teachers, RehearsalNoise(rng)
+        )
         n_right += int((answers.labels == sample.truth[rows]).sum())
     measured = n_right / (10 * found.expected.answered.value)
     assert measured == pytest.approx(found.expected.label_accuracy.value, abs=0.02)
@@ -141,7 +163,9 @@ def test_an_impossible_task_says_which_epsilon_and_how_many_records_would_do() -
 
 def test_a_task_that_nothing_helps_says_so() -> None:
     model = CurveModel({50: 0.6, 400: 0.65}, n_classes=2, constant_accuracy=0.9)
-    with pytest.raises(ParameterError, match="no larger epsilon or number of records alone would do"):
+    with pytest.raises(
+        ParameterError, match="no larger epsilon or number of records alone would do"
+    ):
         make_plan(Task(300, 30, 2, 1.0, 1e-6), model)
 
 
@@ -179,14 +203,19 @@ def test_of_those_as_good_as_the_best_the_plainest_wins() -> None:
 def test_what_folds_share_is_told_from_what_runs_add() -> None:
     rng = np.random.default_rng(0)
     folds = rng.normal(0, 0.05, 8)
-    settings = [tried(list(0.8 + 0.01 * i + folds + rng.normal(0, 0.01, 8)), n_queries=10 + i) for i in range(12)]
+    settings = [
+        tried(list(0.8 + 0.01 * i + folds + rng.normal(0, 0.01, 8)), n_queries=10 + i)
+        for i in range(12)
+    ]
     surer, unsure = Spread.of(settings, True), Spread.of(settings, False)
     assert surer.run == pytest.approx(0.01, rel=0.35)
     assert surer.folds - surer.folds.mean() == pytest.approx(folds - folds.mean(), abs=0.012)
     one = settings[0].accuracies
     narrow, wide = surer.estimate(one), unsure.estimate(one)
     assert narrow.value == wide.value == pytest.approx(one.mean())
-    assert wide.high - wide.low == pytest.approx(2 * 1.645 * np.hypot(folds.std(ddof=1), 0.011), rel=0.25)
+    assert wide.high - wide.low == pytest.approx(
+        2 * 1.645 * np.hypot(folds.std(ddof=1), 0.011), rel=0.25
+    )
     assert narrow.high - narrow.low < 0.6 * (wide.high - wide.low)
 
 

@@ -14,11 +14,16 @@ def coins(seed=0):
 
 
 def weights(law, scale, x):
-    return np.exp(-np.abs(x) / scale) if law == "discrete_laplace" else np.exp(-(x**2) / (2 * scale**2))
+    return (
+        np.exp(-np.abs(x) / scale)
+        if law == "discrete_laplace"
+        else np.exp(-(x**2) / (2 * scale**2))
+    )
 
 
 def p_value(drawn, law, scale):
-    """Of a chi-square test of the stated law, with cells of at least some hundred expected draws."""
+    """Of a chi-square test of the stated law, with cells of at least some hundred expected
+    draws."""
     far = np.arange(-400, 401).astype(float)
     probability = weights(law, scale, far) / weights(law, scale, far).sum()
     kept = probability * len(drawn) > 200
@@ -42,7 +47,10 @@ def test_draws_follow_the_stated_law_and_no_neighbouring_one(law, scale):
 
 @pytest.mark.parametrize("scale", [1e3, 1e7])
 def test_moments_at_large_scales(scale):
-    laplace, gaussian = coins(1).discrete_laplace(scale, DRAWS), coins(2).discrete_gaussian(scale, DRAWS)
+    laplace, gaussian = (
+        coins(1).discrete_laplace(scale, DRAWS),
+        coins(2).discrete_gaussian(scale, DRAWS),
+    )
     for drawn, variance, kurtosis in ((laplace, 2 * scale**2, 6), (gaussian, scale**2, 3)):
         values = drawn / np.sqrt(variance)
         assert abs(values.mean()) < 6 / np.sqrt(DRAWS)

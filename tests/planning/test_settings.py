@@ -20,7 +20,8 @@ from secretballot.privacy.accounting import PrivacyBudget
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "n"), [(2, 6512, 32561), (35, 6512, 32561), (5, 5, 100), (1, 12, 60), (30, 40, 60), (1, 1, 1)]
+    ("least", "most", "n"),
+    [(2, 6512, 32561), (35, 6512, 32561), (5, 5, 100), (1, 12, 60), (30, 40, 60), (1, 1, 1)],
 )
 def test_numbers_of_teachers_cover_what_can_be_told(least: int, most: int, n: int) -> None:
     found = teacher_counts(least, most, n)
@@ -60,12 +61,18 @@ def test_streams_that_nothing_passes_are_not_weighed() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize(("classes", "release"), [(2, "labels"), (2, "counts"), (3, "labels"), (3, "counts")])
+@pytest.mark.parametrize(
+    ("classes", "release"), [(2, "labels"), (2, "counts"), (3, "labels"), (3, "counts")]
+)
 @pytest.mark.parametrize("n_queries", [1, 6, 25])
-def test_the_quick_noise_is_near_that_of_a_run(epsilon: float, classes: int, release: str, n_queries: int) -> None:
+def test_the_quick_noise_is_near_that_of_a_run(
+    epsilon: float, classes: int, release: str, n_queries: int
+) -> None:
     noise = Noise(PrivacyBudget(epsilon, 1e-5), classes)
     setting = Setting(1500, "gaussian", release, n_queries)
-    run = GaussianAggregator.calibrate(noise.budget, n_queries, n_classes=classes, n_teachers=1500, release=release)
+    run = GaussianAggregator.calibrate(
+        noise.budget, n_queries, n_classes=classes, n_teachers=1500, release=release
+    )
     quick = noise.aggregator(setting)
     assert isinstance(quick, GaussianAggregator)
     assert quick.sigma == pytest.approx(run.sigma, rel=0.025)

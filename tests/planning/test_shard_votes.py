@@ -20,9 +20,12 @@ def stock(n=240, n_points=240, n_features=4, seed=0):
 
 
 def by_hand(teacher, stock, shard_size, n_teachers, largest, seed):
-    """Votes of every teacher on every point, -1 where it learnt from it, and the shuffling of its shard."""
+    """Votes of every teacher on every point, -1 where it learnt from it, and the shuffling of
+    its shard."""
     recipe, votes, shufflings = Recipe.of(teacher, seed), [], []
-    for number, (shuffling, rows) in enumerate(_made_up_shards(stock, shard_size, n_teachers, largest, seed)):
+    for number, (shuffling, rows) in enumerate(
+        _made_up_shards(stock, shard_size, n_teachers, largest, seed)
+    ):
         model = train_shard(recipe, stock.X[rows], stock.y[rows], number)
         cast = np.full(len(stock.y), number % 2) if model is None else model.predict(stock.X)
         cast[rows] = -1
@@ -54,7 +57,9 @@ def test_counts_and_both_shares_agree_with_votes_counted_by_hand(n_points):
     counted = out_of_shard_votes(DecisionTreeClassifier(random_state=0), given, 30, 25, 110, seed=3)
     votes, shufflings = by_hand(DecisionTreeClassifier(random_state=0), given, 30, 25, 110, seed=3)
     assert (counted.truth == given.y[:n_points]).all()
-    assert np.array_equal(counted.counts, np.stack([(votes == label).sum(axis=0) for label in (0, 1)], axis=1))
+    assert np.array_equal(
+        counted.counts, np.stack([(votes == label).sum(axis=0) for label in (0, 1)], axis=1)
+    )
     for label in (0, 1):
         here = votes[:, counted.truth == label]
         assert counted.right[label] == pytest.approx((here == label).sum() / (here >= 0).sum())

@@ -28,7 +28,8 @@ class Listening(GaussianAggregator):
 
 
 def trial(n_points=400, n_public=10_000, student=None, marked=False):
-    """Points with votes of 90 of 100 teachers for the true class; `marked`: with different votes at every point."""
+    """Points with votes of 90 of 100 teachers for the true class; `marked`: with different votes
+    at every point."""
     data = synthetic_two_class(n_points + 1000, n_features=3, bayes_error=0.1, seed=0)
     truth = data.y[:n_points]
     for_one = np.where(truth == 1, 90, 10) if not marked else np.arange(n_points)
@@ -60,30 +61,44 @@ def test_a_run_is_repeated_by_its_seed():
 
 def test_a_student_without_a_seed_is_repeated_too():
     setting = Setting(K, "gaussian", "labels", 60)
-    scores = [trial(student=SGDClassifier()).run(setting, gaussian(60.0, 60), 5).student for _ in range(3)]
+    scores = [
+        trial(student=SGDClassifier()).run(setting, gaussian(60.0, 60), 5).student for _ in range(3)
+    ]
     assert len(set(scores)) == 1
 
 
 def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated():
     aggregator = Listening(1.0, 120, budget=BUDGET)
-    trial(400, n_public=150, marked=True).run(Setting(400, "gaussian", "labels", 120), aggregator, 0)
+    trial(400, n_public=150, marked=True).run(
+        Setting(400, "gaussian", "labels", 120), aggregator, 0
+    )
     (asked,) = aggregator.asked
     assert len(np.unique(asked[:, 1])) == len(asked) == 120
 
 
 def test_more_queries_than_points_ask_points_again_under_fresh_noise():
     aggregator = Listening(1.0, 1000, budget=BUDGET)
-    trial(100, n_public=60, marked=True).run(Setting(100, "gaussian", "labels", 1000), aggregator, 0)
+    trial(100, n_public=60, marked=True).run(
+        Setting(100, "gaussian", "labels", 1000), aggregator, 0
+    )
     times = np.bincount(aggregator.asked[0][:, 1])
     assert (times > 0).sum() == 60
     assert set(times[times > 0]) == {16, 17}
-    score = trial(100).run(Setting(K, "gaussian", "counts", 3000), gaussian(40.0, 3000, "counts"), 0).student
+    score = (
+        trial(100)
+        .run(Setting(K, "gaussian", "counts", 3000), gaussian(40.0, 3000, "counts"), 0)
+        .student
+    )
     assert score > 0.84
 
 
 def test_the_given_student_is_used():
     setting = Setting(K, "gaussian", "labels", 50)
-    constant = trial(student=DummyClassifier(strategy="constant", constant=1)).run(setting, gaussian(1, 50), 0).student
+    constant = (
+        trial(student=DummyClassifier(strategy="constant", constant=1))
+        .run(setting, gaussian(1, 50), 0)
+        .student
+    )
     assert constant == trial().y_test.mean()
     with pytest.raises(DataError, match="release counts"):
         trial(student=NoisyCountsClassifier()).run(setting, gaussian(1, 50), 0)
@@ -97,12 +112,15 @@ def test_a_sparse_vector_that_stops_at_once_leaves_a_constant_student():
 
 def test_abstentions_are_left_out():
     sure = trial()
-    sure.sample.counts[::2] = 50  # even votes are never answered, and the rest is enough to learn from
+    # even votes are never answered, and the rest is enough to learn from
+    sure.sample.counts[::2] = 50
     careful = SparseVectorAggregator(0.5, 0.5, 20, 300, refresh=True, n_queries=300, budget=BUDGET)
     assert sure.run(Setting(K, "sparse-vector", "labels", 300, 300), careful, 0).student > 0.87
 
 
-@pytest.mark.parametrize("strategy", ["margin", "entropy", "committee", "k-center", "cluster", "disagreement"])
+@pytest.mark.parametrize(
+    "strategy", ["margin", "entropy", "committee", "k-center", "cluster", "disagreement"]
+)
 def test_walks_learn(strategy):
     setting = Setting(K, "gaussian", "labels", 60, strategy=strategy)
     assert trial(200).run(setting, gaussian(5.0, 60), 0).student > 0.85
@@ -110,7 +128,9 @@ def test_walks_learn(strategy):
 
 def test_a_walk_asks_distinct_points_in_rounds():
     aggregator = Listening(1.0, 65, budget=BUDGET)
-    trial(400, n_public=300, marked=True).run(Setting(400, "gaussian", "labels", 65, strategy="margin"), aggregator, 0)
+    trial(400, n_public=300, marked=True).run(
+        Setting(400, "gaussian", "labels", 65, strategy="margin"), aggregator, 0
+    )
     sizes = [len(asked) for asked in aggregator.asked]
     assert sizes == [3] * 21 + [2]
     assert len(np.unique(np.concatenate(aggregator.asked)[:, 1])) == 65
@@ -150,11 +170,14 @@ def test_a_student_that_cannot_learn_is_told():
 
 def test_a_run_tells_how_many_of_its_labels_are_right():
     bayes = trial(400)
-    votes = (bayes.points.sum(axis=1) > 0).astype(int)  # teachers who know the best line, and err beside it only
+    # teachers who know the best line, and err beside it only
+    votes = (bayes.points.sum(axis=1) > 0).astype(int)
     bayes.sample.counts[:] = np.stack([90 - 80 * votes, 10 + 80 * votes], axis=1)
     everywhere = bayes.run(Setting(K, "gaussian", "labels", 400), gaussian(0.5, 400), 0).labels
     assert everywhere == (votes == bayes.sample.truth).mean()
-    walked = bayes.run(Setting(K, "gaussian", "labels", 80, strategy="margin"), gaussian(0.5, 80), 0).labels
+    walked = bayes.run(
+        Setting(K, "gaussian", "labels", 80, strategy="margin"), gaussian(0.5, 80), 0
+    ).labels
     assert walked < everywhere - 0.05  # a walk asks where it is hard to tell
     never = SparseVectorAggregator(1.0, 1.0, 1000, 1, refresh=True, n_queries=100, budget=BUDGET)
     assert trial().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).labels is None

@@ -44,12 +44,15 @@ def model(n=800, seed=0, n_features=4, **settings):
 
 
 def figures(counts, truth, aggregator):
-    """Vote accuracy, share of right votes, mean margin over K, spread of it, accuracy of released labels."""
+    """Vote accuracy, share of right votes, mean margin over K, spread of it, accuracy of
+    released labels."""
     n_teachers = int(counts[0].sum())
     ordered = np.sort(counts, axis=1)
     margin = (ordered[:, -1] - ordered[:, -2]) / n_teachers
     asked = slice(aggregator.n_queries)
-    labels = aggregator.answer(counts[asked], n_teachers, RehearsalNoise(np.random.default_rng(0))).labels
+    labels = aggregator.answer(
+        counts[asked], n_teachers, RehearsalNoise(np.random.default_rng(0))
+    ).labels
     right = counts[np.arange(len(truth)), truth] / n_teachers
     exact = (counts.argmax(axis=1) == truth).mean()
     return [exact, right.mean(), margin.mean(), margin.std(), (labels == truth[asked]).mean()]
@@ -66,12 +69,16 @@ def real():
     for run in range(3):
         X, y = two_classes(N_RECORDS + 3000, run, N_FEATURES)
         shards = np.random.default_rng(1000 + run).integers(0, K, N_RECORDS)
-        fitted = TeacherEnsemble.fit(LOGISTIC, X[:N_RECORDS], y[:N_RECORDS], shards, n_teachers=K, n_classes=2)
+        fitted = TeacherEnsemble.fit(
+            LOGISTIC, X[:N_RECORDS], y[:N_RECORDS], shards, n_teachers=K, n_classes=2
+        )
         X, y = X[N_RECORDS:], y[N_RECORDS:]
         counts = fitted.vote_counts(X).open_at_the_door()
         found.append(figures(counts, y, LABELS))
         labels = LABELS.answer(counts[:400], K, RehearsalNoise(np.random.default_rng(run))).labels
-        students.append(LogisticRegression(max_iter=1000).fit(X[:400], labels).score(X[400:], y[400:]))
+        students.append(
+            LogisticRegression(max_iter=1000).fit(X[:400], labels).score(X[400:], y[400:])
+        )
     return np.mean(found, axis=0), np.mean(students)
 
 
@@ -140,7 +147,12 @@ def test_teachers_are_trained_once_for_all_numbers_of_teachers_with_shards_of_on
 def test_larger_shards_make_better_teachers():
     stand_in = model(1600, n_trained=60)
     right = [
-        np.mean([s.counts[np.arange(len(s.truth)), s.truth] / K for s in (stand_in.votes(K, 4000, f) for f in (0, 1))])
+        np.mean(
+            [
+                s.counts[np.arange(len(s.truth)), s.truth] / K
+                for s in (stand_in.votes(K, 4000, f) for f in (0, 1))
+            ]
+        )
         for K in (400, 100, 25)
     ]
     assert right[0] < right[1] < right[2]
@@ -168,7 +180,9 @@ def test_teachers_that_fail_vote_their_fixed_rule():
 
 def test_three_classes():
     X, y = make_blobs(900, centers=3, cluster_std=4.0, random_state=0)
-    stand_in = StandInModel(X, y, n_classes=3, teacher=teacher_by_name("logistic", 3), n_public=400, seed=0)
+    stand_in = StandInModel(
+        X, y, n_classes=3, teacher=teacher_by_name("logistic", 3), n_public=400, seed=0
+    )
     sample = stand_in.votes(50, 2500, 0)
     assert sample.counts.shape == (675, 3)
     assert (sample.counts.sum(axis=1) == 50).all()
@@ -176,25 +190,39 @@ def test_three_classes():
     assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - best) < 0.06
     for release in ("labels", "counts"):
         aggregator = GaussianAggregator(3.0, 200, n_classes=3, release=release, budget=BUDGET)
-        score = stand_in.rehearse(Setting(50, "gaussian", release, 200), aggregator, 2500, 0).student
+        score = stand_in.rehearse(
+            Setting(50, "gaussian", release, 200), aggregator, 2500, 0
+        ).student
         assert abs(score - best) < 0.12
 
 
 def test_a_class_that_never_occurs_gets_hardly_a_vote():
     X, y = two_classes(300, 0, 3)
-    sample = StandInModel(X, 2 * y, n_classes=3, teacher=LOGISTIC, n_public=9, seed=0).votes(20, 1500, 0)
+    sample = StandInModel(X, 2 * y, n_classes=3, teacher=LOGISTIC, n_public=9, seed=0).votes(
+        20, 1500, 0
+    )
     assert sample.counts.shape[1] == 3
     assert sample.counts[:, 1].mean() < 0.02 * 20
 
 
 def test_frames_and_sparse_rows_are_forecast_as_arrays_are():
     X, y = two_classes(300, 1, 3)
-    settings = {"n_classes": 2, "teacher": DecisionTreeClassifier(max_depth=3), "n_public": 100, "n_trained": 8}
+    settings = {
+        "n_classes": 2,
+        "teacher": DecisionTreeClassifier(max_depth=3),
+        "n_public": 100,
+        "n_trained": 8,
+    }
     aggregator = GaussianAggregator(8.0, 50, budget=BUDGET)
     setting = Setting(30, "gaussian", "labels", 50, strategy="margin")
     found = [
-        (stand_in.votes(30, 1500, 0).counts, stand_in.rehearse(setting, aggregator, 1500, 0).student)
-        for stand_in in (StandInModel(form, y, **settings) for form in (X, pd.DataFrame(X), sp.csr_matrix(X)))
+        (
+            stand_in.votes(30, 1500, 0).counts,
+            stand_in.rehearse(setting, aggregator, 1500, 0).student,
+        )
+        for stand_in in (
+            StandInModel(form, y, **settings) for form in (X, pd.DataFrame(X), sp.csr_matrix(X))
+        )
     ]
     for counts, score in found[1:]:
         assert np.array_equal(counts, found[0][0])
@@ -207,7 +235,9 @@ def test_what_it_says_of_itself():
     assert 0.5 <= stand_in.constant_accuracy < 0.6
     assert any("800 stand-in rows" in text for text in stand_in.assumptions)
     assert not any("stand for" in text for text in model(n_public=600).assumptions)
-    assert any("600 stand-in points stand for 601" in text for text in model(n_public=601).assumptions)
+    assert any(
+        "600 stand-in points stand for 601" in text for text in model(n_public=601).assumptions
+    )
 
 
 def test_it_knows_what_can_be_walked():
@@ -240,14 +270,22 @@ def test_it_knows_what_can_be_walked():
     ],
 )
 def test_what_cannot_be_a_stand_in_is_refused(change, error, message):
-    settings = {"n_classes": 2, "teacher": LOGISTIC, "n_public": 10, "y": np.arange(60) % 2, **change}
+    settings = {
+        "n_classes": 2,
+        "teacher": LOGISTIC,
+        "n_public": 10,
+        "y": np.arange(60) % 2,
+        **change,
+    }
     with pytest.raises(error, match=message):
         StandInModel(np.zeros((60, 2)), settings.pop("y"), **settings)
 
 
 def test_too_few_rows_are_refused():
     with pytest.raises(DataError, match="at least 40"):
-        StandInModel(np.zeros((39, 2)), np.arange(39) % 2, n_classes=2, teacher=LOGISTIC, n_public=5)
+        StandInModel(
+            np.zeros((39, 2)), np.arange(39) % 2, n_classes=2, teacher=LOGISTIC, n_public=5
+        )
 
 
 def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None:
@@ -257,11 +295,19 @@ def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None
 
     def labels(n_public: int, rows: slice) -> float:
         model = StandInModel(
-            data.X[rows], data.y[rows], n_classes=2, teacher=LogisticRegression(), n_public=n_public, n_folds=4
+            data.X[rows],
+            data.y[rows],
+            n_classes=2,
+            teacher=LogisticRegression(),
+            n_public=n_public,
+            n_folds=4,
         )
-        return float(np.mean([model.rehearse(setting, aggregator, 2000, fold).labels for fold in range(4)]))
+        return float(
+            np.mean([model.rehearse(setting, aggregator, 2000, fold).labels for fold in range(4)])
+        )
 
     whole, small = labels(1200, slice(None)), labels(600, slice(800))
     assert small - whole > 0.01  # more points to choose from are harder ones
-    assert labels(1200, slice(800)) == pytest.approx(whole, abs=0.03)  # a half of the rows foretells it
+    # a half of the rows foretells it
+    assert labels(1200, slice(800)) == pytest.approx(whole, abs=0.03)
     assert labels(1200, slice(800)) < small

@@ -1,4 +1,5 @@
-"""The law of a made-up stream against the theory's forecast and against streams drawn one query at a time."""
+"""The law of a made-up stream against the theory's forecast and against streams drawn one query
+at a time."""
 
 import numpy as np
 import pytest
@@ -58,10 +59,15 @@ def test_far_points_are_all_answered_and_near_ones_hardly_ever() -> None:
 
 def test_the_same_seed_gives_the_same_range() -> None:
     event = SparseVectorEvent(4.0, 8.0, 10, 6, True)
-    assert stream_law(event, 90, DISTANCES, RIGHT, seed=4) == stream_law(event, 90, DISTANCES, RIGHT, seed=4)
+    assert stream_law(event, 90, DISTANCES, RIGHT, seed=4) == stream_law(
+        event, 90, DISTANCES, RIGHT, seed=4
+    )
 
 
 def test_a_lead_of_any_size_costs_no_more_memory() -> None:
     event = SparseVectorEvent(20.0, 40.0, 100, 5, refresh=True)
-    laws = [stream_law(event, 50, np.array([0, 90, lead]), np.array([0.0, 1.0, 1.0])) for lead in (10**5, 10**12)]
+    laws = [
+        stream_law(event, 50, np.array([0, 90, lead]), np.array([0.0, 1.0, 1.0]))
+        for lead in (10**5, 10**12)
+    ]
     assert laws[0] == laws[1]

@@ -1,7 +1,8 @@
-"""Processes that die, crowd or run out of space at a ledger; run as `python ledger_victim.py VERB PATH [NUMBER]`.
+"""Processes that die, crowd or run out of space at a ledger; run as
+`python ledger_victim.py VERB PATH [NUMBER]`.
 
-Every verb forks, so that the program is imported once and hundreds of victims cost little. What was seen is printed as
-JSON; the tests beside judge it.
+Every verb forks, so that the program is imported once and hundreds of victims cost little. What was
+seen is printed as JSON; the tests beside judge it.
 """
 
 import json
@@ -33,7 +34,8 @@ def answer_to(request: str) -> bytes:
 
 
 def fork(work: Callable[[Callable[[str], None]], None]) -> tuple[list[str], int]:
-    """Run `work` in a child and return the words it got out before it ended, and the signal that ended it (0: none)."""
+    """Run `work` in a child and return the words it got out before it ended, and the signal that
+    ended it (0: none)."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -87,7 +89,9 @@ def state_of(path: Path, request: str) -> dict[str, object]:
     }
 
 
-def buy_and_answer(ledger: Ledger, request: str, say: Callable[[str], None], *, claimed: bool = True) -> None:
+def buy_and_answer(
+    ledger: Ledger, request: str, say: Callable[[str], None], *, claimed: bool = True
+) -> None:
     number = buy(ledger, request, 0.0001, room=len(answer_to(request)) if claimed else 0)
     say("drawn")  # from here on noise may have been drawn
     ledger.commit(number, answer_to(request))
@@ -95,7 +99,8 @@ def buy_and_answer(ledger: Ledger, request: str, say: Callable[[str], None], *, 
 
 
 class Mortal(sqlite3.Connection):
-    """A connection that kills its process with signal 9 at a step; before and after a statement are two steps."""
+    """A connection that kills its process with signal 9 at a step; before and after a statement
+    are two steps."""
 
     left = 0
 
@@ -154,7 +159,9 @@ def creation(path: Path, _: int) -> object:
         made = place.exists()
         ledger = Ledger(place, dataset="registry", budget=None if made else BUDGET)
         buy(ledger, "next", 0.5)
-        seen.append({"signal": ended, "made": made, "spent": Ledger.open_existing(place).spent().epsilon})
+        seen.append(
+            {"signal": ended, "made": made, "spent": Ledger.open_existing(place).spent().epsilon}
+        )
     return seen
 
 
@@ -187,11 +194,15 @@ def room_for_answers(path: Path, _: int) -> object:
     for size in (100, 5_000, 60_000, 500_000):
         for room in (size, 0):
             number = buy(ledger, f"{size} {room}", 0.01, room)
-            # a fresh process is a small one: its files grow to the size of the largest and no further
+            # a fresh process is a small one: its files grow to the size of the largest and no
+            # further
             words = [file.stat().st_size for file in path.parent.iterdir()]
 
             def work(
-                say: Callable[[str], None], number: int = number, size: int = size, full: int = max(words)
+                say: Callable[[str], None],
+                number: int = number,
+                size: int = size,
+                full: int = max(words),
             ) -> None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (full, full))
                 try:
@@ -205,7 +216,8 @@ def room_for_answers(path: Path, _: int) -> object:
 
 
 def system_limits(path: Path, _: int) -> object:
-    """Let the system kill the victim inside COMMIT, by ever larger limits on the size of the files it may write."""
+    """Let the system kill the victim inside COMMIT, by ever larger limits on the size of the
+    files it may write."""
     Ledger(path, dataset="registry", budget=BUDGET)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     seen = []
@@ -214,7 +226,10 @@ def system_limits(path: Path, _: int) -> object:
         limit = path.stat().st_size * (trial // 2) // 16  # from nothing to some more than there is
 
         def work(
-            say: Callable[[str], None], request: str = request, claimed: bool = claimed, limit: int = limit
+            say: Callable[[str], None],
+            request: str = request,
+            claimed: bool = claimed,
+            limit: int = limit,
         ) -> None:
             ledger = Ledger.open_existing(path)
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
@@ -230,7 +245,9 @@ def buy_for_ever(path: Path, name: str, writer: int) -> None:
     ledger = Ledger.open_existing(path)
     for number in range(10_000):
         request = f"{name}-{number}"
-        buy_and_answer(ledger, request, lambda word, r=request: os.write(writer, f"{word} {r}\n".encode()))
+        buy_and_answer(
+            ledger, request, lambda word, r=request: os.write(writer, f"{word} {r}\n".encode())
+        )
 
 
 def random_moments(path: Path, trials: int) -> object:

@@ -1,4 +1,5 @@
-"""What released estimates say about a stream: each bound against the exact law or all tables of a small world."""
+"""What released estimates say about a stream: each bound against the exact law or all tables of
+a small world."""
 
 import math
 
@@ -7,7 +8,11 @@ import pytest
 
 from secretballot.audit import all_counts, discrete_laplace_law, stream_law
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, calibrate_sparse_vector
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    SparseVectorEvent,
+    calibrate_sparse_vector,
+)
 from secretballot.privacy.mechanisms import (
     MinoritySum,
     QuantileSlack,
@@ -21,22 +26,29 @@ from secretballot.privacy.mechanisms import (
     unstable_share_bound,
 )
 
-STREAMS = [SparseVectorEvent(2.0, 3.0, 10, t, refresh) for t in (1, 2, 3) for refresh in (True, False)]
+STREAMS = [
+    SparseVectorEvent(2.0, 3.0, 10, t, refresh) for t in (1, 2, 3) for refresh in (True, False)
+]
 
 
 def stable_query_fails(event, values, stable_from):
-    """Exact probability that some query at `stable_from` or beyond is below, before the stream stops."""
+    """Exact probability that some query at `stable_from` or beyond is below, before the stream
+    stops."""
     mechanism = SparseVector(
         event.threshold_scale, event.query_scale, event.threshold, event.max_unstable, event.refresh
     )
     return sum(
         probability
         for pattern, probability in stream_law(mechanism, np.array(values)).items()
-        if any(not above and value >= stable_from for above, value in zip(pattern, values, strict=False))
+        if any(
+            not above and value >= stable_from
+            for above, value in zip(pattern, values, strict=False)
+        )
     )
 
 
-# -- the slack of a released quantile ----------------------------------------------------------------------------------
+# -- the slack of a released quantile
+# ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("event", STREAMS, ids=str)
@@ -82,7 +94,8 @@ def test_a_fraction_is_shown_only_strictly_beyond_threshold_and_slack():
 
 
 def test_no_smaller_share_is_shown_than_lies_there_more_often_than_beta():
-    # over the estimate's whole law: a pool with too few stable points must hardly ever be called answerable
+    # over the estimate's whole law: a pool with too few stable points must hardly ever be called
+    # answerable
     event, quantile, beta, n_queries = STREAMS[0], StabilityQuantile(0.3, 0.8), 0.1, 10
     edge = event.threshold + quantile_slack(quantile, event, n_queries, beta).total
     needed = event.threshold + quantile_slack(quantile, event, n_queries, beta).stream
@@ -104,12 +117,15 @@ def test_a_calibrated_stream_can_be_read(max_unstable):
             quantile_slack(StabilityQuantile(0.05, 0.1), event, n_queries, beta)
 
 
-# -- the share of unstable points from the sum of minorities -----------------------------------------------------------
+# -- the share of unstable points from the sum of minorities
+# -----------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n_teachers", "n_classes"), [(7, 2), (8, 2), (7, 3), (6, 4)])
 @pytest.mark.parametrize("distance", [1, 2, 3])
-def test_no_pool_has_more_unstable_points_than_its_minorities_leave_room_for(n_teachers, n_classes, distance):
+def test_no_pool_has_more_unstable_points_than_its_minorities_leave_room_for(
+    n_teachers, n_classes, distance
+):
     rows = all_counts(n_teachers, n_classes)
     estimate = MinoritySum(1e5, 3)  # so little noise that the exact sum is what was released
     rng = np.random.default_rng(2)
@@ -125,16 +141,21 @@ def test_no_pool_has_more_unstable_points_than_its_minorities_leave_room_for(n_t
 
 def test_the_bound_allows_for_the_estimates_noise():
     estimate, beta = MinoritySum(0.5, 100), 0.01
-    lost = next(z for z in range(10_000) if discrete_laplace_law(estimate.scale).at_least(z + 1) <= beta)
-    # 20 teachers, distance 4: up to 5 minority votes leave a point stable, so each unstable one holds 6 at least
+    lost = next(
+        z for z in range(10_000) if discrete_laplace_law(estimate.scale).at_least(z + 1) <= beta
+    )
+    # 20 teachers, distance 4: up to 5 minority votes leave a point stable, so each unstable one
+    # holds 6 at least
     assert unstable_share_bound(60, estimate, 20, 4, beta) == min(1.0, ((60 + lost) // 6) / 100)
     assert unstable_share_bound(-5000, estimate, 20, 4, beta) == 0.0
-    assert unstable_share_bound(0, estimate, 8, 4, beta) == 1.0  # no point of 8 teachers is stable at 4
+    # no point of 8 teachers is stable at 4
+    assert unstable_share_bound(0, estimate, 8, 4, beta) == 1.0
     with pytest.raises(ParameterError, match="distance"):
         unstable_share_bound(0, estimate, 8, 0, beta)
 
 
-# -- the number of abstentions -----------------------------------------------------------------------------------------
+# -- the number of abstentions
+# -----------------------------------------------------------------------------------------
 
 
 def binomial_tail(more_than, n, p):
@@ -156,11 +177,16 @@ def test_the_printed_chernoff_term_is_too_small_and_ours_is_not():
     printed = m * p + math.sqrt(m * p * math.log(m / beta) / 2)
     assert binomial_tail(math.floor(printed), m, p) == pytest.approx(0.0149, rel=0.01)
     ours = choose_max_unstable(m, p, beta / n_teachers)
-    assert binomial_tail(ours - 1, m, p) <= beta / n_teachers < binomial_tail(math.floor(printed), m, p)
+    assert (
+        binomial_tail(ours - 1, m, p)
+        <= beta / n_teachers
+        < binomial_tail(math.floor(printed), m, p)
+    )
 
 
 def test_the_stream_survives_as_many_abstentions_as_are_expected_to_be_exceeded_rarely():
-    # with T = B alone the B-th abstention would end the stream, although B of them are within the bound
+    # with T = B alone the B-th abstention would end the stream, although B of them are within the
+    # bound
     n, p, beta = 8, 0.25, 0.1
     chosen = choose_max_unstable(n, p, beta)
     assert binomial_tail(chosen - 1, n, p) <= beta  # P(T or more abstentions): the stream is cut

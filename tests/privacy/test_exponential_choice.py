@@ -1,4 +1,5 @@
-"""A choice with exponential weights: its bounds, its law, and that no digit of it rests on float arithmetic."""
+"""A choice with exponential weights: its bounds, its law, and that no digit of it rests on float
+arithmetic."""
 
 from fractions import Fraction
 
@@ -19,9 +20,14 @@ PRECISION = 3000  # bits of the reference, beyond anything the sampler looks at 
 def true_sums(scores, scale, multiplicities=None):
     """Running sums of the normalised weights, best score first, and the indices in that order."""
     order = np.argsort(-np.asarray(scores), kind="stable")
-    counts = np.ones(len(scores), dtype=int) if multiplicities is None else np.asarray(multiplicities)
+    counts = (
+        np.ones(len(scores), dtype=int) if multiplicities is None else np.asarray(multiplicities)
+    )
     with mpmath.workprec(PRECISION):
-        weights = [int(counts[i]) * mpmath.exp(mpmath.mpf(int(scores[i])) / mpmath.mpf(scale)) for i in order]
+        weights = [
+            int(counts[i]) * mpmath.exp(mpmath.mpf(int(scores[i])) / mpmath.mpf(scale))
+            for i in order
+        ]
         total = mpmath.fsum(weights)
         sums = [mpmath.fsum(weights[: k + 1]) / total for k in range(len(weights))]
     return sums, order
@@ -45,7 +51,8 @@ def digits_of(number):
     return draw
 
 
-# -- bounds ----------------------------------------------------------------------------------------------------------
+# -- bounds
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_bounds_of_the_exponential_hold_and_are_two_apart():
@@ -54,7 +61,9 @@ def test_bounds_of_the_exponential_hold_and_are_two_apart():
         for bits in (1, 8, 64, 201, 1500):
             for _ in range(40):
                 exponent = Fraction(int(rng.integers(1, 10**6)), int(rng.integers(1, 10**6)))
-                true = mpmath.ldexp(mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator), bits)
+                true = mpmath.ldexp(
+                    mpmath.exp(-mpmath.mpf(exponent.numerator) / exponent.denominator), bits
+                )
                 low, high = exp_bounds(exponent, bits)
                 assert low < true < high <= low + 2
     assert exp_bounds(Fraction(0), 70) == (1 << 70, 1 << 70)
@@ -98,11 +107,13 @@ def test_what_is_not_listed_leaves_the_decision_open():
     assert locate(1, 2, lower, upper, 0) == 0
     assert locate(3, 2, lower, upper, 0) is None  # [0.75, 1] holds the edge at 0.9
     assert locate(15, 4, lower, upper, 0) == 1
-    assert locate(15, 4, lower, upper, 60) is None  # the total is 160 at most, and the unlisted come last
+    # the total is 160 at most, and the unlisted come last
+    assert locate(15, 4, lower, upper, 60) is None
     assert locate(1, 2, lower, upper, 60) == 0
 
 
-# -- the choice itself -------------------------------------------------------------------------------------------------
+# -- the choice itself
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("spare", [-12, 0, 64])
@@ -121,7 +132,9 @@ def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(monkeypa
             for real in (edge - Fraction(1, 2**away), edge + Fraction(1, 2**away)):
                 if 0 <= real < 1:
                     expected = order[next(k for k, end in enumerate(edges) if real < end)]
-                    chosen = room._choose(scores.max() - scores, counts, Fraction(scale), digits_of(real))
+                    chosen = room._choose(
+                        scores.max() - scores, counts, Fraction(scale), digits_of(real)
+                    )
                     assert chosen == expected
     assert max(known[1] for known in looks) > 700
 
@@ -132,18 +145,23 @@ def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(monkeypa
     ("scale", "scores"),
     [(0.8, [1, 0, 2, -1, 2, -9]), (2.0, [3, 1, 4, 0, 4, -9]), (25.0, [40, 10, 60, -20, 60, -99])],
 )
-def test_choices_follow_their_law_and_no_law_of_another_scale(monkeypatch, spare, multiplicities, scale, scores):
+def test_choices_follow_their_law_and_no_law_of_another_scale(
+    monkeypatch, spare, multiplicities, scale, scores
+):
     monkeypatch.setattr(room, "_SPARE_BITS", spare)
     counts = None if multiplicities is None else np.array(multiplicities)
     source = ExactNoise()
-    sample = np.array([source.exponential_choice(np.array(scores), scale, counts) for _ in range(2500)])
+    sample = np.array(
+        [source.exponential_choice(np.array(scores), scale, counts) for _ in range(2500)]
+    )
     assert sample_p_value(sample, law(scores, scale, counts)) > ALPHA
     for wrong in (0.5, 2.0):
         assert sample_p_value(sample, law(scores, wrong * scale, counts)) < ALPHA
 
 
 def test_it_is_the_exponential_mechanism_and_not_permute_and_flip():
-    # OpenDP's noisy max under pure privacy gives the better of two candidates 2 apart 0.932 where this gives 0.881
+    # OpenDP's noisy max under pure privacy gives the better of two candidates 2 apart 0.932 where
+    # this gives 0.881
     source = ExactNoise()
     sample = np.array([source.exponential_choice(np.array([1, -1]), 1.0) for _ in range(4000)])
     flip = 1 - np.exp(-2) / 2
@@ -192,14 +210,17 @@ def test_unsigned_scores_do_not_wrap_around():
     assert ExactNoise().exponential_choice(np.array([0, 255], dtype=np.uint8), 1.0) == 1
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), 2 * MAX_SCALE, "1", True, None])
+@pytest.mark.parametrize(
+    "scale", [0.0, -1.0, float("nan"), float("inf"), 2 * MAX_SCALE, "1", True, None]
+)
 def test_a_scale_that_is_no_scale_is_refused(scale):
     with pytest.raises(ParameterError, match="scale"):
         ExactNoise().exponential_choice(np.array([1, 2]), scale)
 
 
 @pytest.mark.parametrize(
-    "scores", [np.zeros(3), np.zeros((2, 2), dtype=int), np.zeros(0, dtype=int), np.array([2**41]), 3]
+    "scores",
+    [np.zeros(3), np.zeros((2, 2), dtype=int), np.zeros(0, dtype=int), np.array([2**41]), 3],
 )
 def test_scores_that_do_not_fit_are_refused_without_naming_one(scores):
     with pytest.raises(DataError, match="scores") as caught:
@@ -208,14 +229,22 @@ def test_scores_that_do_not_fit_are_refused_without_naming_one(scores):
 
 
 @pytest.mark.parametrize(
-    "counts", [np.ones(2), np.ones(3, dtype=int), np.array([1, 0]), np.array([1, -3]), np.array([2**62, 2**62])]
+    "counts",
+    [
+        np.ones(2),
+        np.ones(3, dtype=int),
+        np.array([1, 0]),
+        np.array([1, -3]),
+        np.array([2**62, 2**62]),
+    ],
 )
 def test_multiplicities_that_do_not_fit_are_refused(counts):
     with pytest.raises(DataError, match="multiplicities"):
         ExactNoise().exponential_choice(np.array([1, 2]), 1.0, counts)
 
 
-# -- the least scale ---------------------------------------------------------------------------------------------------
+# -- the least scale
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_the_least_scale_keeps_its_loss_in_exact_arithmetic_and_no_smaller_float_does():

@@ -1,4 +1,5 @@
-"""Ranges drawn without listing them: the bounds, the law, and the very choice that all digits of the coins make."""
+"""Ranges drawn without listing them: the bounds, the law, and the very choice that all digits of
+the coins make."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -24,14 +25,19 @@ def groups(starts, ends, scale):
     weights = [mpmath.mpf(1)]
     for j, end in enumerate(ends):
         weights.append(
-            mpmath.fsum(mpmath.exp((mpmath.mpf(int(s)) - int(end)) / mpmath.mpf(scale)) for s in starts[: j + 1])
+            mpmath.fsum(
+                mpmath.exp((mpmath.mpf(int(s)) - int(end)) / mpmath.mpf(scale))
+                for s in starts[: j + 1]
+            )
         )
     return weights
 
 
 def law(starts, ends, scale):
     """Probability of every range and of none, by listing them."""
-    scores = {None: 0} | {(i, j): int(starts[i] - ends[j]) for j in range(len(ends)) for i in range(j + 1)}
+    scores = {None: 0} | {
+        (i, j): int(starts[i] - ends[j]) for j in range(len(ends)) for i in range(j + 1)
+    }
     best = max(scores.values())
     weights = {outcome: np.exp((score - best) / scale) for outcome, score in scores.items()}
     total = sum(weights.values())
@@ -116,11 +122,17 @@ def test_many_places_with_far_scores_follow_the_law_of_their_groups():
     drawn = np.array([starts[one[0]] - ends[one[1]] for one in sample if one is not None])
     assert len(drawn) == len(sample)
     bins = np.searchsorted(edges, drawn).tolist()
-    share = {k: float(weights[np.searchsorted(edges, scores) == k].sum() / weights.sum()) for k in range(5)}
+    share = {
+        k: float(weights[np.searchsorted(edges, scores) == k].sum() / weights.sum())
+        for k in range(5)
+    }
     assert outcomes_p_value(bins, share) > ALPHA
     third = sum(one[0] < m // 3 for one in sample)
     mass = weights[np.triu_indices(m)[0] < m // 3].sum() / weights.sum()
-    assert outcomes_p_value([k < third for k in range(len(sample))], {True: mass, False: 1 - mass}) > ALPHA
+    assert (
+        outcomes_p_value([k < third for k in range(len(sample))], {True: mass, False: 1 - mass})
+        > ALPHA
+    )
 
 
 def test_rising_starts_are_ranges_of_growing_weight():

@@ -17,7 +17,14 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
-from secretballot.privacy.accounting import Event, GaussianEvent, PrivacyBudget, PureEvent, filter_for, price
+from secretballot.privacy.accounting import (
+    Event,
+    GaussianEvent,
+    PrivacyBudget,
+    PureEvent,
+    filter_for,
+    price,
+)
 from secretballot.privacy.ledger import Amount, Ledger
 
 BUDGET = PrivacyBudget(1.0, 1e-5)
@@ -69,7 +76,9 @@ def test_every_state_counts_as_spent(ledger: Ledger) -> None:
 def test_reserve_refuses_when_over_budget_and_spends_nothing(ledger: Ledger) -> None:
     for request in "abcd":
         buy(ledger, request)
-    with pytest.raises(BudgetError, match=r"of its budget \(1, 1e-05\), \(1, 4e-09\) is spent, .* \(1.25, 5e-09\);"):
+    with pytest.raises(
+        BudgetError, match=r"of its budget \(1, 1e-05\), \(1, 4e-09\) is spent, .* \(1.25, 5e-09\);"
+    ):
         buy(ledger, "e")
     assert ledger.spent().epsilon == 1.0
     assert len(ledger.history()) == 4
@@ -91,9 +100,16 @@ def test_forfeit_refunds_nothing(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     "events",
-    [(PureEvent(0.26, 1),), (PureEvent(0.25, 2),), (GaussianEvent(1.0, 1),), (PureEvent(0.2, 1), PureEvent(0.2, 1))],
+    [
+        (PureEvent(0.26, 1),),
+        (PureEvent(0.25, 2),),
+        (GaussianEvent(1.0, 1),),
+        (PureEvent(0.2, 1), PureEvent(0.2, 1)),
+    ],
 )
-def test_reserve_refuses_events_that_cost_more_than_their_price(ledger: Ledger, events: tuple[Event, ...]) -> None:
+def test_reserve_refuses_events_that_cost_more_than_their_price(
+    ledger: Ledger, events: tuple[Event, ...]
+) -> None:
     with pytest.raises(BudgetError, match="calibrate them to the price"):
         ledger.reserve(events, PRICE, request="a", purpose="")
     assert ledger.history() == []
@@ -108,8 +124,12 @@ def test_reserve_prices_what_is_stored_not_what_the_caller_s_class_says(ledger: 
         ledger.reserve([Flattering(0.01, 1)], PRICE, request="a", purpose="")
 
 
-def test_reserve_fails_closed_when_the_price_is_nan(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secretballot.privacy.ledger.terms.delta_upper", lambda events, epsilon: float("nan"))
+def test_reserve_fails_closed_when_the_price_is_nan(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "secretballot.privacy.ledger.terms.delta_upper", lambda events, epsilon: float("nan")
+    )
     with pytest.raises(BudgetError):
         buy(ledger, "a")
 
@@ -155,7 +175,9 @@ def test_empty_answer_is_an_answer(ledger: Ledger) -> None:
         (lambda ledger: ledger.forfeit(1, "why"), "forfeited and stays spent"),
     ],
 )
-def test_request_is_bought_once(ledger: Ledger, close: Callable[[Ledger], None], message: str) -> None:
+def test_request_is_bought_once(
+    ledger: Ledger, close: Callable[[Ledger], None], message: str
+) -> None:
     buy(ledger, "a")
     close(ledger)
     with pytest.raises(LedgerError, match=message):
@@ -163,7 +185,9 @@ def test_request_is_bought_once(ledger: Ledger, close: Callable[[Ledger], None],
     assert ledger.spent().epsilon == 0.25
 
 
-@pytest.mark.parametrize("first", [lambda ledger: ledger.commit(1, b"x"), lambda ledger: ledger.forfeit(1, "why")])
+@pytest.mark.parametrize(
+    "first", [lambda ledger: ledger.commit(1, b"x"), lambda ledger: ledger.forfeit(1, "why")]
+)
 def test_reservation_is_closed_once(ledger: Ledger, first: Callable[[Ledger], None]) -> None:
     buy(ledger, "a")
     first(ledger)
@@ -186,8 +210,18 @@ def test_history_tells_everything_public(ledger: Ledger) -> None:
     ledger.reserve(events, PRICE, request="a", purpose="first\nline two ü")
     ledger.forfeit(1, "the disk broke")
     (entry,) = ledger.history()
-    assert (entry.id, entry.request, entry.purpose, entry.events) == (1, "a", "first\nline two ü", events)
-    assert (entry.epsilon, entry.delta, entry.state, entry.reason) == (0.25, 1e-9, "forfeited", "the disk broke")
+    assert (entry.id, entry.request, entry.purpose, entry.events) == (
+        1,
+        "a",
+        "first\nline two ü",
+        events,
+    )
+    assert (entry.epsilon, entry.delta, entry.state, entry.reason) == (
+        0.25,
+        1e-9,
+        "forfeited",
+        "the disk broke",
+    )
     assert entry.released_sha256 is None
     assert entry.closed_at is not None
     times = [datetime.fromisoformat(at) for at in (entry.reserved_at, entry.closed_at)]
@@ -257,7 +291,9 @@ def test_forfeit_wants_a_reason(ledger: Ledger) -> None:
     ],
     ids=repr,
 )
-def test_opening_refuses_bad_terms_and_makes_no_file(path: Path, arguments: dict[str, object]) -> None:
+def test_opening_refuses_bad_terms_and_makes_no_file(
+    path: Path, arguments: dict[str, object]
+) -> None:
     with pytest.raises(ParameterError):
         Ledger(path, **{"dataset": "registry", "budget": BUDGET, **arguments})
     with pytest.raises(ParameterError):
@@ -313,16 +349,25 @@ def test_unit_and_relation_are_fixed_at_creation(path: Path) -> None:
         Ledger.open_existing(path),
     ):
         assert (again.unit, again.neighbours) == ("user", "replace-one")
-    with pytest.raises(LedgerError, match="has unit 'user' and 'record' was given; it is fixed at creation"):
+    with pytest.raises(
+        LedgerError, match="has unit 'user' and 'record' was given; it is fixed at creation"
+    ):
         Ledger(path, dataset="registry", unit="record")
-    with pytest.raises(LedgerError, match="has neighbours 'replace-one' and 'add-remove' was given; it is fixed"):
+    with pytest.raises(
+        LedgerError, match="has neighbours 'replace-one' and 'add-remove' was given; it is fixed"
+    ):
         Ledger(path, dataset="registry", neighbours="add-remove")
 
 
-PROMISES = [(unit, neighbours) for unit in ("record", "user") for neighbours in ("add-remove", "replace-one")]
+PROMISES = [
+    (unit, neighbours)
+    for unit in ("record", "user")
+    for neighbours in ("add-remove", "replace-one")
+]
 PROMISES.append(("label", "replace-one"))
 COVERED = {
-    # a record that is replaced by another user's touches two users: this is why the exception ends with add-remove
+    # a record that is replaced by another user's touches two users: this is why the exception ends
+    # with add-remove
     (("user", "add-remove"), ("record", "add-remove")),
     # a changed label is a record replaced, and not the other way
     (("record", "replace-one"), ("label", "replace-one")),
@@ -334,7 +379,9 @@ COVERED = {
 def test_a_total_is_a_promise_about_one_unit_and_one_relation(
     released: tuple[str, str], promised: tuple[str, str]
 ) -> None:
-    ledger = Ledger.in_memory(dataset="registry", budget=BUDGET, unit=promised[0], neighbours=promised[1])
+    ledger = Ledger.in_memory(
+        dataset="registry", budget=BUDGET, unit=promised[0], neighbours=promised[1]
+    )
     assert (ledger.unit, ledger.neighbours) == promised
     if released == promised or (released, promised) in COVERED:
         ledger.check_promise(*released)
@@ -346,26 +393,37 @@ def test_a_total_is_a_promise_about_one_unit_and_one_relation(
 
 def test_labels_are_replaced_and_never_removed(path: Path) -> None:
     for relation in ({}, {"neighbours": "add-remove"}):
-        with pytest.raises(ParameterError, match="labels change but do not come and go; use neighbours='replace-one'"):
+        with pytest.raises(
+            ParameterError,
+            match="labels change but do not come and go; use neighbours='replace-one'",
+        ):
             Ledger(path, dataset="registry", budget=BUDGET, unit="label", **relation)
     assert not path.exists()
     Ledger(path, dataset="registry", budget=BUDGET, unit="label", neighbours="replace-one")
     again = Ledger(path, dataset="registry", unit="label")
     assert (again.unit, again.neighbours) == ("label", "replace-one")
-    with pytest.raises(ParameterError, match="unit 'label' does not go with neighbours 'add-remove'"):
+    with pytest.raises(
+        ParameterError, match="unit 'label' does not go with neighbours 'add-remove'"
+    ):
         again.check_promise("label", "add-remove")
     with pytest.raises(LedgerError, match="it is fixed at creation"):
         Ledger(path, dataset="registry", unit="label", neighbours="add-remove")
 
 
-@pytest.mark.parametrize("bad", [("household", "add-remove"), ("record", "swap"), (None, "add-remove")])
-def test_unknown_units_and_relations_are_refused(ledger: Ledger, bad: tuple[object, object]) -> None:
+@pytest.mark.parametrize(
+    "bad", [("household", "add-remove"), ("record", "swap"), (None, "add-remove")]
+)
+def test_unknown_units_and_relations_are_refused(
+    ledger: Ledger, bad: tuple[object, object]
+) -> None:
     with pytest.raises(ParameterError):
         ledger.check_promise(*bad)
 
 
 def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
-    ledger = Ledger.in_memory(dataset="registry", budget=PrivacyBudget(2.0, 1e-5), composition="renyi")
+    ledger = Ledger.in_memory(
+        dataset="registry", budget=PrivacyBudget(2.0, 1e-5), composition="renyi"
+    )
     assert ledger.remaining() == Amount(2.0, 1e-5)
     event, cost = [GaussianEvent(40.0, 80)], PrivacyBudget(1.999, 9e-6)
     ledger.reserve(event, cost, request="a", purpose="")
@@ -373,7 +431,9 @@ def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
     assert spent.epsilon < 1
     while ledger.remaining().epsilon > spent.epsilon:
         ledger.reserve(event, cost, request=f"{len(ledger.history())}", purpose="")
-    with pytest.raises(BudgetError, match=r"it would be in Renyi divergences of one order, which is how") as caught:
+    with pytest.raises(
+        BudgetError, match=r"it would be in Renyi divergences of one order, which is how"
+    ) as caught:
         ledger.reserve(event, cost, request="too much", purpose="")
     after = float(re.findall(r"\(([\d.]+), 9e-06\)", str(caught.value))[-1])
     assert after > 2.0
@@ -383,12 +443,16 @@ def test_a_renyi_account_tells_its_sums_as_parts_of_the_budget() -> None:
 def test_renyi_order_stays_the_one_of_creation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = filter_for("renyi", BUDGET).order
     Ledger(path, dataset="registry", budget=BUDGET, composition="renyi")
-    monkeypatch.setattr("secretballot.privacy.accounting.filters._gaussian_order", lambda budget: 99.0)
+    monkeypatch.setattr(
+        "secretballot.privacy.accounting.filters._gaussian_order", lambda budget: 99.0
+    )
     assert filter_for("renyi", BUDGET).order == 99.0
     assert Ledger.open_existing(path)._book.filter.order == order
 
 
-def test_relative_path_survives_a_change_of_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_path_survives_a_change_of_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     ledger = Ledger("ledger.sqlite", dataset="registry", budget=BUDGET)
@@ -412,7 +476,9 @@ def test_copies_are_the_same_account(ledger: Ledger) -> None:
         def __init__(self, ledger: Ledger) -> None:
             self.ledger = ledger
 
-    for number, other in enumerate([copy.copy(ledger), copy.deepcopy(ledger), clone(Estimator(ledger)).ledger]):
+    for number, other in enumerate(
+        [copy.copy(ledger), copy.deepcopy(ledger), clone(Estimator(ledger)).ledger]
+    ):
         buy(other, str(number))
     assert ledger.spent().epsilon == 0.75
 
@@ -499,6 +565,7 @@ def test_two_handles_see_each_other(path: Path) -> None:
 def test_repr_shows_the_account(ledger: Ledger) -> None:
     buy(ledger, "a")
     assert repr(ledger).endswith(
-        "dataset='registry', unit='record', neighbours='add-remove', budget=(1, 1e-05), spent=(0.25, 1e-09))"
+        "dataset='registry', unit='record', neighbours='add-remove', budget=(1, 1e-05),"
+        " spent=(0.25, 1e-09))"
     )
     assert ("in memory" in repr(ledger)) is (ledger.path is None)

@@ -1,4 +1,5 @@
-"""Long ledgers: what a new reader follows, what it takes from a checkpoint, and which edits are noticed when."""
+"""Long ledgers: what a new reader follows, what it takes from a checkpoint, and which edits are
+noticed when."""
 
 import os
 import shutil
@@ -33,7 +34,8 @@ def buy(ledger: Ledger, request: str) -> int:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A ledger with a checkpoint every ten rows, an open plan from the beginning, and many answers."""
+    """A ledger with a checkpoint every ten rows, an open plan from the beginning, and many
+    answers."""
     place = tmp_path_factory.mktemp("original") / "ledger.sqlite"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(book, "EVERY", 10)
@@ -59,7 +61,9 @@ def path(original: Path, tmp_path: Path) -> Path:
 def edited(path: Path) -> Iterator[sqlite3.Connection]:
     """Take the triggers away for an edit and put the same ones back, as a careful forger would."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        triggers = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute("BEGIN")
         for name, _ in triggers:
@@ -112,8 +116,10 @@ def test_a_new_reader_goes_on_with_an_old_plan(path: Path) -> None:
         "UPDATE checkpoint SET totals = CAST(x'ff' AS TEXT)",
         "UPDATE head SET position = position - 1",
         "UPDATE reservation SET epsilon = 1e-9 WHERE id = (SELECT max(id) FROM reservation)",
-        "INSERT INTO closing SELECT 1, position + 1, 'forfeited', NULL, NULL, 'x', NULL, closed_at, chain FROM closing"
-        " WHERE reservation = 22",
+        (
+            "INSERT INTO closing SELECT 1, position + 1, 'forfeited', NULL, NULL, 'x', NULL,"
+            " closed_at, chain FROM closing WHERE reservation = 22"
+        ),
     ],
 )
 def test_an_edit_that_could_sell_or_answer_anew_is_noticed_at_once(path: Path, edit: str) -> None:
@@ -121,7 +127,11 @@ def test_an_edit_that_could_sell_or_answer_anew_is_noticed_at_once(path: Path, e
         connection.execute(edit)
     with pytest.raises(LedgerError) as error:
         Ledger.open_existing(path)
-    assert "restore" in str(error.value) or "no text" in str(error.value) or "decode" in str(error.value)
+    assert (
+        "restore" in str(error.value)
+        or "no text" in str(error.value)
+        or "decode" in str(error.value)
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,7 +144,9 @@ def test_an_edit_that_could_sell_or_answer_anew_is_noticed_at_once(path: Path, e
         "UPDATE part SET answer = x'31' WHERE reservation = 1 AND number = 1",
     ],
 )
-def test_an_edit_of_what_a_checkpoint_stands_for_lowers_nothing_and_is_found_by_a_check(path: Path, edit: str) -> None:
+def test_an_edit_of_what_a_checkpoint_stands_for_lowers_nothing_and_is_found_by_a_check(
+    path: Path, edit: str
+) -> None:
     with edited(path) as connection:
         connection.execute(edit)
     ledger = Ledger.open_existing(path)
@@ -172,7 +184,8 @@ def test_an_old_purchase_made_larger_by_hand_gives_nothing_back(
         ledger.reserve(small, dear, request=f"r{number}", purpose="", queries=1)
     with edited(place) as connection:
         connection.execute(
-            "UPDATE reservation SET events = replace(events, '\"shifts\": 1', '\"shifts\": 9') WHERE id = 1"
+            "UPDATE reservation SET events = replace(events, '\"shifts\": 1', '\"shifts\": 9')"
+            " WHERE id = 1"
         )
     late = Ledger.open_existing(place)
     assert late._book._seen.start > 1
@@ -188,7 +201,12 @@ def test_a_machine_whose_functions_end_in_other_digits_prices_anew(
     place = tmp_path / "ledger.sqlite"
     ledger = Ledger(place, dataset="registry", budget=BUDGET, composition="renyi")
     for number in range(20):
-        ledger.reserve([LabelGaussianEvent(900.0, 1, 40)], PrivacyBudget(0.1, 1e-5), request=f"r{number}", purpose="")
+        ledger.reserve(
+            [LabelGaussianEvent(900.0, 1, 40)],
+            PrivacyBudget(0.1, 1e-5),
+            request=f"r{number}",
+            purpose="",
+        )
     expm1 = np.expm1
     monkeypatch.setattr(np, "expm1", lambda x: np.nextafter(expm1(x), 1.0))
     cached = (checkpoints._pricing_program, label_game.label_renyi, filters._events_costs)
@@ -201,13 +219,17 @@ def test_a_machine_whose_functions_end_in_other_digits_prices_anew(
         function.cache_clear()
 
 
-def test_sums_of_another_program_are_not_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_of_another_program_are_not_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(book, "EVERY", 5)
     place = tmp_path / "ledger.sqlite"
     terms = {"dataset": "registry", "budget": BUDGET, "composition": "renyi"}
     ledger = Ledger(place, **terms)
     for number in range(20):
-        ledger.reserve([GaussianEvent(900.0, 1)], PrivacyBudget(0.01, 1e-5), request=f"r{number}", purpose="")
+        ledger.reserve(
+            [GaussianEvent(900.0, 1)], PrivacyBudget(0.01, 1e-5), request=f"r{number}", purpose=""
+        )
     assert Ledger.open_existing(place)._book._seen.start > 0
     checkpoints._pricing_program.cache_clear()
     monkeypatch.setattr(checkpoints, "_pricing_program", lambda: "a program with other prices")
@@ -239,7 +261,9 @@ def test_a_ledger_of_the_version_before_is_upgraded_with_all_its_rows(tmp_path: 
 def test_an_edited_ledger_of_the_version_before_is_not_upgraded(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite"
     with closing(sqlite3.connect(place)) as connection:
-        connection.executescript(VERSION_2.read_text(encoding="utf-8").replace("broken off", "broken up"))
+        connection.executescript(
+            VERSION_2.read_text(encoding="utf-8").replace("broken off", "broken up")
+        )
     before = place.read_bytes()
     with pytest.raises(LedgerError, match="changed by hand"):
         Ledger.upgrade(place)
@@ -276,7 +300,9 @@ def test_an_answer_whose_room_was_claimed_needs_no_more_pages(
     ledger.check()
 
 
-def test_a_disk_too_full_for_the_answer_sells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_too_full_for_the_answer_sells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     connect = file.connect
 
@@ -292,12 +318,18 @@ def test_a_disk_too_full_for_the_answer_sells_nothing(tmp_path: Path, monkeypatc
     assert ledger.spent().epsilon == 0
 
 
-def test_room_is_given_back_by_every_end_and_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_is_given_back_by_every_end_and_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
 
     def rooms() -> int:
         with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
-            return int(connection.execute("SELECT count(*) FROM room WHERE reservation IS NOT NULL").fetchone()[0])
+            return int(
+                connection.execute(
+                    "SELECT count(*) FROM room WHERE reservation IS NOT NULL"
+                ).fetchone()[0]
+            )
 
     def claimed(request: str) -> int:
         return ledger.reserve([PureEvent(0.001, 1)], PRICE, request=request, purpose="", room=100)
@@ -306,7 +338,9 @@ def test_room_is_given_back_by_every_end_and_in_time(tmp_path: Path, monkeypatch
     ledger.commit(claimed("two"), b"x")
     assert rooms() == 0
     with monkeypatch.context() as long_ago:
-        long_ago.setattr("secretballot.privacy.ledger.handle.utc_now", lambda: "2001-01-01T00:00:00.000000+00:00")
+        long_ago.setattr(
+            "secretballot.privacy.ledger.handle.utc_now", lambda: "2001-01-01T00:00:00.000000+00:00"
+        )
         claimed("its process died")
     assert rooms() == 1
     claimed("three")
@@ -319,17 +353,25 @@ def fill(place: Path) -> None:
             filler.write(bytes(4096))
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount a small disk")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount a small disk"
+)
 @pytest.mark.parametrize("left", [0, 4096, 60_000])
-def test_an_answer_is_stored_on_a_disk_that_filled_up_after_the_purchase(tmp_path: Path, left: int) -> None:
+def test_an_answer_is_stored_on_a_disk_that_filled_up_after_the_purchase(
+    tmp_path: Path, left: int
+) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "none", disk], capture_output=True, check=False
+    )
     if mounted.returncode:
         pytest.skip("this place mounts no small disk")
     try:
         ledger = Ledger(disk / "ledger.sqlite", dataset="registry", budget=BUDGET)
-        number = ledger.reserve([PureEvent(0.001, 1)], PRICE, request="one", purpose="", room=400_000)
+        number = ledger.reserve(
+            [PureEvent(0.001, 1)], PRICE, request="one", purpose="", room=400_000
+        )
         with pytest.raises(OSError, match="No space"):
             fill(disk / "filler")
         os.truncate(disk / "filler", max(0, (disk / "filler").stat().st_size - left))

@@ -1,4 +1,5 @@
-"""The ledger under kill -9, crowds and full disks: spent never falls, nothing is answered unreserved."""
+"""The ledger under kill -9, crowds and full disks: spent never falls, nothing is answered
+unreserved."""
 
 import json
 import os
@@ -40,7 +41,8 @@ def check_each_death(deaths: list[dict[str, Any]]) -> None:
         assert round(spent * 10_000) == entries
         assert (death["state"] is None) <= (death["said"] == [])  # drawn only what is paid
         assert death["answered"] == (death["state"] == "committed")
-        assert ("answered" in death["said"]) <= death["answered"]  # what left the house is on the books
+        # what left the house is on the books
+        assert ("answered" in death["said"]) <= death["answered"]
         assert death["intact"]
 
 
@@ -50,7 +52,8 @@ def test_kill_at_every_statement_never_refunds_and_never_answers_unreserved(path
     assert [death["signal"] for death in deaths] == [-9] * (len(deaths) - 1) + [0]
     assert len(deaths) > 40
     ends = [(tuple(death["said"]), death["state"]) for death in deaths]
-    # each stage was hit: before the reservation, paid but not returned, drawn, on the books but not returned, done
+    # each stage was hit: before the reservation, paid but not returned, drawn, on the books but not
+    # returned, done
     assert list(dict.fromkeys(ends)) == [
         ((), None),
         ((), "reserved"),
@@ -66,7 +69,8 @@ def test_kill_inside_the_system_s_writes_never_refunds(path: Path) -> None:
     killed = [death for death in deaths if death["signal"]]
     assert {death["signal"] for death in killed} == {-25}  # SIGXFSZ, in the middle of COMMIT
     assert {tuple(death["said"]) for death in killed if not death["claimed"]} == {(), ("drawn",)}
-    assert {tuple(death["said"]) for death in killed if death["claimed"]} == {()}  # none between price and answer
+    # none between price and answer
+    assert {tuple(death["said"]) for death in killed if death["claimed"]} == {()}
     assert any(death["said"] == ["drawn", "answered"] for death in deaths if death["claimed"])
 
 
@@ -127,7 +131,9 @@ def test_processes_that_create_at_once_agree(path: Path) -> None:
 def test_no_space_is_one_sentence_and_loses_nothing(path: Path) -> None:
     seen = victims("out_of_space", path)
     assert len(seen["said"]) >= 4
-    assert all("check the disk, its free space and its quota" in sentence for sentence in seen["said"])
+    assert all(
+        "check the disk, its free space and its quota" in sentence for sentence in seen["said"]
+    )
     assert not [name for name in seen["files"] if name.endswith(".new")]
     assert (seen["spent"], seen["state"]) == (0.1, "committed")
 

@@ -1,4 +1,5 @@
-"""The ledger as a file: places, damage, edits by hand, other programs. Nothing is lost and one sentence is said."""
+"""The ledger as a file: places, damage, edits by hand, other programs. Nothing is lost and one
+sentence is said."""
 
 import os
 import shutil
@@ -54,7 +55,10 @@ def run_sql(path: Path, *statements: str) -> None:
 def refusal(path: Path) -> str:
     """Return the one sentence with which opening is refused, the same for both ways to open."""
     said = set()
-    for opener in (lambda: Ledger(path, dataset="registry", budget=BUDGET), lambda: Ledger.open_existing(path)):
+    for opener in (
+        lambda: Ledger(path, dataset="registry", budget=BUDGET),
+        lambda: Ledger.open_existing(path),
+    ):
         with pytest.raises(LedgerError) as error:
             opener()
         said.add(str(error.value))
@@ -100,7 +104,9 @@ def test_a_ledger_is_not_made_in_a_release_nor_through_a_link_to_one(tmp_path: P
         (b"append-only: UPDATE on head is", b"append-only\xff\x1bUPDATE on head is"),
     ],
 )
-def test_a_bad_byte_in_the_description_of_a_table_is_one_sentence(path: Path, text: bytes, damaged: bytes) -> None:
+def test_a_bad_byte_in_the_description_of_a_table_is_one_sentence(
+    path: Path, text: bytes, damaged: bytes
+) -> None:
     content = path.read_bytes()
     assert text in content
     path.write_bytes(content.replace(text, damaged))
@@ -144,7 +150,9 @@ def test_empty_file_is_damage_not_a_fresh_start(tmp_path: Path) -> None:
 
 def test_lost_ledger_is_not_replaced_by_a_fresh_one(path: Path) -> None:
     path.unlink()
-    with pytest.raises(LedgerError, match=r"is gone and its journal ledger\.sqlite-journal is left"):
+    with pytest.raises(
+        LedgerError, match=r"is gone and its journal ledger\.sqlite-journal is left"
+    ):
         Ledger(path, dataset="registry", budget=BUDGET)
     assert not path.exists()
 
@@ -154,7 +162,9 @@ def test_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(LedgerError, match=r"could not be made or reached \(Operation not supported\)"):
+    with pytest.raises(
+        LedgerError, match=r"could not be made or reached \(Operation not supported\)"
+    ):
         Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     assert os.listdir(tmp_path) == []
 
@@ -208,7 +218,10 @@ def test_other_version_is_refused_naming_both(path: Path, version: int, mend: st
     living = Ledger(path, dataset="registry")
     run_sql(path, f"PRAGMA user_version = {version}")
     said = refusal(path)
-    assert f"has format version {version} and this program reads version {SCHEMA_VERSION}; {mend}" in said
+    assert (
+        f"has format version {version} and this program reads version {SCHEMA_VERSION}; {mend}"
+        in said
+    )
     with pytest.raises(LedgerError, match="format version"):
         buy(living, "new")
 
@@ -245,7 +258,8 @@ def test_one_changed_byte_is_noticed_or_changes_nothing(path: Path) -> None:
 
 def test_truncated_file_is_noticed(path: Path) -> None:
     whole = path.read_bytes()
-    for size in (1, 100, 4096, len(whole) // 2, len(whole) - 4096):  # the very last page is room, and empty
+    # the very last page is room, and empty
+    for size in (1, 100, 4096, len(whole) // 2, len(whole) - 4096):
         path.write_bytes(whole[:size])
         assert "ledger.sqlite" in refusal(path)
 
@@ -268,22 +282,41 @@ def test_truncated_file_is_noticed(path: Path) -> None:
         "UPDATE account SET unit = 'user'",
         "UPDATE account SET neighbours = 'replace-one'",
         "UPDATE head SET position = 0",
-        "INSERT INTO account SELECT 2, dataset, unit, neighbours, 100, delta, composition, filter_order, created_at"
-        " FROM account",
-        "INSERT OR REPLACE INTO account SELECT 1, dataset, unit, neighbours, 100, delta, composition, NULL, created_at"
-        " FROM account",
+        (
+            "INSERT INTO account SELECT 2, dataset, unit, neighbours, 100, delta, composition,"
+            " filter_order, created_at FROM account"
+        ),
+        (
+            "INSERT OR REPLACE INTO account SELECT 1, dataset, unit, neighbours, 100, delta,"
+            " composition, NULL, created_at FROM account"
+        ),
         "INSERT OR REPLACE INTO head SELECT 1, 0, chain FROM head",
-        "INSERT OR REPLACE INTO reservation"
-        " SELECT id, position, request, purpose, events, 1e-9, 0, reserved_at, chain FROM reservation",
-        "INSERT OR REPLACE INTO reservation"
-        " SELECT 9, 8, request, purpose, events, 1e-9, 0, reserved_at, chain FROM reservation WHERE id = 1",
-        "INSERT OR REPLACE INTO closing"
-        " SELECT 1, 8, 'forfeited', NULL, NULL, 'x', NULL, closed_at, chain FROM closing WHERE reservation = 1",
+        (
+            "INSERT OR REPLACE INTO reservation SELECT id, position, request, purpose, events,"
+            " 1e-9, 0, reserved_at, chain FROM reservation"
+        ),
+        (
+            "INSERT OR REPLACE INTO reservation SELECT 9, 8, request, purpose, events, 1e-9, 0,"
+            " reserved_at, chain FROM reservation WHERE id = 1"
+        ),
+        (
+            "INSERT OR REPLACE INTO closing SELECT 1, 8, 'forfeited', NULL, NULL, 'x', NULL,"
+            " closed_at, chain FROM closing WHERE reservation = 1"
+        ),
         "DELETE FROM part",
         "UPDATE part SET answer = x'31'",
-        "INSERT OR REPLACE INTO part SELECT 3, 1, 8, x'00', x'31', answered_at, chain FROM part WHERE number = 1",
-        "INSERT OR REPLACE INTO part SELECT 3, 3, 8, question, x'31', answered_at, chain FROM part WHERE number = 1",
-        "INSERT INTO part SELECT 1, 1, 8, x'00', x'31', answered_at, chain FROM part WHERE number = 1",
+        (
+            "INSERT OR REPLACE INTO part SELECT 3, 1, 8, x'00', x'31', answered_at, chain FROM part"
+            " WHERE number = 1"
+        ),
+        (
+            "INSERT OR REPLACE INTO part SELECT 3, 3, 8, question, x'31', answered_at, chain FROM"
+            " part WHERE number = 1"
+        ),
+        (
+            "INSERT INTO part SELECT 1, 1, 8, x'00', x'31', answered_at, chain FROM part WHERE"
+            " number = 1"
+        ),
     ],
 )
 def test_file_itself_is_append_only(path: Path, statement: str) -> None:
@@ -297,7 +330,9 @@ def test_file_itself_is_append_only(path: Path, statement: str) -> None:
 def without_triggers(path: Path) -> Iterator[sqlite3.Connection]:
     """Take the triggers away for an edit and put the same ones back, as a careful forger would."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        triggers = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")
@@ -363,8 +398,10 @@ def test_taking_the_triggers_away_for_nothing_is_no_edit(path: Path) -> None:
         "UPDATE head SET position = 4",
         "UPDATE head SET chain = randomblob(32)",
         "UPDATE head SET position = 'none'",
-        "INSERT INTO reservation SELECT 4, 8, 'fresh', purpose, events, epsilon, delta, reserved_at, chain"
-        " FROM reservation WHERE id = 3",
+        (
+            "INSERT INTO reservation SELECT 4, 8, 'fresh', purpose, events, epsilon, delta,"
+            " reserved_at, chain FROM reservation WHERE id = 3"
+        ),
     ],
 )
 def test_edit_by_hand_is_noticed(path: Path, edit: str) -> None:
@@ -386,7 +423,9 @@ def test_edit_of_an_answer_is_noticed_by_a_living_handle(path: Path) -> None:
         living.released("answered")
 
 
-def test_reservation_that_this_version_cannot_read_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reservation_that_this_version_cannot_read_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("secretballot.privacy.accounting.events._KINDS", {})
     following._decoded.cache_clear()
     assert "holds a reservation that this program cannot read" in refusal(path)
@@ -428,7 +467,9 @@ def test_other_ledger_put_in_place_is_noticed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("lock", ["IMMEDIATE", "EXCLUSIVE"])
-def test_locked_ledger_says_so_after_the_wait(path: Path, monkeypatch: pytest.MonkeyPatch, lock: str) -> None:
+def test_locked_ledger_says_so_after_the_wait(
+    path: Path, monkeypatch: pytest.MonkeyPatch, lock: str
+) -> None:
     monkeypatch.setattr(file, "WAIT_S", 0.05)
     ledger = Ledger(path, dataset="registry")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -444,7 +485,9 @@ def test_locked_ledger_says_so_after_the_wait(path: Path, monkeypatch: pytest.Mo
     assert ledger.history()[2].state == "reserved"
 
 
-def test_reader_does_not_stop_a_reservation_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_does_not_stop_a_reservation_for_ever(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # an open reader lets a writer insert but not commit: the worst moment to be refused
     monkeypatch.setattr(file, "WAIT_S", 0.05)
     ledger = Ledger(path, dataset="registry")
@@ -468,7 +511,9 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
     before = ledger.history()
     with monkeypatch.context() as full:
         full.setattr(file, "connect", connect_to_full_disk)
-        with pytest.raises(LedgerError, match="the disk is full; the answer was not stored, and what was reserved"):
+        with pytest.raises(
+            LedgerError, match="the disk is full; the answer was not stored, and what was reserved"
+        ):
             ledger.commit(3, bytes(100_000), parts=2)
         with pytest.raises(LedgerError, match="the disk is full; nothing was changed"):
             ledger.reserve([PureEvent(0.1, 1)], PRICE, request="new", purpose="x" * 100_000)
@@ -477,7 +522,9 @@ def test_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert Ledger.open_existing(path).released("open") == bytes(100_000)
 
 
-def test_answer_larger_than_sqlite_takes_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_larger_than_sqlite_takes_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger, connect = Ledger(path, dataset="registry"), file.connect
 
     def connect_with_small_limit(place: Path | None) -> sqlite3.Connection:
@@ -498,7 +545,9 @@ def test_journal_mode_left_by_another_program_is_taken_back(path: Path) -> None:
     assert not path.with_name("ledger.sqlite-wal").exists()
 
 
-def test_foreign_journal_mode_that_stays_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_journal_mode_that_stays_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(file, "WAIT_S", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = WAL")
@@ -514,5 +563,11 @@ def test_connection_is_as_durable_as_sqlite_can_be(path: Path) -> None:
             name: connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "fullfsync", "foreign_keys", "busy_timeout")
         }
-    expected = {"journal_mode": "persist", "synchronous": 3, "fullfsync": 1, "foreign_keys": 1, "busy_timeout": 30_000}
+    expected = {
+        "journal_mode": "persist",
+        "synchronous": 3,
+        "fullfsync": 1,
+        "foreign_keys": 1,
+        "busy_timeout": 30_000,
+    }
     assert settings == expected

@@ -1,4 +1,5 @@
-"""The ledger against a model of a few lines, under random histories of calls, reopenings and copies."""
+"""The ledger against a model of a few lines, under random histories of calls, reopenings and
+copies."""
 
 import copy
 import pickle
@@ -10,7 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from secretballot.exceptions import BudgetError, LedgerError
 from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, PureEvent
@@ -47,13 +54,22 @@ class Account(RuleBasedStateMachine):
     def fits(self, epsilon: float, delta: float) -> bool:
         epsilons = [decimal(row[1]) for row in self.rows.values()]
         deltas = [decimal(row[2]) for row in self.rows.values()]
-        return sum(epsilons) + decimal(epsilon) <= 1 and sum(deltas) + decimal(delta) <= decimal(1e-5)
+        return sum(epsilons) + decimal(epsilon) <= 1 and sum(deltas) + decimal(delta) <= decimal(
+            1e-5
+        )
 
-    @rule(request=st.sampled_from(REQUESTS), epsilon=st.sampled_from(EPSILONS), delta=st.sampled_from(DELTAS))
+    @rule(
+        request=st.sampled_from(REQUESTS),
+        epsilon=st.sampled_from(EPSILONS),
+        delta=st.sampled_from(DELTAS),
+    )
     def reserve(self, request: str, epsilon: float, delta: float) -> None:
         try:
             number = self.ledger.reserve(
-                [PureEvent(epsilon, 1)], PrivacyBudget(epsilon, delta), request=request, purpose="model"
+                [PureEvent(epsilon, 1)],
+                PrivacyBudget(epsilon, delta),
+                request=request,
+                purpose="model",
             )
         except LedgerError:
             assert request in self.rows
@@ -70,7 +86,9 @@ class Account(RuleBasedStateMachine):
     def reserve_below_price(self, request: str, epsilon: float) -> None:
         for events in ([PureEvent(epsilon * 1.01, 1)], [GaussianEvent(0.5, 1)]):
             with pytest.raises(BudgetError):
-                self.ledger.reserve(events, PrivacyBudget(epsilon, 1e-9), request=request, purpose="model")
+                self.ledger.reserve(
+                    events, PrivacyBudget(epsilon, 1e-9), request=request, purpose="model"
+                )
 
     @rule(request=st.sampled_from(REQUESTS), answer=st.binary(max_size=9))
     def commit(self, request: str, answer: bytes) -> None:
@@ -107,9 +125,13 @@ class Account(RuleBasedStateMachine):
         assert self.highest <= spent.epsilon <= BUDGET.epsilon
         assert spent.delta <= BUDGET.delta
         self.highest = spent.epsilon
-        assert spent.epsilon == float(sum((decimal(row[1]) for row in self.rows.values()), Fraction(0)))
+        assert spent.epsilon == float(
+            sum((decimal(row[1]) for row in self.rows.values()), Fraction(0))
+        )
         entries = self.ledger.history()
-        assert [[e.id, e.epsilon, e.delta, e.state] for e in entries] == [row[:4] for row in self.rows.values()]
+        assert [[e.id, e.epsilon, e.delta, e.state] for e in entries] == [
+            row[:4] for row in self.rows.values()
+        ]
         for request in REQUESTS:
             assert self.ledger.released(request) == self.rows.get(request, [None] * 5)[4]
 

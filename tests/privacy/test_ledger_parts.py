@@ -1,4 +1,5 @@
-"""Answers in parts: durable before they leave, found again, and what a plan that stopped early gives back."""
+"""Answers in parts: durable before they leave, found again, and what a plan that stopped early
+gives back."""
 
 import contextlib
 import threading
@@ -27,7 +28,12 @@ def price_of(*events: Event) -> PrivacyBudget:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi")
+    return Ledger(
+        tmp_path / "ledger.sqlite",
+        dataset="registry",
+        budget=PrivacyBudget(3.0, 1e-5),
+        composition="renyi",
+    )
 
 
 def parts(ledger: Ledger, plan: int) -> list[tuple[bytes, bytes]]:
@@ -35,7 +41,9 @@ def parts(ledger: Ledger, plan: int) -> list[tuple[bytes, bytes]]:
         return page.parts()
 
 
-def opened(ledger: Ledger, *events: Event, request: str = "plan", queries: int | None = None) -> int:
+def opened(
+    ledger: Ledger, *events: Event, request: str = "plan", queries: int | None = None
+) -> int:
     bought = events or (PLAN,)
     return ledger.reserve(bought, price_of(*bought), request=request, purpose="", queries=queries)
 
@@ -114,7 +122,9 @@ def test_unused_queries_return_to_a_renyi_ledger(ledger: Ledger) -> None:
     assert ledger.spent().epsilon == pytest.approx(before / 5)
     fresh = Ledger.open_existing(str(ledger.path))
     assert fresh.spent() == ledger.spent()
-    same = Ledger.in_memory(dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi")
+    same = Ledger.in_memory(
+        dataset="registry", budget=PrivacyBudget(3.0, 1e-5), composition="renyi"
+    )
     opened(same, LabelGaussianEvent(20.0, 2))
     assert fresh.spent() == same.spent()
 
@@ -149,7 +159,9 @@ def test_pairs_are_never_given_back(tmp_path: Path) -> None:
         (),
     ],
 )
-def test_used_must_be_a_beginning_of_the_plan_and_cover_the_answers(ledger: Ledger, used: tuple[Event, ...]) -> None:
+def test_used_must_be_a_beginning_of_the_plan_and_cover_the_answers(
+    ledger: Ledger, used: tuple[Event, ...]
+) -> None:
     plan = opened(ledger)
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1"), (b"b", b"0")])
@@ -173,7 +185,15 @@ def test_several_events_shrink_together_or_not_at_all(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     ("queries", "shifts", "admitted"),
-    [(10, 4, True), (10, 3, False), (10, 2, False), (None, 4, False), (None, 20, True), (20, 2, True), (7, 4, False)],
+    [
+        (10, 4, True),
+        (10, 3, False),
+        (10, 2, False),
+        (None, 4, False),
+        (None, 20, True),
+        (20, 2, True),
+        (7, 4, False),
+    ],
 )
 def test_steps_given_back_follow_from_the_answers_and_not_from_a_word(
     ledger: Ledger, queries: int | None, shifts: int, admitted: bool
@@ -210,7 +230,9 @@ def _fill(ledger: Ledger) -> int:
 
 
 def test_a_full_budget_admits_again_what_came_back(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET, composition="renyi")
+    ledger = Ledger(
+        tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET, composition="renyi"
+    )
     last = _fill(ledger)
     ledger.commit(1, b"", used=())
     assert opened(ledger, request="from what came back") == last + 1

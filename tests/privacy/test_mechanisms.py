@@ -1,4 +1,5 @@
-"""Contracts that every registered mechanism keeps: its sensitivity, its event, its law, its guards."""
+"""Contracts that every registered mechanism keeps: its sensitivity, its event, its law, its
+guards."""
 
 import inspect
 import pickle
@@ -51,10 +52,16 @@ def _highest(counts):
     return counts.max(axis=1)
 
 
-# mechanism, number of classes, the integers that are noised as a function of counts, event of 7 queries
+# mechanism, number of classes, the integers that are noised as a function of counts, event of 7
+# queries
 EXAMPLES = {
     GaussianNoisyCount: (GaussianNoisyCount(3.0), 2, lambda c: c[:, 1:], GaussianEvent(3.0, 7)),
-    GaussianNoisyHistogram: (GaussianNoisyHistogram(3.0, 3), 3, lambda c: c, GaussianEvent(3.0, 14)),
+    GaussianNoisyHistogram: (
+        GaussianNoisyHistogram(3.0, 3),
+        3,
+        lambda c: c,
+        GaussianEvent(3.0, 14),
+    ),
     GaussianNoisyMajority: (
         GaussianNoisyMajority(3.0, 9),
         2,
@@ -62,7 +69,12 @@ EXAMPLES = {
         LabelGaussianEvent(3.0, 7, 9),
     ),
     GaussianNoisyArgmax: (GaussianNoisyArgmax(3.0, 3), 3, lambda c: c, GaussianEvent(3.0, 14)),
-    LaplaceNoisyMajority: (LaplaceNoisyMajority(3.0, 9), 2, lambda c: c[:, 1:], PureEvent(1 / 3, 7)),
+    LaplaceNoisyMajority: (
+        LaplaceNoisyMajority(3.0, 9),
+        2,
+        lambda c: c[:, 1:],
+        PureEvent(1 / 3, 7),
+    ),
     LaplaceNoisyArgmax: (LaplaceNoisyArgmax(3.0, 3), 3, lambda c: c, PureEvent(2 / 3, 7)),
     GaussianThreshold: (
         GaussianThreshold(3.0, 6),
@@ -85,8 +97,18 @@ EXAMPLES = {
     # the count of one class stands for one score
     ExponentialChoice: (ExponentialChoice(0.7, False), 3, lambda c: c[:, :1], PureEvent(0.7, 7)),
     # pools of one point; larger ones in test_pool_estimates
-    StabilityQuantile: (StabilityQuantile(0.1, 0.7), 3, lambda c: stability(c)[:, None], PureEvent(0.7, 7)),
-    MinoritySum: (MinoritySum(0.7, 1), 3, lambda c: (c.sum(axis=1) - c.max(axis=1))[:, None], PureEvent(0.7, 7)),
+    StabilityQuantile: (
+        StabilityQuantile(0.1, 0.7),
+        3,
+        lambda c: stability(c)[:, None],
+        PureEvent(0.7, 7),
+    ),
+    MinoritySum: (
+        MinoritySum(0.7, 1),
+        3,
+        lambda c: (c.sum(axis=1) - c.max(axis=1))[:, None],
+        PureEvent(0.7, 7),
+    ),
 }
 KINDS = pytest.mark.parametrize("kind", MECHANISMS, ids=lambda kind: kind.__name__)
 
@@ -127,7 +149,15 @@ def test_event_refuses_no_queries(kind):
 
 @KINDS
 def test_docstring_states_the_privacy_facts(kind):
-    for heading in ("Unit :", "Relation :", "Sensitivity :", "Price :", "Source :", "Rounding :", "Raises"):
+    for heading in (
+        "Unit :",
+        "Relation :",
+        "Sensitivity :",
+        "Price :",
+        "Source :",
+        "Rounding :",
+        "Raises",
+    ):
         assert heading in (kind.__doc__ or ""), heading
 
 
@@ -181,7 +211,11 @@ def test_other_parameters_out_of_range_are_refused():
     ],
 )
 def test_counts_that_do_not_fit_are_refused_without_naming_a_vote(counts):
-    for mechanism in (GaussianNoisyArgmax(3.0, 3), GaussianNoisyHistogram(3.0, 3), LaplaceNoisyArgmax(3.0, 3)):
+    for mechanism in (
+        GaussianNoisyArgmax(3.0, 3),
+        GaussianNoisyHistogram(3.0, 3),
+        LaplaceNoisyArgmax(3.0, 3),
+    ):
         with pytest.raises(DataError) as caught:
             mechanism.release(counts, ExactNoise())
         assert str(2**41) not in str(caught.value)
@@ -195,16 +229,21 @@ def test_values_that_do_not_fit_are_refused():
         DistanceToInstability(3.0, 1).release(np.array([1, 2]), np.array([1]), ExactNoise())
 
 
-# -- stability -----------------------------------------------------------------------------------------------------
+# -- stability
+# -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_teachers", "n_classes"), [(8, 2), (9, 2), (250, 2), (251, 2), (7, 3), (8, 3), (6, 4)])
+@pytest.mark.parametrize(
+    ("n_teachers", "n_classes"), [(8, 2), (9, 2), (250, 2), (251, 2), (7, 3), (8, 3), (6, 4)]
+)
 def test_stability_moves_by_one_and_vanishes_where_any_plurality_changes(n_teachers, n_classes):
     counts, neighbours = neighbouring_counts(n_teachers, n_classes)
     here, there = stability(counts), stability(neighbours)
     assert np.abs(here - there).max() == 1
     # whatever the rule for ties: some class leads here and not there
-    leads_here, leads_there = (table == table.max(axis=1, keepdims=True) for table in (counts, neighbours))
+    leads_here, leads_there = (
+        table == table.max(axis=1, keepdims=True) for table in (counts, neighbours)
+    )
     may_change = (leads_here != leads_there).any(axis=1) | (leads_here.sum(axis=1) > 1)
     assert (here[may_change] == 0).all()
     assert (there[may_change] == 0).all()
@@ -226,7 +265,8 @@ def test_stability_is_a_true_distance_never_above_the_votes_needed_to_change_the
         moves = np.abs(counts[:, None, :] - counts[None, :, :]).sum(axis=2) // 2
         for row in range(len(counts)):
             to_change = moves[row][label != label[row]].min()
-            # an answer may differ only from `to_change` moved votes on; at fewer than distance + 1 it must not
+            # an answer may differ only from `to_change` moved votes on; at fewer than distance + 1
+            # it must not
             assert distance[row] <= to_change - 1
 
 
@@ -238,7 +278,8 @@ def test_counts_need_not_be_sorted():
         np.testing.assert_array_equal(margin(shuffled), margin(counts))
         np.testing.assert_array_equal(stability(shuffled), stability(counts))
         np.testing.assert_array_equal(
-            np.array(permutation)[plurality(shuffled)][margin(counts) > 0], plurality(counts)[margin(counts) > 0]
+            np.array(permutation)[plurality(shuffled)][margin(counts) > 0],
+            plurality(counts)[margin(counts) > 0],
         )
 
 
@@ -255,7 +296,8 @@ def test_ties_follow_the_rule_fixed_beforehand():
     np.testing.assert_array_equal(majority(np.array([3, 4, 5]), 9), [0, 0, 1])
 
 
-# -- laws of the outputs with the real noise -------------------------------------------------------------------------
+# -- laws of the outputs with the real noise
+# -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -274,12 +316,17 @@ def test_labels_drawn_have_the_enumerated_frequencies_and_no_other(mechanism, qu
     scale = getattr(mechanism, "sigma", None) or mechanism.scale
     n_outcomes = 3 if draws == 3 else 2
     tiled = np.tile(np.asarray(query), (trials,) + (1,) * np.ndim(query))
-    drawn = np.bincount(np.asarray(mechanism.release(tiled, ExactNoise())).astype(int), minlength=n_outcomes)
+    drawn = np.bincount(
+        np.asarray(mechanism.release(tiled, ExactNoise())).astype(int), minlength=n_outcomes
+    )
     caught = []
     for factor in (1.0, 0.7, 1.3):
-        expected = output_law(mechanism.release, query, law(factor * scale, 1e-9), draws=draws, n_outcomes=n_outcomes)
+        expected = output_law(
+            mechanism.release, query, law(factor * scale, 1e-9), draws=draws, n_outcomes=n_outcomes
+        )
         p_value = min(
-            frequency_p_value(int(k), trials, min(1.0, float(p))) for k, p in zip(drawn, expected, strict=True)
+            frequency_p_value(int(k), trials, min(1.0, float(p)))
+            for k, p in zip(drawn, expected, strict=True)
         )
         caught.append(p_value * n_outcomes < 1e-6)
     assert caught == [False, True, True]
@@ -303,7 +350,8 @@ def test_one_query_asked_twice_gets_fresh_noise():
     assert 100 < labels.sum() < 300
 
 
-# -- distance to instability -----------------------------------------------------------------------------------------
+# -- distance to instability
+# -----------------------------------------------------------------------------------------
 
 
 def test_distance_to_instability_answers_exactly_or_abstains():
@@ -326,4 +374,6 @@ def test_utility_bound_of_the_distance_test_holds_and_is_near():
 def test_answer_probability_is_the_enumerated_one():
     test, law = DistanceToInstability(3.0, 6), discrete_laplace_law(3.0)
     for distance in (0, 5, 6, 7, 20):
-        np.testing.assert_allclose(test.answer_probability(distance), law.at_least(7 - distance), rtol=1e-9)
+        np.testing.assert_allclose(
+            test.answer_probability(distance), law.at_least(7 - distance), rtol=1e-9
+        )

@@ -1,7 +1,8 @@
-"""The true delta(epsilon) of short runs, enumerated over all neighbouring votes and all adaptive choices.
+"""The true delta(epsilon) of short runs, enumerated over all neighbouring votes and all adaptive
+choices.
 
-It must not exceed the price; where the price is exact, the price must not exceed it either; and every classical way of
-breaking a mechanism must show as a delta above the price.
+It must not exceed the price; where the price is exact, the price must not exceed it either; and
+every classical way of breaking a mechanism must show as a delta above the price.
 """
 
 import math
@@ -49,7 +50,8 @@ TAIL = 1e-12  # unlisted noise of the enumeration, charged to the true delta
 
 
 def count_steps(release, law, n_teachers, n_classes=2, draws=1):
-    """Outcome laws of one query on all neighbouring counts, both directions, from the mechanism's own code."""
+    """Outcome laws of one query on all neighbouring counts, both directions, from the
+    mechanism's own code."""
     outcomes = {
         tuple(row): output_law(release, row, law, draws=draws, n_outcomes=n_classes)
         for row in all_counts(n_teachers, n_classes).tolist()
@@ -77,7 +79,8 @@ def stability_steps(test, law, n_teachers, distance=stability):
     return [(outcome(here), outcome(there)) for here, there in zip(counts, neighbours, strict=True)]
 
 
-# -- Gaussian labels: an exact price ---------------------------------------------------------------------------------
+# -- Gaussian labels: an exact price
+# ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_teachers", [1, 2, 5, 8, 9])
@@ -90,7 +93,8 @@ def test_gaussian_labels_cost_what_the_game_says(n_teachers, sigma, length):
         true = adaptive_delta(steps, length, epsilon)
         promised = delta_upper([mechanism.event(length)], epsilon)
         assert true <= promised + TAIL
-        # the price is a grid bound on an exact game: at most 3 % above it, where there is anything to measure
+        # the price is a grid bound on an exact game: at most 3 % above it, where there is anything
+        # to measure
         if true > 1e-5:
             assert true >= 0.97 * promised
 
@@ -118,16 +122,23 @@ def test_an_adaptive_adversary_gains_over_one_that_repeats_itself():
     assert adaptive_delta(steps, 6, 1.0) > 1.01 * repeated
 
 
-# -- Gaussian counts and histograms ------------------------------------------------------------------------------------
+# -- Gaussian counts and histograms
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sigma", [0.6, 1.5, 4.0, 9.0])
 @pytest.mark.parametrize("length", [1, 3, 6])
 def test_gaussian_counts_cost_exactly_their_price(sigma, length):
     law = discrete_gaussian_law(sigma)
-    for mechanism, shifts in ((GaussianNoisyCount(sigma), length), (GaussianNoisyHistogram(sigma, 3), 2 * length)):
+    for mechanism, shifts in (
+        (GaussianNoisyCount(sigma), length),
+        (GaussianNoisyHistogram(sigma, 3), 2 * length),
+    ):
         for epsilon in (0.0, 0.3, 1.0, 3.0):
-            true, promised = shifted_delta(law, shifts, epsilon), delta_upper([mechanism.event(length)], epsilon)
+            true, promised = (
+                shifted_delta(law, shifts, epsilon),
+                delta_upper([mechanism.event(length)], epsilon),
+            )
             assert true <= promised * (1 + 1e-9) + TAIL
             if true > 1e-9:
                 assert true >= 0.9999 * promised
@@ -144,13 +155,18 @@ def test_the_printed_sigma_on_a_histogram_breaks_its_promise():
     budget = PrivacyBudget(1.0, 1e-6)
     log = math.log(1 / budget.delta)
     printed = math.sqrt(1 / 2) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
-    assert shifted_delta(discrete_gaussian_law(printed, 1e-20), 2, budget.epsilon) == pytest.approx(7.9e-6, rel=0.02)
+    assert shifted_delta(discrete_gaussian_law(printed, 1e-20), 2, budget.epsilon) == pytest.approx(
+        7.9e-6, rel=0.02
+    )
 
 
 def test_calibrated_gaussian_counts_spend_all_and_less_noise_is_caught():
     budget = PrivacyBudget(1.0, 1e-4)
     sigma = calibrate_gaussian(budget, 6)
-    true = [shifted_delta(discrete_gaussian_law(factor * sigma), 6, budget.epsilon) for factor in (1.0, 0.7, 1.3)]
+    true = [
+        shifted_delta(discrete_gaussian_law(factor * sigma), 6, budget.epsilon)
+        for factor in (1.0, 0.7, 1.3)
+    ]
     assert 0.995 * budget.delta < true[0] <= budget.delta
     assert true[1] > 10 * budget.delta
     assert true[2] < 0.1 * budget.delta
@@ -159,12 +175,24 @@ def test_calibrated_gaussian_counts_spend_all_and_less_noise_is_caught():
 def test_gnmax_stays_below_the_price_of_its_histogram():
     sigma, n_teachers = 1.5, 4
     mechanism = GaussianNoisyArgmax(sigma, 3)
-    steps = count_steps(mechanism.release, discrete_gaussian_law(sigma, 1e-13), n_teachers, 3, draws=3)
+    steps = count_steps(
+        mechanism.release, discrete_gaussian_law(sigma, 1e-13), n_teachers, 3, draws=3
+    )
     for length in (1, 2):
         for epsilon in (0.2, 1.0):
-            assert adaptive_delta(steps, length, epsilon) <= delta_upper([mechanism.event(length)], epsilon) + TAIL
-    # and the arg max is not free of the second count: one count's price would be a lie for some noise
-    tight = count_steps(GaussianNoisyArgmax(0.5, 3).release, discrete_gaussian_law(0.5, 1e-13), n_teachers, 3, draws=3)
+            assert (
+                adaptive_delta(steps, length, epsilon)
+                <= delta_upper([mechanism.event(length)], epsilon) + TAIL
+            )
+    # and the arg max is not free of the second count: one count's price would be a lie for some
+    # noise
+    tight = count_steps(
+        GaussianNoisyArgmax(0.5, 3).release,
+        discrete_gaussian_law(0.5, 1e-13),
+        n_teachers,
+        3,
+        draws=3,
+    )
     assert adaptive_delta(tight, 1, 2.0) > delta_upper([GaussianEvent(0.5, 1)], 2.0)
 
 
@@ -175,10 +203,14 @@ def test_gaussian_threshold_stays_below_its_price(sigma):
     steps = [(outcome[a], outcome[b]) for a in range(13) for b in (a - 1, a + 1) if 0 <= b < 13]
     for length in (1, 4):
         for epsilon in (0.2, 1.0):
-            assert adaptive_delta(steps, length, epsilon) <= delta_upper([mechanism.event(length)], epsilon) + TAIL
+            assert (
+                adaptive_delta(steps, length, epsilon)
+                <= delta_upper([mechanism.event(length)], epsilon) + TAIL
+            )
 
 
-# -- Laplace ---------------------------------------------------------------------------------------------------------
+# -- Laplace
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -191,7 +223,9 @@ def test_gaussian_threshold_stays_below_its_price(sigma):
     ],
     ids=["odd", "even", "two counts", "three counts"],
 )
-def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(mechanism, n_teachers, n_classes, draws):
+def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
+    mechanism, n_teachers, n_classes, draws
+):
     law = discrete_laplace_law(mechanism.scale, 1e-13 if draws < 3 else 1e-11)
     steps = count_steps(mechanism.release, law, n_teachers, n_classes, draws)
     pure = mechanism.event(1).epsilon
@@ -205,18 +239,25 @@ def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(mechani
             promised = delta_upper([mechanism.event(length)], epsilon)
             assert adaptive_delta(steps, length, epsilon) <= promised + length * slack
     weaker = count_steps(
-        mechanism.release, discrete_laplace_law(0.7 * mechanism.scale, law.missing), n_teachers, n_classes, draws
+        mechanism.release,
+        discrete_laplace_law(0.7 * mechanism.scale, law.missing),
+        n_teachers,
+        n_classes,
+        draws,
     )
     assert adaptive_delta(weaker, 1, pure) > 1e-3
 
 
 def test_noisy_max_at_half_its_price_is_caught():
     # 1 / scale is right for one count, not for the arg max of several
-    steps = count_steps(LaplaceNoisyArgmax(1.5, 2).release, discrete_laplace_law(1.5), 8, 2, draws=2)
+    steps = count_steps(
+        LaplaceNoisyArgmax(1.5, 2).release, discrete_laplace_law(1.5), 8, 2, draws=2
+    )
     assert adaptive_delta(steps, 1, 1 / 1.5) > 0.05
 
 
-# -- distance to instability -------------------------------------------------------------------------------------------
+# -- distance to instability
+# -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_teachers", [8, 9])
@@ -226,7 +267,10 @@ def test_distance_to_instability_stays_below_its_price(n_teachers, scale, thresh
     steps = stability_steps(test, discrete_laplace_law(scale), n_teachers)
     for length in (1, 3, 5):
         for epsilon in (0.2, 1 / scale, length / scale):
-            true, promised = adaptive_delta(steps, length, epsilon), delta_upper([test.event(length)], epsilon)
+            true, promised = (
+                adaptive_delta(steps, length, epsilon),
+                delta_upper([test.event(length)], epsilon),
+            )
             assert true <= promised + TAIL
             if epsilon == length / scale:
                 # at the sum of the pure parts only wrong answers are left, and they are attained
@@ -240,14 +284,22 @@ def test_the_un_halved_margin_breaks_the_distance_test(n_teachers):
 
     test, length = DistanceToInstability(2.0, 3), 3
     steps = stability_steps(test, discrete_laplace_law(2.0), n_teachers, printed)
-    assert adaptive_delta(steps, length, length / 2.0) > 1.1 * delta_upper([test.event(length)], length / 2.0)
+    assert adaptive_delta(steps, length, length / 2.0) > 1.1 * delta_upper(
+        [test.event(length)], length / 2.0
+    )
 
 
-# -- sparse vector -----------------------------------------------------------------------------------------------------
+# -- sparse vector
+# -----------------------------------------------------------------------------------------------------
 
 SPARSE = [
     SparseVector(threshold_scale, query_scale, threshold, max_below, refresh)
-    for threshold_scale, query_scale, threshold in ((2.0, 2.0, 3), (1.0, 2.0, 2), (3.0, 3.0, 8), (3.0, 1.5, 1))
+    for threshold_scale, query_scale, threshold in (
+        (2.0, 2.0, 3),
+        (1.0, 2.0, 2),
+        (3.0, 3.0, 8),
+        (3.0, 1.5, 1),
+    )
     for max_below in (1, 2)
     for refresh in (True, False)
 ]
@@ -266,7 +318,10 @@ def test_sparse_vector_stays_below_its_price_on_all_adaptive_streams(mechanism, 
     for length in (1, 2, 4):
         for epsilon in stream_epsilons(mechanism):
             assert game.delta(length, epsilon) <= delta_upper([mechanism.event()], epsilon) + TAIL
-            assert pattern.delta(length, epsilon) <= delta_upper([mechanism.pattern_event()], epsilon) + TAIL
+            assert (
+                pattern.delta(length, epsilon)
+                <= delta_upper([mechanism.pattern_event()], epsilon) + TAIL
+            )
 
 
 @pytest.mark.slow
@@ -282,7 +337,8 @@ def test_sparse_vector_stays_below_its_price_on_longer_streams(max_below, refres
 
 @pytest.mark.parametrize("mechanism", SPARSE, ids=str)
 def test_wrong_answers_of_the_sparse_vector_are_attained_whatever_the_length(mechanism):
-    # at the pure bound nothing but a label that differs is left: 1 - (1 - p0)^T with fresh threshold noise
+    # at the pure bound nothing but a label that differs is left: 1 - (1 - p0)^T with fresh
+    # threshold noise
     epsilon = stream_epsilons(mechanism)[-1]
     true = [ThresholdGame(mechanism, stream_queries(7)).delta(length, epsilon) for length in (2, 4)]
     promised = delta_upper([mechanism.event()], epsilon)
@@ -294,10 +350,13 @@ def test_wrong_answers_of_the_sparse_vector_are_attained_whatever_the_length(mec
 
 
 def caught(mechanism, promise, n_teachers=9, length=4, labels=True, distance=stability, **laws):
-    """Return true delta over promised delta at the pure bound of `promise`, for the mechanism that really runs."""
+    """Return true delta over promised delta at the pure bound of `promise`, for the mechanism
+    that really runs."""
     epsilon = stream_epsilons(promise)[-1]
     event = promise.event() if labels else promise.pattern_event()
-    game = ThresholdGame(mechanism, stream_queries(n_teachers, distance=distance), labels=labels, **laws)
+    game = ThresholdGame(
+        mechanism, stream_queries(n_teachers, distance=distance), labels=labels, **laws
+    )
     return game.delta(length, epsilon) / max(delta_upper([event], epsilon), TAIL * length)
 
 
@@ -333,13 +392,15 @@ def test_without_threshold_noise_the_loss_grows_with_the_stream():
 
 
 def test_more_noise_than_needed_would_show():
-    # the other side of exactness: with 1.3 times the noise the true delta falls far below the promise
+    # the other side of exactness: with 1.3 times the noise the true delta falls far below the
+    # promise
     mechanism = SparseVector(2.0, 2.0, 8, 1, True)
     more = {"threshold_law": discrete_laplace_law(1.4), "query_law": discrete_laplace_law(1.4)}
     assert caught(mechanism, mechanism, **more) < 0.7
 
 
-# -- the directions ----------------------------------------------------------------------------------------------------
+# -- the directions
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_neighbours_are_symmetric_so_one_direction_of_the_game_is_both():
@@ -351,4 +412,6 @@ def test_neighbours_are_symmetric_so_one_direction_of_the_game_is_both():
 def test_hockey_stick_of_one_query_is_the_game_of_length_one():
     law = discrete_gaussian_law(2.0)
     steps = count_steps(GaussianNoisyMajority(2.0, 7).release, law, 7)
-    assert adaptive_delta(steps, 1, 0.1) == pytest.approx(max(hockey_stick(p, q, 0.1) for p, q in steps))
+    assert adaptive_delta(steps, 1, 0.1) == pytest.approx(
+        max(hockey_stick(p, q, 0.1) for p, q in steps)
+    )

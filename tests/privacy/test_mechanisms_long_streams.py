@@ -1,9 +1,10 @@
 """Streams of the length and noise that are used in earnest: attacks against the price.
 
-Adaptive games cannot be enumerated there, but some attacks can. Gaussian labels: one query asked again and again, so
-that the labels are binomial. The sparse vector with a threshold drawn once: `n` queries whose value rises by one next
-door, then `n` whose value falls; given the threshold noise the "belows" of each phase are binomial, so the law of both
-numbers is exact. Streams that stop are lumped together, which only weakens the attack: what it finds is really lost.
+Adaptive games cannot be enumerated there, but some attacks can. Gaussian labels: one query asked
+again and again, so that the labels are binomial. The sparse vector with a threshold drawn once: `n`
+queries whose value rises by one next door, then `n` whose value falls; given the threshold noise
+the "belows" of each phase are binomial, so the law of both numbers is exact. Streams that stop are
+lumped together, which only weakens the attack: what it finds is really lost.
 """
 
 from dataclasses import replace
@@ -25,13 +26,21 @@ BUDGET = PrivacyBudget(1.0, 1e-6)
 
 
 def phase_laws(event, phases):
-    """Exact laws of (belows in phase 1, belows in phase 2, stopped) on both sides; a phase is (n, value, step)."""
-    hidden, noise = discrete_laplace_law(event.threshold_scale), discrete_laplace_law(event.query_scale)
+    """Exact laws of (belows in phase 1, belows in phase 2, stopped) on both sides; a phase is
+    (n, value, step)."""
+    hidden, noise = (
+        discrete_laplace_law(event.threshold_scale),
+        discrete_laplace_law(event.query_scale),
+    )
     belows = np.arange(event.max_unstable)
     laws = []
     for side in (0, 1):
         tables = [
-            binom.pmf(belows[:, None], n, noise.at_most(event.threshold + hidden.support - value - side * step))
+            binom.pmf(
+                belows[:, None],
+                n,
+                noise.at_most(event.threshold + hidden.support - value - side * step),
+            )
             for n, value, step in phases
         ]
         joint = (tables[0] * hidden.pmf) @ tables[1].T
@@ -47,7 +56,9 @@ def worst_delta(event, epsilon):
             value = event.threshold + round(offset * event.query_scale)
             for step in (1, -1):
                 here, there = phase_laws(event, [(n, value, step), (n, value, -step)])
-                found = max(found, hockey_stick(here, there, epsilon), hockey_stick(there, here, epsilon))
+                found = max(
+                    found, hockey_stick(here, there, epsilon), hockey_stick(there, here, epsilon)
+                )
     return found
 
 
@@ -62,7 +73,9 @@ def test_two_phase_streams_stay_below_the_price_and_lose_a_third_of_it(max_unsta
 
 def test_the_same_attack_breaks_noise_calibrated_for_fewer_abstentions():
     event = calibrate_sparse_vector(BUDGET, 3)
-    broken = SparseVectorEvent(event.threshold_scale, event.query_scale, event.threshold, 20, refresh=False)
+    broken = SparseVectorEvent(
+        event.threshold_scale, event.query_scale, event.threshold, 20, refresh=False
+    )
     assert worst_delta(broken, BUDGET.epsilon) > BUDGET.delta
     less = replace(calibrate_sparse_vector(BUDGET, 5), threshold_scale=2.0, query_scale=3.0)
     assert worst_delta(less, BUDGET.epsilon) > BUDGET.delta

@@ -1,4 +1,5 @@
-"""The sparse vector's code, draw by draw: against a plain one, against its exact law, and what it must never do."""
+"""The sparse vector's code, draw by draw: against a plain one, against its exact law, and what
+it must never do."""
 
 import copy
 import pickle
@@ -53,7 +54,9 @@ def plain_stream(values, thresholds, queries, mechanism):
 @pytest.mark.parametrize("refresh", [True, False])
 @pytest.mark.parametrize("max_below", [1, 2, 7, 1000])
 @pytest.mark.parametrize("block", [3, 1 << 14])
-def test_the_code_agrees_with_the_plain_algorithm_on_every_draw(monkeypatch, refresh, max_below, block):
+def test_the_code_agrees_with_the_plain_algorithm_on_every_draw(
+    monkeypatch, refresh, max_below, block
+):
     monkeypatch.setattr(room, "_BLOCK", block)
     monkeypatch.setattr(room, "_FIRST_LOOK", 4)
     rng = np.random.default_rng(max_below)
@@ -120,7 +123,11 @@ def test_drawn_streams_follow_their_exact_law_and_no_other(refresh):
         "one more below": SparseVector(2.0, 3.0, 2, 3, refresh),
         "no strict comparison": SparseVector(2.0, 3.0, 1, 2, refresh),
     }
-    missed = [what for what, other in broken.items() if outcomes_p_value(drawn, stream_law(other, values)) > 1e-6]
+    missed = [
+        what
+        for what, other in broken.items()
+        if outcomes_p_value(drawn, stream_law(other, values)) > 1e-6
+    ]
     assert missed == []
 
 

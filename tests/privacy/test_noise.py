@@ -44,7 +44,8 @@ def test_draws_of_one_law_are_rejected_under_the_other(source, draw):
 
 @pytest.mark.parametrize("draw", LAWS)
 def test_every_call_draws_anew(source, draw):
-    # a generator that is seeded again at every call repeats itself; 64 draws agree by chance with probability 2^-400
+    # a generator that is seeded again at every call repeats itself; 64 draws agree by chance with
+    # probability 2^-400
     first, second = getattr(source, draw)(50.0, 64), getattr(source, draw)(50.0, 64)
     again = getattr(ExactNoise(), draw)(50.0, 64)
     assert len({first.tobytes(), second.tobytes(), again.tobytes()}) == 3
@@ -54,7 +55,9 @@ def test_chunks_drawn_in_threads_do_not_repeat_each_other(source):
     size = 5 * room._CHUNK + 17
     sample = source.discrete_laplace(1e6, size)
     assert len(sample) == size
-    chunks = [sample[start : start + 1000].tobytes() for start in range(0, size - 1000, room._CHUNK)]
+    chunks = [
+        sample[start : start + 1000].tobytes() for start in range(0, size - 1000, room._CHUNK)
+    ]
     assert len(set(chunks)) == len(chunks)
     # neighbours in the stream are independent: their signs agree half of the time
     agree = int((np.sign(sample[1:]) == np.sign(sample[:-1])).sum())
@@ -70,7 +73,9 @@ def test_the_largest_scale_stays_far_inside_64_bits(source):
 
 
 @pytest.mark.parametrize("draw", LAWS)
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), 2.0 * MAX_SCALE, "3", True, None])
+@pytest.mark.parametrize(
+    "scale", [0.0, -1.0, float("nan"), float("inf"), 2.0 * MAX_SCALE, "3", True, None]
+)
 def test_a_scale_that_is_no_scale_is_refused(source, draw, scale):
     with pytest.raises(ParameterError, match=r"sigma|scale"):
         getattr(source, draw)(scale, 3)

@@ -1,4 +1,5 @@
-"""The exponential mechanism: its loss on all neighbouring scores, its law, and the ways to break it."""
+"""The exponential mechanism: its loss on all neighbouring scores, its law, and the ways to break
+it."""
 
 import itertools
 
@@ -42,7 +43,9 @@ def loss(mechanism, scores, move, multiplicities=None):
 @pytest.mark.parametrize("multiplicities", [None, np.array([1, 50, 3])])
 def test_no_neighbours_lose_more_than_epsilon(epsilon, monotone, moves, multiplicities):
     mechanism = ExponentialChoice(epsilon, monotone)
-    worst = max(loss(mechanism, scores, move, multiplicities) for scores in SCORES for move in moves)
+    worst = max(
+        loss(mechanism, scores, move, multiplicities) for scores in SCORES for move in moves
+    )
     assert 0.5 * epsilon < worst <= epsilon * (1 + 1e-12)
 
 
@@ -54,15 +57,22 @@ def test_epsilon_is_attained_by_one_candidate_against_many(monotone, others):
 
 
 def test_forgetting_the_half_loses_twice_epsilon_where_a_record_is_replaced():
-    # errata 6: 1.99 instead of 1; a mistake of one record moves to another, so scores move both ways
+    # errata 6: 1.99 instead of 1; a mistake of one record moves to another, so scores move both
+    # ways
     half_forgotten = ExponentialChoice(1.0, monotone=True)
     worst = max(loss(half_forgotten, scores, move) for scores in SCORES for move in BOTH_WAYS)
     assert worst > 1.5
-    assert loss(half_forgotten, np.zeros(2, dtype=int), np.array([1, -1]), np.array([1, 2000])) > 1.99
+    assert (
+        loss(half_forgotten, np.zeros(2, dtype=int), np.array([1, -1]), np.array([1, 2000])) > 1.99
+    )
 
 
 def test_scores_that_move_by_two_are_beyond_the_promise():
-    worst = max(loss(ExponentialChoice(1.0, False), scores, 2 * move) for scores in SCORES for move in BOTH_WAYS)
+    worst = max(
+        loss(ExponentialChoice(1.0, False), scores, 2 * move)
+        for scores in SCORES
+        for move in BOTH_WAYS
+    )
     assert worst > 1.5
 
 
@@ -114,13 +124,17 @@ def test_the_price_agrees_with_opendp_and_dp_accounting():
     for monotone in (True, False):
         mechanism = ExponentialChoice(0.3, monotone)
         space = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int, monotonic=monotone)
-        assert dp.m.make_noisy_max(*space, dp.max_divergence(), scale=mechanism.scale).map(1) == pytest.approx(0.3)
+        assert dp.m.make_noisy_max(*space, dp.max_divergence(), scale=mechanism.scale).map(
+            1
+        ) == pytest.approx(0.3)
     five = privacy_loss_distribution.from_privacy_parameters(
         common.DifferentialPrivacyParameters(0.3, 0.0), value_discretization_interval=0.3
     ).self_compose(5)
     for epsilon in (0.3, 0.9, 1.4):
         expected = five.get_delta_for_epsilon(epsilon)
-        assert delta_upper([ExponentialChoice(0.3, False).event(5)], epsilon) == pytest.approx(expected, rel=1e-6)
+        assert delta_upper([ExponentialChoice(0.3, False).event(5)], epsilon) == pytest.approx(
+            expected, rel=1e-6
+        )
 
 
 def test_choices_of_several_are_parts_of_one_event():
@@ -133,8 +147,13 @@ def test_monotone_must_be_said(monotone):
         ExponentialChoice(1.0, monotone)
 
 
-@pytest.mark.parametrize("scores", [np.zeros(3), np.zeros(0, dtype=int), np.zeros((1, 2), dtype=int)])
+@pytest.mark.parametrize(
+    "scores", [np.zeros(3), np.zeros(0, dtype=int), np.zeros((1, 2), dtype=int)]
+)
 def test_scores_that_do_not_fit_are_refused(scores):
-    for ask in (ExponentialChoice(1.0, True).law, lambda s: ExponentialChoice(1.0, True).release(s, ExactNoise())):
+    for ask in (
+        ExponentialChoice(1.0, True).law,
+        lambda s: ExponentialChoice(1.0, True).release(s, ExactNoise()),
+    ):
         with pytest.raises(DataError):
             ask(scores)

@@ -1,4 +1,5 @@
-"""Estimates over a whole pool: one teacher changes its votes on all points, and all such changes are enumerated."""
+"""Estimates over a whole pool: one teacher changes its votes on all points, and all such changes
+are enumerated."""
 
 import functools
 import itertools
@@ -30,8 +31,8 @@ WORLDS = pytest.mark.parametrize(
 def pool_moves(statistic, n_teachers, n_classes, n_points):
     """All pairs (before, after) of one number per point when one teacher changes any of its votes.
 
-    The other teachers' votes at one point do not restrict those at another, so every combination of moves point by
-    point occurs. Returns two arrays of shape (n_combinations, n_points).
+    The other teachers' votes at one point do not restrict those at another, so every combination of
+    moves point by point occurs. Returns two arrays of shape (n_combinations, n_points).
     """
     counts, neighbours = neighbouring_counts(n_teachers, n_classes)
     here, there = statistic(counts).tolist(), statistic(neighbours).tolist()
@@ -46,26 +47,36 @@ def minority(counts):
 
 @WORLDS
 def test_every_order_statistic_of_the_stability_moves_by_one(n_teachers, n_classes, n_points):
-    before, after = (np.sort(side, axis=1) for side in pool_moves(stability, n_teachers, n_classes, n_points))
+    before, after = (
+        np.sort(side, axis=1) for side in pool_moves(stability, n_teachers, n_classes, n_points)
+    )
     assert np.abs(before - after).max(axis=0).tolist() == [1] * n_points
     assert StabilityQuantile(0.5, 1.0).sensitivity == 1
 
 
 @WORLDS
 def test_every_order_statistic_of_the_margin_moves_by_two(n_teachers, n_classes, n_points):
-    before, after = (np.sort(side, axis=1) for side in pool_moves(margin, n_teachers, n_classes, n_points))
+    before, after = (
+        np.sort(side, axis=1) for side in pool_moves(margin, n_teachers, n_classes, n_points)
+    )
     assert np.abs(before - after).max(axis=0).tolist() == [2] * n_points
 
 
 @WORLDS
 def test_the_sum_of_minorities_moves_by_one_per_point(n_teachers, n_classes, n_points):
     before, after = pool_moves(minority, n_teachers, n_classes, n_points)
-    assert np.abs(before.sum(axis=1) - after.sum(axis=1)).max() == n_points == MinoritySum(1.0, n_points).sensitivity
+    assert (
+        np.abs(before.sum(axis=1) - after.sum(axis=1)).max()
+        == n_points
+        == MinoritySum(1.0, n_points).sensitivity
+    )
 
 
 @WORLDS
 @pytest.mark.parametrize("at_least", [1, 2, 3])
-def test_a_count_of_points_beyond_a_margin_moves_by_the_whole_pool(n_teachers, n_classes, n_points, at_least):
+def test_a_count_of_points_beyond_a_margin_moves_by_the_whole_pool(
+    n_teachers, n_classes, n_points, at_least
+):
     # errata 10: not releasable at noise of one vote, though it is "a count"
     before, after = pool_moves(margin, n_teachers, n_classes, n_points)
     moved = np.abs((before >= at_least).sum(axis=1) - (after >= at_least).sum(axis=1))
@@ -76,9 +87,13 @@ def test_a_count_of_points_beyond_a_margin_moves_by_the_whole_pool(n_teachers, n
 
 
 @pytest.mark.parametrize(("n_teachers", "n_classes", "n_points"), [(5, 2, 3), (4, 2, 3), (4, 3, 2)])
-def test_the_released_laws_lose_epsilon_and_no_more_on_all_neighbouring_tables(n_teachers, n_classes, n_points):
+def test_the_released_laws_lose_epsilon_and_no_more_on_all_neighbouring_tables(
+    n_teachers, n_classes, n_points
+):
     counts, neighbours = neighbouring_counts(n_teachers, n_classes)
-    moves = np.stack([np.concatenate([counts, counts]), np.concatenate([neighbours, counts])], axis=1)
+    moves = np.stack(
+        [np.concatenate([counts, counts]), np.concatenate([neighbours, counts])], axis=1
+    )
     moves = np.unique(moves, axis=0)
     outcomes = np.arange(-6, 12)
     chosen = [list(row) for row in itertools.product(range(len(moves)), repeat=n_points)]
@@ -113,7 +128,10 @@ def test_what_is_released_follows_the_law_and_the_law_of_no_other_noise(mechanis
 
 def test_the_law_is_the_laplace_law_around_the_exact_number():
     counts = np.array([[7, 1], [4, 4], [0, 8]])  # distances 2, 0, 3; minorities 1, 4, 0
-    for mechanism, exact, scale in ((StabilityQuantile(0.5, 0.5), 2, 2.0), (MinoritySum(0.5, 3), 5, 6.0)):
+    for mechanism, exact, scale in (
+        (StabilityQuantile(0.5, 0.5), 2, 2.0),
+        (MinoritySum(0.5, 3), 5, 6.0),
+    ):
         law = discrete_laplace_law(scale)
         assert mechanism.scale == scale
         np.testing.assert_allclose(mechanism.law(counts, exact + law.support), law.pmf, rtol=1e-9)
@@ -151,7 +169,9 @@ def test_both_estimates_together_cost_what_dp_accounting_says():
     events = [StabilityQuantile(0.1, 0.2).event(3), MinoritySum(0.4, 1000).event()]
     together = part(0.2).self_compose(3).compose(part(0.4))
     for epsilon in (0.1, 0.4, 0.9):
-        assert delta_upper(events, epsilon) == pytest.approx(together.get_delta_for_epsilon(epsilon), abs=1e-10)
+        assert delta_upper(events, epsilon) == pytest.approx(
+            together.get_delta_for_epsilon(epsilon), abs=1e-10
+        )
     assert delta_upper(events, 1.0) <= 1e-12
 
 
@@ -165,11 +185,13 @@ def test_laplace_noise_of_the_scale_costs_epsilon_by_opendp_too():
         assert spent == pytest.approx(0.3, rel=1e-12)
 
 
-# -- what is not an estimate of this kind ------------------------------------------------------------------------------
+# -- what is not an estimate of this kind
+# ------------------------------------------------------------------------------
 
 
 def test_the_test_error_of_a_classifier_moves_by_all_when_a_training_record_does():
-    # errata 10, against remark 1 of Bassily et al. 2018: error on B of what was trained on A, as a function of A
+    # errata 10, against remark 1 of Bassily et al. 2018: error on B of what was trained on A, as a
+    # function of A
     def error(training_labels, test_labels):
         learned = int(2 * np.sum(training_labels) >= len(training_labels))  # the better constant
         return np.mean(np.asarray(test_labels) != learned)
@@ -180,19 +202,30 @@ def test_the_test_error_of_a_classifier_moves_by_all_when_a_training_record_does
 
 
 def test_the_mean_error_of_the_teachers_moves_by_their_share():
-    # what remark 1 needs instead: one record of A reaches one teacher of K, and the mean moves by 1 / K at most
+    # what remark 1 needs instead: one record of A reaches one teacher of K, and the mean moves by 1
+    # / K at most
     def error(parts, test_labels):
-        return np.mean([np.mean(np.asarray(test_labels) != int(2 * sum(p) >= len(p))) for p in parts])
+        return np.mean(
+            [np.mean(np.asarray(test_labels) != int(2 * sum(p) >= len(p))) for p in parts]
+        )
 
     parts, b = [[0, 0, 1, 1, 0]] + [[1, 1, 1]] * 9, [1] * 100
     assert error(parts, b) - error([parts[0][:-1], *parts[1:]], b) == pytest.approx(1 / 10)
 
 
-# -- guards ------------------------------------------------------------------------------------------------------------
+# -- guards
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "counts", [np.zeros((0, 2), dtype=int), np.zeros((3, 1), dtype=int), np.ones((3, 2)), np.array([1, 2]), [[1, -1]]]
+    "counts",
+    [
+        np.zeros((0, 2), dtype=int),
+        np.zeros((3, 1), dtype=int),
+        np.ones((3, 2)),
+        np.array([1, 2]),
+        [[1, -1]],
+    ],
 )
 def test_pools_that_do_not_fit_are_refused(counts):
     for mechanism in (StabilityQuantile(0.1, 1.0), MinoritySum(1.0, max(1, len(counts)))):

@@ -1,4 +1,5 @@
-"""The sampler's own check: it passes what is right, names what is wrong, and its power is what it says."""
+"""The sampler's own check: it passes what is right, names what is wrong, and its power is what
+it says."""
 
 import math
 
@@ -26,7 +27,8 @@ def rescaled(kind: str, scale: float, factor: float) -> np.ndarray:
 
 
 def laplace_of_wrong_exp() -> np.ndarray:
-    """Return the noise of OpenDP 0.14.0 at scale 3: it draws the event of probability exp(-2/3) with exp(-1/2)."""
+    """Return the noise of OpenDP 0.14.0 at scale 3: it draws the event of probability exp(-2/3)
+    with exp(-1/2)."""
     values, _ = listed_distribution("laplace", 3.0)
     steps = np.array([0.0, -1 / 3, -1 / 2])
     weights = np.exp(steps[np.abs(values) % 3] - np.abs(values) // 3)
@@ -65,7 +67,18 @@ def test_the_installed_sampler_and_a_right_one_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", ["seeded", "wrong exp", "even", "one of many", "chunks", "positive", "short", "scale 0.7", "scale 1.3"]
+    "fault",
+    [
+        "seeded",
+        "wrong exp",
+        "even",
+        "one of many",
+        "chunks",
+        "positive",
+        "short",
+        "scale 0.7",
+        "scale 1.3",
+    ],
 )
 def test_every_fault_is_found(fault: str) -> None:
     factor = float(fault.split()[1]) if fault.startswith("scale") else 1.0
@@ -83,7 +96,8 @@ def test_noise_of_another_scale_is_refused_as_surely_as_stated(sample, factor) -
 def test_the_noise_of_the_wrong_versions_is_refused_as_surely_as_stated() -> None:
     wrong = laplace_of_wrong_exp()
     middle = len(wrong) // 2
-    assert math.log(wrong[middle + 2] / wrong[middle + 3]) == pytest.approx(0.5)  # where 1 / 3 is priced
+    # where 1 / 3 is priced
+    assert math.log(wrong[middle + 2] / wrong[middle + 3]) == pytest.approx(0.5)
     assert detection_probability(SAMPLES[0], wrong) > 1 - 1e-6
 
 

@@ -1,4 +1,5 @@
-"""The bytes of a release follow from released values, public inputs and seeds: nothing else reaches one of them."""
+"""The bytes of a release follow from released values, public inputs and seeds: nothing else
+reaches one of them."""
 
 import json
 import os
@@ -23,18 +24,37 @@ from secretballot.publishing.job import AskedInRounds, NamedStudent
 
 HERE = Path(__file__).parent
 EVERY_KIND = {
-    *("student.skops", "student.onnx", "report.html", "README.txt", "labels.csv", "schema.json", "queries.json"),
-    *("queries-map.svg", "queries-map.png", "queries-curve.svg", "queries-curve.png", "certificate.json"),
+    *(
+        "student.skops",
+        "student.onnx",
+        "report.html",
+        "README.txt",
+        "labels.csv",
+        "schema.json",
+        "queries.json",
+    ),
+    *(
+        "queries-map.svg",
+        "queries-map.png",
+        "queries-curve.svg",
+        "queries-curve.png",
+        "certificate.json",
+    ),
 }
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.fixture
 def given(tmp_path: Path) -> Path:
-    """Return a folder with released values of every kind, and the public points that they are about."""
+    """Return a folder with released values of every kind, and the public points that they are
+    about."""
     folder = tmp_path / "given"
     folder.mkdir()
     points = np.random.default_rng(0).normal(size=(60, 3)).round(2)
@@ -59,7 +79,9 @@ def given(tmp_path: Path) -> Path:
     for name, labels in released.items():
         (folder / f"{name}.json").write_text(json.dumps(labels.to_json()))
     account = sb.Ledger(folder / "ledger.sqlite", dataset="d", budget=sb.PrivacyBudget(4.0, 1e-5))
-    model = sb.PATEClassifier(n_teachers=20, budget=sb.PrivacyBudget(4.0, 1e-5), ledger=account, request="once")
+    model = sb.PATEClassifier(
+        n_teachers=20, budget=sb.PrivacyBudget(4.0, 1e-5), ledger=account, request="once"
+    )
     model.fit(X, y, X_public=points, classes=["no", "yes"])
     (folder / "account.pickle").write_bytes(pickle.dumps(account))
     return folder
@@ -75,9 +97,19 @@ def test_no_byte_depends_on_the_private_side(tmp_path: Path, given: Path) -> Non
             "PRIVATE": "x" * private,
             "TZ": f"UTC{private % 9}",
         }
-        environment |= {"LC_ALL": "C" if private % 2 else "C.UTF-8", "OMP_NUM_THREADS": str(1 + private % 2)}
-        command = [sys.executable, str(HERE / "write_releases.py"), str(given), str(tmp_path / f"out-{private}")]
-        subprocess.run([*command, str(private)], env=environment, cwd=tmp_path / str(private), check=True)
+        environment |= {
+            "LC_ALL": "C" if private % 2 else "C.UTF-8",
+            "OMP_NUM_THREADS": str(1 + private % 2),
+        }
+        command = [
+            sys.executable,
+            str(HERE / "write_releases.py"),
+            str(given),
+            str(tmp_path / f"out-{private}"),
+        ]
+        subprocess.run(
+            [*command, str(private)], env=environment, cwd=tmp_path / str(private), check=True
+        )
         found.append(contents(tmp_path / f"out-{private}"))
     assert found[0].keys() == found[1].keys()
     assert [name for name in found[0] if found[0][name] != found[1][name]] == []
@@ -95,9 +127,30 @@ def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
     table = rng.normal(size=(700, 2)).round(3)
     private = "\n".join(f"{a},{b},{int(a + b > 0)}" for a, b in table[:600])
     (tmp_path / "private.csv").write_text(f"a,b,y\n{private}\n")
-    (tmp_path / "public.csv").write_text("a,b\n" + "\n".join(f"{a},{b}" for a, b in table[600:]) + "\n")
-    words = ["learn", str(tmp_path / "private.csv"), str(tmp_path / "public.csv"), "--target", "y", "--classes", "0,1"]
-    words += ["--epsilon", "4", "--delta", "1e-5", "--teachers", "20", "--strategy", strategy, "--queries", "40"]
+    (tmp_path / "public.csv").write_text(
+        "a,b\n" + "\n".join(f"{a},{b}" for a, b in table[600:]) + "\n"
+    )
+    words = [
+        "learn",
+        str(tmp_path / "private.csv"),
+        str(tmp_path / "public.csv"),
+        "--target",
+        "y",
+        "--classes",
+        "0,1",
+    ]
+    words += [
+        "--epsilon",
+        "4",
+        "--delta",
+        "1e-5",
+        "--teachers",
+        "20",
+        "--strategy",
+        strategy,
+        "--queries",
+        "40",
+    ]
 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -115,11 +168,24 @@ def test_an_interrupted_run_comes_to_the_same_release_wherever_it_goes_on(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    public = Schema.read(tmp_path / "here" / "release" / "schema.json").encode(read_table(tmp_path / "public.csv"))
-    asked = None if strategy == "passive" else AskedInRounds(strategy, AskableRows.of(public).rows, None)
+    public = Schema.read(tmp_path / "here" / "release" / "schema.json").encode(
+        read_table(tmp_path / "public.csv")
+    )
+    asked = (
+        None
+        if strategy == "passive"
+        else AskedInRounds(strategy, AskableRows.of(public).rows, None)
+    )
     given: dict[str, Any] = {"X_public": public, "asked": asked}
-    assert differing_files(tmp_path / "here" / "release", student=NamedStudent("auto"), **given) == []
-    assert "student.skops" in differing_files(tmp_path / "here" / "release", student=NamedStudent("tree"), **given)
-    one, two = contents(tmp_path / "here" / "release"), contents(tmp_path / "elsewhere" / "run" / "release")
+    assert (
+        differing_files(tmp_path / "here" / "release", student=NamedStudent("auto"), **given) == []
+    )
+    assert "student.skops" in differing_files(
+        tmp_path / "here" / "release", student=NamedStudent("tree"), **given
+    )
+    one, two = (
+        contents(tmp_path / "here" / "release"),
+        contents(tmp_path / "elsewhere" / "run" / "release"),
+    )
     assert one.keys() == two.keys()
     assert [name for name in one if one[name] != two[name]] == []

@@ -1,4 +1,5 @@
-"""The process that makes releases: what it sees, how it ends, and what is said when it ends too early."""
+"""The process that makes releases: what it sees, how it ends, and what is said when it ends too
+early."""
 
 import os
 import random
@@ -35,7 +36,9 @@ def _odd_students(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def job(make_released: Make, points: np.ndarray) -> Callable[[str], ReleaseJob]:
     released = make_released("labels")
-    return lambda name: ReleaseJob(released, NamedStudent(f"odd_students:{name}"), points, without=("report",))
+    return lambda name: ReleaseJob(
+        released, NamedStudent(f"odd_students:{name}"), points, without=("report",)
+    )
 
 
 @pytest.fixture
@@ -49,7 +52,10 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], PublishingPr
 
 
 def test_a_job_sees_nothing_of_the_process_that_wants_it(
-    tmp_path: Path, job: Any, monkeypatch: pytest.MonkeyPatch, fresh: Callable[[], PublishingProcess]
+    tmp_path: Path,
+    job: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh: Callable[[], PublishingProcess],
 ) -> None:
     monkeypatch.setenv("PRIVATE_FACT", "42 records")
     with (tmp_path / "private").open("wb") as file:
@@ -62,33 +68,50 @@ def test_a_job_sees_nothing_of_the_process_that_wants_it(
     assert one.drawn_ == two.drawn_
     assert one.handles_ == two.handles_
     assert len(one.handles_) == 5  # three standard ones, the way back, and the one that lists them
-    own = {"PYTHONPATH", "LC_CTYPE", "KMP_INIT_AT_FORK", "KMP_DUPLICATE_LIB_OK"}  # libraries set the last three
+    # libraries set the last three
+    own = {"PYTHONPATH", "LC_CTYPE", "KMP_INIT_AT_FORK", "KMP_DUPLICATE_LIB_OK"}
     assert set(one.environment_) <= {*room._KEPT, *room._FIXED, *own}
     assert one.environment_["PYTHONHASHSEED"] == "0"
     assert one.environment_["OMP_NUM_THREADS"] == "1"
     assert one.files_ == []
-    private = ("ensemble", "aggregation", "door", "datasets", "learners", "vault", "planning", "cli")
+    private = (
+        "ensemble",
+        "aggregation",
+        "door",
+        "datasets",
+        "learners",
+        "vault",
+        "planning",
+        "cli",
+    )
     private += ("privacy.noise", "privacy.mechanisms", "privacy.ledger")
     for name in private:
         assert f"secretballot.{name}" not in one.modules_
     assert "opendp" not in one.modules_
 
 
-def test_steps_are_told_and_a_student_comes_back(tmp_path: Path, job: Any, points: np.ndarray) -> None:
+def test_steps_are_told_and_a_student_comes_back(
+    tmp_path: Path, job: Any, points: np.ndarray
+) -> None:
     steps: list[str] = []
     made = publish(tmp_path / "release", job("Witness"), say=steps.append)
     assert steps == ["Fitting the student", "Writing the release"]
     assert made.student.predict(points).shape == (len(points),)
 
 
-def test_a_student_that_cannot_be_handed_back_is_published_all_the_same(tmp_path: Path, job: Any) -> None:
+def test_a_student_that_cannot_be_handed_back_is_published_all_the_same(
+    tmp_path: Path, job: Any
+) -> None:
     made = publish(tmp_path / "release", job("Boundless"))
     assert made.student is None
     assert (tmp_path / "release" / "certificate.json").is_file()
 
 
 def test_the_error_of_a_student_is_one_sentence(tmp_path: Path, job: Any) -> None:
-    with pytest.raises(DataError, match=r"Failing cannot learn from 60 released answers .*no heart for it.*stays paid"):
+    with pytest.raises(
+        DataError,
+        match=r"Failing cannot learn from 60 released answers .*no heart for it.*stays paid",
+    ):
         publish(tmp_path / "release", job("Failing"))
     assert not list(tmp_path.iterdir())
 
@@ -100,7 +123,9 @@ def test_nothing_is_left_out_for_want_of_memory(tmp_path: Path, job: Any) -> Non
 
 
 def test_a_killed_job_is_one_sentence_and_the_next_one_works(tmp_path: Path, job: Any) -> None:
-    with pytest.raises(DataError, match=r"was killed, perhaps .* memory\. Nothing paid for is lost.*repeat") as caught:
+    with pytest.raises(
+        DataError, match=r"was killed, perhaps .* memory\. Nothing paid for is lost.*repeat"
+    ) as caught:
         publish(tmp_path / "release", job("Killed"))
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
@@ -163,7 +188,8 @@ def test_no_process_outlives_the_program(tmp_path: Path, job: Any) -> None:
     places = os.pathsep.join([str(HERE), *filter(None, sys.path)])
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": places}
     program = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "release"), str(tmp_path / "job")], env=environment
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "release"), str(tmp_path / "job")],
+        env=environment,
     )
     deadline = time.monotonic() + 60
     while not (tmp_path / "pid").is_file() or not (tmp_path / "pid").read_text():

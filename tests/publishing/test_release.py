@@ -35,7 +35,9 @@ def names(path: Path) -> set[str]:
 def made_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make releases in this process, where a test can break them."""
 
-    def perform(_: PublishingProcess, job: bytes, folder: str, say: Callable[[str], None]) -> tuple[Any, bytes]:
+    def perform(
+        _: PublishingProcess, job: bytes, folder: str, say: Callable[[str], None]
+    ) -> tuple[Any, bytes]:
         made = make_release(pickle.loads(job), Path(folder), say)
         return made.written, pickle.dumps(made.student)
 
@@ -52,7 +54,13 @@ def test_a_release_verifies_and_is_all_there_is(tmp_path: Path, make_released: M
 
 @pytest.mark.parametrize(
     "student",
-    ["auto", "tree", "sklearn.naive_bayes:GaussianNB", LogisticRegression(C=3.0), DecisionTreeClassifier()],
+    [
+        "auto",
+        "tree",
+        "sklearn.naive_bayes:GaussianNB",
+        LogisticRegression(C=3.0),
+        DecisionTreeClassifier(),
+    ],
     ids=["auto", "tree", "GaussianNB", "logistic", "unseeded"],
 )
 def test_a_student_is_fitted_by_name_or_unfitted(
@@ -67,9 +75,12 @@ def test_a_student_is_fitted_by_name_or_unfitted(
         assert not hasattr(student, "classes_")
 
 
-def test_a_fitted_student_is_written_as_it_is(tmp_path: Path, make_released: Make, points: np.ndarray) -> None:
+def test_a_fitted_student_is_written_as_it_is(
+    tmp_path: Path, make_released: Make, points: np.ndarray
+) -> None:
     released = make_released()
-    student = LogisticRegression().fit(points, points[:, 1] > 0)  # of other labels: nobody would fit it so here
+    # of other labels: nobody would fit it so here
+    student = LogisticRegression().fit(points, points[:, 1] > 0)
     written = write_release(tmp_path / "release", released, student=student, X_public=points)
     loaded = load_student(written.path / "student.skops")
     np.testing.assert_array_equal(loaded.coef_, student.coef_)
@@ -86,8 +97,14 @@ def test_a_student_that_only_this_process_knows_is_written_here(
     assert verify_certificate(written.path).ok
 
 
-def test_what_is_no_student_is_refused(tmp_path: Path, make_released: Make, points: np.ndarray) -> None:
-    for student, words in ((LogisticRegression, "give a name"), (3, "give a name"), ("oracle", "must be one of")):
+def test_what_is_no_student_is_refused(
+    tmp_path: Path, make_released: Make, points: np.ndarray
+) -> None:
+    for student, words in (
+        (LogisticRegression, "give a name"),
+        (3, "give a name"),
+        ("oracle", "must be one of"),
+    ):
         with pytest.raises(ParameterError, match=words):
             write_release(tmp_path / "release", make_released(), student=student, X_public=points)
     with pytest.raises(ParameterError, match="X_public is missing"):
@@ -136,7 +153,9 @@ def test_an_earlier_release_is_replaced_when_allowed(tmp_path: Path, make_releas
     assert verify_certificate(target).ok
 
 
-def test_a_folder_may_lie_deep(tmp_path: Path, make_released: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_may_lie_deep(
+    tmp_path: Path, make_released: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     written = write_release("a/b/release", make_released())
     assert written.path == tmp_path / "a" / "b" / "release"
@@ -170,7 +189,9 @@ def test_a_parent_that_is_a_file_is_one_sentence(tmp_path: Path, make_released: 
 
 @pytest.mark.parametrize("name", ["labels.csv", "certificate.json", "report.html", "README.txt"])
 @pytest.mark.parametrize(
-    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()], ids=["full", "interrupted"]
+    "error",
+    [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()],
+    ids=["full", "interrupted"],
 )
 def test_trouble_on_the_way_leaves_nothing(
     tmp_path: Path,
@@ -203,7 +224,9 @@ def test_trouble_on_the_way_leaves_nothing(
     assert not names(tmp_path)
 
 
-def test_drafts_of_killed_runs_are_removed_and_nothing_else(tmp_path: Path, make_released: Make) -> None:
+def test_drafts_of_killed_runs_are_removed_and_nothing_else(
+    tmp_path: Path, make_released: Make
+) -> None:
     (tmp_path / ".release-abcd1234" / "new").mkdir(parents=True)
     (tmp_path / ".release-abcd1234" / "new" / "labels.csv").write_text("half")
     kept = [".release-notes", ".other-abcd1234", "release-abcd1234", ".release-ABCD1234"]
@@ -228,7 +251,9 @@ def test_a_draft_that_somebody_works_on_stays(tmp_path: Path, make_released: Mak
         os.close(handle)
 
 
-def test_a_release_that_a_killed_run_had_set_aside_comes_back(tmp_path: Path, make_released: Make) -> None:
+def test_a_release_that_a_killed_run_had_set_aside_comes_back(
+    tmp_path: Path, make_released: Make
+) -> None:
     write_release(tmp_path / "release", make_released())
     (tmp_path / ".release-abcd1234").mkdir()
     (tmp_path / "release").rename(tmp_path / ".release-abcd1234" / "old")
@@ -239,9 +264,16 @@ def test_a_release_that_a_killed_run_had_set_aside_comes_back(tmp_path: Path, ma
 
 
 def test_missing_extras_are_told_with_a_way_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = {"report": "matplotlib is not installed; install it with: pip install 'secretballot[report]'."}
+    missing = {
+        "report": (
+            "matplotlib is not installed; install it with: pip install 'secretballot[report]'."
+        )
+    }
     monkeypatch.setattr(PublishingProcess, "missing_parts", lambda _: missing)
-    with pytest.raises(MissingExtraError, match=r"secretballot\[report\].*--without report,student. Nothing was spent"):
+    with pytest.raises(
+        MissingExtraError,
+        match=r"secretballot\[report\].*--without report,student. Nothing was spent",
+    ):
         check_parts(("student",))
     check_parts(("report",))
     with pytest.raises(ParameterError, match="without"):

@@ -1,4 +1,5 @@
-"""Write releases of every kind in a process with a heap, a private table and global states of its own; see its test."""
+"""Write releases of every kind in a process with a heap, a private table and global states of
+its own; see its test."""
 
 import gc
 import json
@@ -19,13 +20,17 @@ from secretballot.released import ReleasedLabels
 
 
 def main() -> None:
-    """Write to argv[2] the releases whose released values and public points lie in argv[1]; argv[3] is private."""
+    """Write to argv[2] the releases whose released values and public points lie in argv[1];
+    argv[3] is private."""
     given, out, private = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     junk = [bytes(1000 * (private % 7) + 17 * index) for index in range(50 * private)]
     random.seed(private)
     np.random.seed(private)  # noqa: NPY002
     os.umask([0o022, 0o077][private % 2])
-    released = {path.stem: ReleasedLabels.from_json(json.loads(path.read_text())) for path in given.glob("*.json")}
+    released = {
+        path.stem: ReleasedLabels.from_json(json.loads(path.read_text()))
+        for path in given.glob("*.json")
+    }
     points = np.load(given / "points.npy")
     if private % 2:  # the same values, lying otherwise in memory
         points = np.asfortranarray(points)
@@ -35,23 +40,46 @@ def main() -> None:
     schema = {"columns": [{"name": name} for name in "abc"]}
     rows = np.arange(len(points))
     jobs = {
-        "counts": ReleaseJob(released["counts"], NamedStudent("auto"), points, schema, without=("report",)),
-        "labels": ReleaseJob(released["labels"], NamedStudent("forest"), points, schema, seed=3, without=("report",)),
-        "rounds": ReleaseJob(
-            released["rounds"], NamedStudent("logistic"), points, schema, AskedInRounds("margin", rows, 5)
+        "counts": ReleaseJob(
+            released["counts"], NamedStudent("auto"), points, schema, without=("report",)
         ),
-        "chosen": ReleaseJob(released["chosen"], ChosenHypothesis("stumps"), points, schema, without=("report",)),
+        "labels": ReleaseJob(
+            released["labels"], NamedStudent("forest"), points, schema, seed=3, without=("report",)
+        ),
+        "rounds": ReleaseJob(
+            released["rounds"],
+            NamedStudent("logistic"),
+            points,
+            schema,
+            AskedInRounds("margin", rows, 5),
+        ),
+        "chosen": ReleaseJob(
+            released["chosen"], ChosenHypothesis("stumps"), points, schema, without=("report",)
+        ),
     }
     for name, job in jobs.items():
         publish(out / name, job)
     unseeded = RandomForestClassifier(4)
-    write_release(out / "python", released["labels"], student=unseeded, X_public=points, without=["report"])
+    write_release(
+        out / "python", released["labels"], student=unseeded, X_public=points, without=["report"]
+    )
     X, y = _private_records(private)
     account = pickle.loads((given / "account.pickle").read_bytes())
-    settings = {"budget": sb.PrivacyBudget(4.0, 1e-5), "ledger": account, "request": "once", "random_state": 0}
+    settings = {
+        "budget": sb.PrivacyBudget(4.0, 1e-5),
+        "ledger": account,
+        "request": "once",
+        "random_state": 0,
+    }
     model = sb.PATEClassifier(student=LogisticRegression(), n_teachers=20, **settings)
     model.fit(X, y, X_public=points, classes=["no", "yes"])  # which finds its answers in the ledger
-    write_release(out / "fitted", model.released_labels_, student=model.student_, X_public=points, without=["report"])
+    write_release(
+        out / "fitted",
+        model.released_labels_,
+        student=model.student_,
+        X_public=points,
+        without=["report"],
+    )
 
 
 def _private_records(private: int) -> tuple[np.ndarray, np.ndarray]:

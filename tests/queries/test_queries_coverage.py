@@ -47,7 +47,12 @@ def test_k_center_keeps_away_from_points_that_others_asked():
 
 def groups(sizes, centres, seed=0):
     rng = np.random.default_rng(seed)
-    X = np.vstack([rng.normal(centre, 0.05, size=(size, 2)) for size, centre in zip(sizes, centres, strict=True)])
+    X = np.vstack(
+        [
+            rng.normal(centre, 0.05, size=(size, 2))
+            for size, centre in zip(sizes, centres, strict=True)
+        ]
+    )
     return X, np.repeat(np.arange(len(sizes)), sizes)
 
 

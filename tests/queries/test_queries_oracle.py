@@ -29,7 +29,9 @@ def pool_of(X):
 
 def known(rows, labels, weights=None):
     rows = np.asarray(rows, dtype=np.int64)
-    return LabelledRows(rows, np.asarray(labels), np.ones(len(rows)) if weights is None else weights, rows)
+    return LabelledRows(
+        rows, np.asarray(labels), np.ones(len(rows)) if weights is None else weights, rows
+    )
 
 
 @pytest.mark.parametrize("kind", ["learner", "batched"])
@@ -41,14 +43,21 @@ def test_on_the_line_it_is_the_region_of_the_halfspaces(slack, kind):
     labels = (X[rows, 0] >= 0.5).astype(np.int64)
     labels[[2, 25]] ^= 1
     whole = Thresholds("either").version_space()
-    fits = LearnerFits(PoolLearner(LINEAR, pool_of(X))) if kind == "learner" else LogisticFits(scaled_points(X), 1e4)
+    fits = (
+        LearnerFits(PoolLearner(LINEAR, pool_of(X)))
+        if kind == "learner"
+        else LogisticFits(scaled_points(X), 1e4)
+    )
     region = OracleRegion(fits)
     region.update(known(rows, labels), slack)
     found = region.contains(np.arange(60))
     missed = region.describe()["mistakes"] - 2.0  # the best threshold makes two
     assert 0 <= missed <= 1
-    exact, outer = (whole.restrict(X[rows], labels, s).disagreement_region(X) for s in (slack, slack + missed))
-    assert not (found & ~outer).any()  # every model that was found is a halfspace within the slack of the best found
+    exact, outer = (
+        whole.restrict(X[rows], labels, s).disagreement_region(X) for s in (slack, slack + missed)
+    )
+    # every model that was found is a halfspace within the slack of the best found
+    assert not (found & ~outer).any()
     assert found.sum() >= 0.8 * exact.sum()
 
 
@@ -111,7 +120,10 @@ def test_any_learner_with_weights_walks(learner):
     answers = (X[:, 0] > 0).astype(np.int64)
     walks = []
     for _ in range(2):
-        selector, asked = DisagreementSampling(learner=learner, noise_rate=0.0).start(pool_of(X)), []
+        selector, asked = (
+            DisagreementSampling(learner=learner, noise_rate=0.0).start(pool_of(X)),
+            [],
+        )
         while len(rows := selector.propose(10)):
             asked += rows.tolist()
             selector.receive(ReleasedLabels(asked, answers[asked], (0, 1), n_teachers=9))
@@ -169,10 +181,18 @@ def test_fits_together_are_the_fits_one_by_one():
     learner = PoolLearner(LogisticRegression(C=10.0, max_iter=5000, tol=1e-10), pool_of(X))
     batched, single = LogisticFits(X, 10.0), LearnerFits(learner)
     answers = known(np.arange(50), rng.integers(0, 2, 50), rng.random(50))
-    rows, labels, weights = np.arange(50, 80), rng.integers(0, 2, 30), 10.0 ** rng.uniform(-1, 3, 30)
+    rows, labels, weights = (
+        np.arange(50, 80),
+        rng.integers(0, 2, 30),
+        10.0 ** rng.uniform(-1, 3, 30),
+    )
     plain = single.fit(answers)
-    np.testing.assert_allclose(batched.fit(answers), [*plain.intercept_, *plain.coef_[0]], atol=1e-3)
+    np.testing.assert_allclose(
+        batched.fit(answers), [*plain.intercept_, *plain.coef_[0]], atol=1e-3
+    )
     for theta, model in zip(
-        batched.force(answers, rows, labels, weights), single.force(answers, rows, labels, weights), strict=True
+        batched.force(answers, rows, labels, weights),
+        single.force(answers, rows, labels, weights),
+        strict=True,
     ):
         np.testing.assert_allclose(theta, [*model.intercept_, *model.coef_[0]], atol=2e-3)

@@ -1,4 +1,5 @@
-"""What every strategy keeps: public eyes only, the same walk twice, each row once, no row too many."""
+"""What every strategy keeps: public eyes only, the same walk twice, each row once, no row too
+many."""
 
 import json
 
@@ -31,7 +32,16 @@ from secretballot.released import ReleasedLabels
 
 TEACHERS = 100
 PUBLIC_POOL = {"X", "classes", "n_queries", "random_state", "n_points"}
-PUBLIC_RELEASE = {"queries", "labels", "classes", "n_teachers", "sigma", "noisy_counts", "answered", "n_classes"}
+PUBLIC_RELEASE = {
+    "queries",
+    "labels",
+    "classes",
+    "n_teachers",
+    "sigma",
+    "noisy_counts",
+    "answered",
+    "n_classes",
+}
 ALL = {name: strategy_by_name(name) for name in STRATEGIES} | {
     "thresholds": DisagreementSampling(Thresholds("either"), noise_rate=0.0),
     "halfspaces": DisagreementSampling(Halfspaces(2)),
@@ -75,7 +85,17 @@ def released(rows, answers, kind=ReleasedLabels, classes=("no", "yes"), counts=F
     return kind(queries=rows, labels=answers[rows], classes=classes, n_teachers=TEACHERS, **fields)
 
 
-def walk(strategy, X, answers, *, batch=7, most=10**6, pool_kind=PublicPool, kind=ReleasedLabels, **fields):
+def walk(
+    strategy,
+    X,
+    answers,
+    *,
+    batch=7,
+    most=10**6,
+    pool_kind=PublicPool,
+    kind=ReleasedLabels,
+    **fields,
+):
     """Ask through the guard until nothing is proposed; return the rows and the walk."""
     classes = fields.pop("classes", ("no", "yes"))
     pool = pool_kind(X=X, classes=classes, n_queries=fields.pop("n_queries", 20), random_state=3)
@@ -95,7 +115,9 @@ def test_it_sees_public_points_and_released_labels_only(name, counts):
     assert "X" in seen
     read = {attribute for attribute in seen if not attribute.startswith("_")}
     assert read - {"certificate", "class_values"} <= PUBLIC_POOL | PUBLIC_RELEASE
-    assert {attribute for attribute in seen if attribute.startswith("_") and attribute[1] != "_"} <= {
+    assert {
+        attribute for attribute in seen if attribute.startswith("_") and attribute[1] != "_"
+    } <= {
         "_check_rows",
         "_check_counts",
     }
@@ -131,7 +153,8 @@ def test_it_explains_and_describes_itself_as_json(name):
 def test_one_class_or_none_is_no_reason_to_stop(name, answer):
     X = points(name, m=30)
     asked, _ = walk(ALL[name], X, np.full(30, answer), most=20, batch=5)
-    if name not in ("thresholds", "halfspaces"):  # whose version space says that the rest is of that class, too
+    # whose version space says that the rest is of that class, too
+    if name not in ("thresholds", "halfspaces"):
         assert len(asked) == 20
 
 
@@ -152,7 +175,9 @@ def test_rows_that_others_asked_are_not_asked_again(name):
     assert not set(rows.tolist()) & set(range(0, 30, 2))
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in ("thresholds", "halfspaces", "disagreement")])
+@pytest.mark.parametrize(
+    "name", [name for name in ALL if name not in ("thresholds", "halfspaces", "disagreement")]
+)
 @pytest.mark.parametrize("wrap", [pd.DataFrame, sparse.csr_matrix])
 def test_frames_and_sparse_pools_are_walked_like_arrays(name, wrap):
     X = np.rint(2 * points(name))  # zeros for the sparse
@@ -164,7 +189,9 @@ def test_frames_and_sparse_pools_are_walked_like_arrays(name, wrap):
         assert wrapped == plain
 
 
-@pytest.mark.parametrize("strategy", [kind() for kind in UNCERTAIN], ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize(
+    "strategy", [kind() for kind in UNCERTAIN], ids=lambda strategy: strategy.name
+)
 def test_three_classes_are_told_apart(strategy):
     X = np.random.default_rng(1).normal(size=(300, 2))
     truth = np.digitize(X[:, 0], [-0.5, 0.5]).astype(np.int64)
@@ -210,7 +237,14 @@ def test_noisy_counts_weigh_the_labels():
     def first(counts):
         selector = MarginSampling(LogisticRegression(C=1e4, max_iter=500), spread=1).start(pool)
         selector.receive(
-            ReleasedLabels([0, 5, 30, 40], labels, (0, 1), n_teachers=100, sigma=10.0, noisy_counts=np.array(counts))
+            ReleasedLabels(
+                [0, 5, 30, 40],
+                labels,
+                (0, 1),
+                n_teachers=100,
+                sigma=10.0,
+                noisy_counts=np.array(counts),
+            )
         )
         return selector.propose(1)[0]
 
@@ -228,14 +262,23 @@ def test_strings_are_refused_where_distances_are_measured_and_served_where_not()
     encoded = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
     own = MarginSampling(encoded, PassiveSampling(), spread=1)
     assert len(walk(own, frame, np.arange(40) % 2, most=12, classes=(0, 1))[0]) == 12
-    assert len(walk(DisagreementSampling(learner=encoded), frame, np.arange(40) % 2, most=6, classes=(0, 1))[0])
+    assert len(
+        walk(
+            DisagreementSampling(learner=encoded), frame, np.arange(40) % 2, most=6, classes=(0, 1)
+        )[0]
+    )
 
 
 def test_missing_numbers_are_refused():
     X = points("any")
     X[3, 1] = np.nan
     pool = PublicPool(X=X, classes=(0, 1), n_queries=5, random_state=0)
-    for strategy in (ClusterSampling(), KCenterSampling(), MarginSampling(), DisagreementSampling()):
+    for strategy in (
+        ClusterSampling(),
+        KCenterSampling(),
+        MarginSampling(),
+        DisagreementSampling(),
+    ):
         with pytest.raises(DataError, match="fill them"):
             strategy.start(pool)
 
@@ -247,8 +290,11 @@ def test_a_learner_that_fails_on_the_pool_is_refused_before_anything_is_asked():
         MarginSampling(LogisticRegression(), PassiveSampling(), spread=1).start(pool)
     rare = pd.concat([frame, pd.DataFrame({"colour": ["grey"]}), frame, frame], ignore_index=True)
     pool = PublicPool(X=rare, classes=(0, 1), n_queries=5, random_state=0)
-    strategy = MarginSampling(make_pipeline(OneHotEncoder(), LogisticRegression()), PassiveSampling(), spread=1)
-    with pytest.raises(DataError, match="unknown categories"):  # a colour that the first answers may not hold
+    strategy = MarginSampling(
+        make_pipeline(OneHotEncoder(), LogisticRegression()), PassiveSampling(), spread=1
+    )
+    # a colour that the first answers may not hold
+    with pytest.raises(DataError, match="unknown categories"):
         strategy.start(pool)
 
 
@@ -285,7 +331,9 @@ def test_open_random_states_are_set_by_the_public_coins():
 
 def test_a_release_of_another_pool_is_refused():
     X = points("any", m=10)
-    selector = MarginSampling().start(PublicPool(X=X, classes=("no", "yes"), n_queries=5, random_state=0))
+    selector = MarginSampling().start(
+        PublicPool(X=X, classes=("no", "yes"), n_queries=5, random_state=0)
+    )
     with pytest.raises(DataError, match="pool of 10 rows"):
         selector.receive(released([30], np.zeros(40, dtype=np.int64)))
     with pytest.raises(DataError, match="other classes"):

@@ -37,7 +37,11 @@ class ListedSpace(VersionSpace):
     def restrict(self, X, y, slack, sample_weight=None):
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight)
         mistakes = np.array([((h.predict(X) != y) * weight).sum() for h in self.members])
-        kept = [h for h, m in zip(self.members, mistakes, strict=True) if m <= mistakes.min() + slack + 1e-9]
+        kept = [
+            h
+            for h, m in zip(self.members, mistakes, strict=True)
+            if m <= mistakes.min() + slack + 1e-9
+        ]
         return ListedSpace(kept)
 
     def disagreement_region(self, X):
@@ -81,8 +85,12 @@ def printed(X, answers, hypotheses, slack):
             Q.append(j - 1)
         if j >= 2 and math.log2(j).is_integer():
             answered = [row for row in Q if answers[row] >= 0]
-            mistakes = [sum(int(h.predict(X[r : r + 1])[0]) != answers[r] for r in answered) for h in V]
-            V = [h for h, wrong in zip(V, mistakes, strict=True) if wrong - min(mistakes) <= slack(j)]
+            mistakes = [
+                sum(int(h.predict(X[r : r + 1])[0]) != answers[r] for r in answered) for h in V
+            ]
+            V = [
+                h for h, wrong in zip(V, mistakes, strict=True) if wrong - min(mistakes) <= slack(j)
+            ]
     return Q, [h.edge for h in V]
 
 
@@ -92,7 +100,9 @@ def pool_of(X, n_queries=50, classes=CLASSES):
 
 def release_of(rows, answers, classes=CLASSES, **counts):
     rows = np.asarray(rows, dtype=np.int64)
-    return ReleasedLabels(queries=rows, labels=answers[rows], classes=classes, n_teachers=100, **counts)
+    return ReleasedLabels(
+        queries=rows, labels=answers[rows], classes=classes, n_teachers=100, **counts
+    )
 
 
 def walk(selector, answers, batch):
@@ -114,7 +124,10 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
     answers = np.where(rng.random(m) < 0.1, 1 - answers, answers)
     answers[rng.random(m) < 0.1] = -1
     hypotheses = ListedSteps(np.linspace(0, 1, 41))
-    settings = {"slack_constant": float(rng.choice([0.0, 0.05, 0.3])), "noise_rate": float(rng.choice([0.0, 0.1]))}
+    settings = {
+        "slack_constant": float(rng.choice([0.0, 0.05, 0.3])),
+        "noise_rate": float(rng.choice([0.0, 0.1])),
+    }
     strategy = DisagreementSampling(
         hypotheses,
         **settings,
@@ -126,7 +139,9 @@ def test_the_walk_asks_what_the_printed_algorithm_asks(seed):
 
     def slack(j):
         complexity = 2 * math.log(3.0) + math.log(math.log2(2 * j) ** 2 / 0.1)
-        return settings["slack_constant"] * (complexity + math.sqrt(j * settings["noise_rate"] * complexity))
+        return settings["slack_constant"] * (
+            complexity + math.sqrt(j * settings["noise_rate"] * complexity)
+        )
 
     queries, edges = printed(X, answers, hypotheses.members, slack)
     for batch in (1, 7, 1000):
@@ -167,7 +182,10 @@ def test_active_beats_passive_on_noisy_thresholds():
         X = rng.random((5_000, 1))
         clean = (X[:, 0] >= rng.uniform(0.3, 0.7)).astype(np.int64)
         answers = np.where(rng.random(5_000) < 0.05, 1 - clean, clean)
-        for name, strategy in (("active", DisagreementSampling(Thresholds())), ("passive", PassiveSampling())):
+        for name, strategy in (
+            ("active", DisagreementSampling(Thresholds())),
+            ("passive", PassiveSampling()),
+        ):
             selector, asked = strategy.start(pool_of(X)), []
             while len(asked) < 200 and len(rows := selector.propose(200 - len(asked))):
                 asked += rows.tolist()
@@ -179,15 +197,25 @@ def test_active_beats_passive_on_noisy_thresholds():
 
 def test_a_batch_stops_before_an_update_and_updates_are_told():
     X = np.random.default_rng(0).random((64, 1))
-    selector = DisagreementSampling(Thresholds(), slack_constant=0.0, shuffle=False).start(pool_of(X))
+    selector = DisagreementSampling(Thresholds(), slack_constant=0.0, shuffle=False).start(
+        pool_of(X)
+    )
     answers = (X[:, 0] >= 0.5).astype(np.int64)
     first = selector.propose(1000)
     assert first.tolist() == [0, 1]
     selector.receive(release_of(first, answers))
     second = selector.propose(1000)
-    assert len({math.ceil(math.log2(row + 1)) for row in second.tolist()}) == 1  # all before the same update
+    # all before the same update
+    assert len({math.ceil(math.log2(row + 1)) for row in second.tolist()}) == 1
     updates = selector.explain()["updates"]
-    assert updates[0] == {"j": 0, "asked": 0, "answered": 0, "slack": None, "examined": 64, "in_region": 64}
+    assert updates[0] == {
+        "j": 0,
+        "asked": 0,
+        "answered": 0,
+        "slack": None,
+        "examined": 64,
+        "in_region": 64,
+    }
     assert (updates[1]["j"], updates[1]["asked"], updates[1]["examined"]) == (2, 2, 62)
     assert updates[1]["slack"] == 0.0
 
@@ -214,7 +242,9 @@ def test_a_walk_ends_when_the_version_space_is_a_point():
 @pytest.mark.parametrize("n_points", [1, 2, 3, 4, 64])
 def test_a_stream_may_end_at_a_power_of_two(n_points):
     X = np.random.default_rng(0).random((n_points, 1))
-    walk = DisagreementSampling(Thresholds(), slack_constant=1.0).start(PublicPool(X, CLASSES, n_points, 0))
+    walk = DisagreementSampling(Thresholds(), slack_constant=1.0).start(
+        PublicPool(X, CLASSES, n_points, 0)
+    )
     asked = np.empty(0, dtype=np.int64)
     while len(rows := walk.propose(3)):
         asked = np.concatenate([asked, rows])
@@ -270,5 +300,9 @@ def test_a_sorted_pool_is_walked_in_random_order_by_public_coins():
     nearest = np.abs(X[asked, 0] - 0.3)
     assert len(asked) < 40
     assert nearest.min() < 0.01
-    in_order = walk(DisagreementSampling(Thresholds(), slack_constant=0.0, shuffle=False).start(pool_of(X)), answers, 4)
+    in_order = walk(
+        DisagreementSampling(Thresholds(), slack_constant=0.0, shuffle=False).start(pool_of(X)),
+        answers,
+        4,
+    )
     assert in_order[:4] == [0, 1, 2, 3]

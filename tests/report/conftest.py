@@ -18,7 +18,12 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import build_certificate, certificate_digest, describe_released, with_files
+from secretballot.report.certificate.build import (
+    build_certificate,
+    certificate_digest,
+    describe_released,
+    with_files,
+)
 from secretballot.report.certificate.labels_file import labels_blocks
 
 EXACT = {"exact": True, "description": "discrete Gaussian, operating system entropy"}
@@ -38,7 +43,12 @@ def certified(
 ) -> ReleasedLabels:
     """Return a release of these labels, bought at (1, 1e-5) of (4, 4e-5)."""
     budget, queries = PrivacyBudget(1.0, 1e-5), 3 * np.arange(len(labels))
-    plan = {"n_queries": len(labels), "n_classes": len(classes), "calibration": "given", "budget": budget.to_json()}
+    plan = {
+        "n_queries": len(labels),
+        "n_classes": len(classes),
+        "calibration": "given",
+        "budget": budget.to_json(),
+    }
     if mechanism["name"] == "gaussian":
         plan |= {"release": "counts" if counts is not None else "labels", "n_teachers": None}
     mechanism = plan | mechanism
@@ -62,14 +72,22 @@ def certified(
         "declaration": DECLARED,
         "purpose": "triage",
     }
-    return ReleasedLabels(queries, labels, classes, 250, sigma, counts, build_certificate(**(given | changes)))
+    return ReleasedLabels(
+        queries, labels, classes, 250, sigma, counts, build_certificate(**(given | changes))
+    )
 
 
 def binary(classes: Sequence[Any] = ("no", "yes"), n: int = 60, **changes: Any) -> ReleasedLabels:
     """Return released binary counts."""
     rng = np.random.default_rng(5)
     counts = np.clip(rng.normal(130, 90, n), -100, 350).astype(int)
-    mechanism = {"name": "gaussian", "sigma": 32.0, "n_queries": n, "n_classes": 2, "release": "counts"}
+    mechanism = {
+        "name": "gaussian",
+        "sigma": 32.0,
+        "n_queries": n,
+        "n_classes": 2,
+        "release": "counts",
+    }
     labels = (2 * counts >= 250).astype(int)
     given = {"events": [GaussianEvent(32.0, n)], "mechanism": mechanism} | changes
     return certified(classes, labels, counts=counts, sigma=32.0, **given)
@@ -83,13 +101,24 @@ def multi(classes: Sequence[Any] = (0, 1, 2), n: int = 40, **changes: Any) -> Re
     return certified(classes, counts.argmax(axis=1), counts=counts, sigma=60.0, **given)
 
 
-def withheld(classes: Sequence[Any] = ("a", "b", "c"), n: int = 50, **changes: Any) -> ReleasedLabels:
+def withheld(
+    classes: Sequence[Any] = ("a", "b", "c"), n: int = 50, **changes: Any
+) -> ReleasedLabels:
     """Return labels from a sparse vector, some of them withheld."""
     labels = np.random.default_rng(7).integers(0, len(classes), n)
     labels[[n // 8, n // 3, n // 2]] = -1
     labels[9 * n // 10 :] = -1  # nothing is answered after the fourth abstention
-    scales = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_unstable": 4, "refresh": True}
-    given = {"events": [SparseVectorEvent(**scales)], "mechanism": {"name": "sparse-vector", **scales}} | changes
+    scales = {
+        "threshold_scale": 30.0,
+        "query_scale": 60.0,
+        "threshold": 1200,
+        "max_unstable": 4,
+        "refresh": True,
+    }
+    given = {
+        "events": [SparseVectorEvent(**scales)],
+        "mechanism": {"name": "sparse-vector", **scales},
+    } | changes
     return certified(classes, labels, **given)
 
 
@@ -109,7 +138,10 @@ def released(request: pytest.FixtureRequest) -> ReleasedLabels:
 def sealed(folder: Path, certificate: dict[str, Any]) -> None:
     """Bind the certificate to the files of a folder, as a forger would, and write it."""
     files = {
-        path.name: {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
+        path.name: {
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "bytes": path.stat().st_size,
+        }
         for path in sorted(folder.iterdir())
         if path.name != "certificate.json"
     }
@@ -131,7 +163,9 @@ def make_folder(tmp_path: Path) -> Callable[[ReleasedLabels], Path]:
     def make(released: ReleasedLabels) -> Path:
         folder = tmp_path / "release"
         folder.mkdir()
-        blocks = labels_blocks(released.queries, released.labels, released.classes, released.noisy_counts)
+        blocks = labels_blocks(
+            released.queries, released.labels, released.classes, released.noisy_counts
+        )
         (folder / "labels.csv").write_bytes(b"".join(blocks))
         (folder / "README.txt").write_text("A private release.")
         sealed(folder, released.certificate)

@@ -1,4 +1,5 @@
-"""Every student that the program offers by name, and one for every trusted type; run, prints digests of their files.
+"""Every student that the program offers by name, and one for every trusted type; run, prints
+digests of their files.
 
 Run with a word, the process first fills its memory with rubbish of its own and frees it again.
 """
@@ -58,10 +59,14 @@ POINTS = np.random.default_rng(1).normal(size=(150, 4)).astype(np.float32).astyp
 NAMES = ("auto", "boosted", *TEACHER_NAMES)
 
 
-def released(n_classes: int, counts: bool = False, n_columns: int = 4) -> tuple[np.ndarray, ReleasedLabels]:
+def released(
+    n_classes: int, counts: bool = False, n_columns: int = 4
+) -> tuple[np.ndarray, ReleasedLabels]:
     """Return public points and what was released about some of them."""
     X = POINTS[:, :n_columns]
-    votes = np.round(25 + 15 * np.tanh(X @ np.ones((n_columns, n_classes)) + POINTS[:, :n_classes])).astype(int)
+    votes = np.round(
+        25 + 15 * np.tanh(X @ np.ones((n_columns, n_classes)) + POINTS[:, :n_classes])
+    ).astype(int)
     votes = votes[:100, 0] if n_classes == 2 else votes[:100]
     labels = (2 * votes >= 50).astype(int) if n_classes == 2 else votes.argmax(axis=1)
     classes = ("no", "yes", "maybe")[:n_classes]
@@ -74,7 +79,11 @@ def named() -> Iterator[tuple[str, Any, np.ndarray]]:
     for name in NAMES:
         for n_classes in (2, 3):
             X, labels = released(n_classes)
-            yield f"{name} {n_classes}", fit_student(_small(student_by_name(name)), X, labels, random_state=0), X
+            yield (
+                f"{name} {n_classes}",
+                fit_student(_small(student_by_name(name)), X, labels, random_state=0),
+                X,
+            )
     for kernel in ("linear", "gaussian"):
         for n_classes in (2, 3):
             X, counts = released(n_classes, counts=True)
@@ -105,18 +114,26 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
         "sgd": SGDClassifier(random_state=0),
         "tree, 3 deep": DecisionTreeClassifier(max_depth=3, random_state=0),
         "forest": RandomForestClassifier(4, max_depth=4, random_state=0),
-        "gradient boosting": GradientBoostingClassifier(n_estimators=4, loss="exponential", random_state=0),
+        "gradient boosting": GradientBoostingClassifier(
+            n_estimators=4, loss="exponential", random_state=0
+        ),
         "adaboost": AdaBoostClassifier(n_estimators=4, random_state=0),
         "voting": VotingStudent(n_rounds=5, random_state=0),
-        "committee": VotingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier(random_state=0))]),
+        "committee": VotingClassifier(
+            [("a", LogisticRegression()), ("b", DecisionTreeClassifier(random_state=0))]
+        ),
         "calibrated": CalibratedClassifierCV(LogisticRegression(), cv=2),
-        "process": GaussianProcessClassifier(ConstantKernel() * RBF(), optimizer=None, random_state=0),
+        "process": GaussianProcessClassifier(
+            ConstantKernel() * RBF(), optimizer=None, random_state=0
+        ),
         "kd tree": KNeighborsClassifier(algorithm="kd_tree", metric="manhattan"),
         "ball tree": KNeighborsClassifier(algorithm="ball_tree", p=3),
         "adam": MLPClassifier((3,), max_iter=5, random_state=0),
         "sgd network": MLPClassifier((3,), max_iter=5, solver="sgd", random_state=0),
         "columns": make_pipeline(
-            make_column_transformer((OneHotEncoder(handle_unknown="ignore"), [0]), (SimpleImputer(), [1, 2])),
+            make_column_transformer(
+                (OneHotEncoder(handle_unknown="ignore"), [0]), (SimpleImputer(), [1, 2])
+            ),
             LogisticRegression(max_iter=1000),
         ),
         "function": make_pipeline(FunctionTransformer(np.tanh), LogisticRegression()),
@@ -135,7 +152,10 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
         (
             1,
             FiniteClass(
-                [stump.fit(POINTS[:, :1], POINTS[:, 1] > 0) for stump in (DecisionTreeClassifier(random_state=0),)]
+                [
+                    stump.fit(POINTS[:, :1], POINTS[:, 1] > 0)
+                    for stump in (DecisionTreeClassifier(random_state=0),)
+                ]
             ),
         ),
     ):
@@ -143,7 +163,11 @@ def others() -> Iterator[tuple[str, Any, np.ndarray]]:
         few = ReleasedLabels(labels.queries[:12], labels.labels[:12], labels.classes, 50)
         yield type(hypotheses).__name__, fit_student(HypothesisStudent(hypotheses), X, few), X
     exact = Halfspace((Fraction(1, 3), Fraction(-2, 7)), Fraction(1, 5))
-    yield "exact halfspace", HypothesisStudent.of(exact, Halfspaces(), ("no", "yes"), 2), POINTS[:, :2]
+    yield (
+        "exact halfspace",
+        HypothesisStudent.of(exact, Halfspaces(), ("no", "yes"), 2),
+        POINTS[:, :2],
+    )
 
 
 def texts() -> tuple[Any, list[str]]:

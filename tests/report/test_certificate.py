@@ -27,7 +27,9 @@ def test_a_certificate_says_what_was_declared_and_paid(make_binary: Make) -> Non
     assert (certificate["format"], certificate["version"]) == ("secretballot/certificate", 2)
     assert (certificate["unit"], certificate["unit_column"]) == ("user", "patient_id")
     assert (certificate["epsilon"], certificate["delta"]) == (1.0, 1e-5)
-    assert certificate["events"] == [{"event": "gaussian", "version": 1, "sigma": 32.0, "shifts": 60}]
+    assert certificate["events"] == [
+        {"event": "gaussian", "version": 1, "sigma": 32.0, "shifts": 60}
+    ]
     assert 0 < certificate["price"]["delta_recomputed"] <= 1e-5
     assert certificate["released"]["classes"] == ["no", "yes"]
     assert certificate["digest"] == certificate_digest(certificate)
@@ -68,7 +70,9 @@ def test_declared_sentences_stand_after_the_standing_ones(make_binary: Make) -> 
         {"unti": "record"},
     ],
 )
-def test_a_declaration_with_unknown_words_is_refused(make_binary: Make, declaration: dict[str, object]) -> None:
+def test_a_declaration_with_unknown_words_is_refused(
+    make_binary: Make, declaration: dict[str, object]
+) -> None:
     with pytest.raises(ParameterError):
         make_binary(declaration=declaration)
 
@@ -81,9 +85,16 @@ def test_events_beyond_the_promise_get_no_certificate(make_binary: Make) -> None
 
 
 def test_numpy_values_become_plain_ones(make_binary: Make) -> None:
-    mechanism = {"name": "gaussian", "sigma": np.float64(32), "shape": (np.int64(1), np.bool_(True))}
+    mechanism = {
+        "name": "gaussian",
+        "sigma": np.float64(32),
+        "shape": (np.int64(1), np.bool_(True)),
+    }
     certificate = make_binary(mechanism=mechanism).certificate
-    assert (certificate["mechanism"]["sigma"], certificate["mechanism"]["shape"]) == (32.0, [1, True])
+    assert (certificate["mechanism"]["sigma"], certificate["mechanism"]["shape"]) == (
+        32.0,
+        [1, True],
+    )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
@@ -111,6 +122,8 @@ def test_values_that_json_lacks_are_refused(make_binary: Make, value: object) ->
     ],
     ids=range(13),
 )
-def test_a_list_of_files_is_names_and_digests_alone(make_binary: Make, files: dict[str, dict[str, object]]) -> None:
+def test_a_list_of_files_is_names_and_digests_alone(
+    make_binary: Make, files: dict[str, dict[str, object]]
+) -> None:
     with pytest.raises(CertificateError, match="field files"):
         with_files(make_binary().certificate, files)

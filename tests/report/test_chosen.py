@@ -1,4 +1,5 @@
-"""The certificate of a choice: it verifies, and every way to promise less, or to pass votes for a choice, does not."""
+"""The certificate of a choice: it verifies, and every way to promise less, or to pass votes for
+a choice, does not."""
 
 import copy
 from collections.abc import Callable
@@ -10,7 +11,11 @@ import pytest
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, PureEvent, calibrate_pure, price
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import build_certificate, certificate_digest, describe_released
+from secretballot.report.certificate.build import (
+    build_certificate,
+    certificate_digest,
+    describe_released,
+)
 from secretballot.report.certificate.chosen import is_chosen
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.release.chosen_words import chosen_words
@@ -23,12 +28,22 @@ LABELS = np.array([0, 1, 1])
 
 def certificate(neighbours: str = "add-remove", **changes: Any) -> dict[str, Any]:
     monotone = neighbours == "add-remove"
-    mechanism = {"name": "exponential-choice", "epsilon": 0.5, "monotone": monotone, "n_candidates": 7, "outcome": 3}
+    mechanism = {
+        "name": "exponential-choice",
+        "epsilon": 0.5,
+        "monotone": monotone,
+        "n_candidates": 7,
+        "outcome": 3,
+    }
     given = {
         "budget": BUDGET,
         "events": [EVENT],
         "price": price((EVENT,), epsilon=0.5),
-        "mechanism": {**mechanism, "scale": (2.0 if monotone else 4.0) * (1 + 1e-9), "hypotheses": "intervals"},
+        "mechanism": {
+            **mechanism,
+            "scale": (2.0 if monotone else 4.0) * (1 + 1e-9),
+            "hypotheses": "intervals",
+        },
         "composition": {
             "kind": "basic",
             "dataset": "registry-2026",
@@ -46,7 +61,9 @@ def certificate(neighbours: str = "add-remove", **changes: Any) -> dict[str, Any
     return build_certificate(**(given | changes))
 
 
-def forged(change: Callable[[dict[str, Any]], object], neighbours: str = "add-remove") -> dict[str, Any]:
+def forged(
+    change: Callable[[dict[str, Any]], object], neighbours: str = "add-remove"
+) -> dict[str, Any]:
     document = copy.deepcopy(certificate(neighbours))
     change(document)
     return document | {"digest": certificate_digest(document)}
@@ -69,7 +86,9 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "another epsilon": lambda d: d["mechanism"].update(epsilon=0.4),
     "two draws": lambda d: d["events"][0].update(count=2),
     "two events": lambda d: d["events"].append(copy.deepcopy(d["events"][0])),
-    "another event": lambda d: d.update(events=[{"event": "gaussian", "version": 1, "sigma": 90.0, "shifts": 1}]),
+    "another event": lambda d: d.update(
+        events=[{"event": "gaussian", "version": 1, "sigma": 90.0, "shifts": 1}]
+    ),
     "teachers": lambda d: d["released"].update(n_teachers=250),
     "another mechanism": lambda d: d["mechanism"].update(name="gaussian"),
     "no candidates": lambda d: d["mechanism"].update(n_candidates=0),
@@ -113,4 +132,6 @@ def test_page_and_words_speak_of_a_choice():
     page = render_page(released)
     assert "one was chosen" in page
     assert "Voters" not in page
-    assert chosen_words(released.certificate).startswith("The model is one of 7 candidates (intervals)")
+    assert chosen_words(released.certificate).startswith(
+        "The model is one of 7 candidates (intervals)"
+    )

@@ -60,7 +60,9 @@ def data(request: pytest.FixtureRequest) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("student", STUDENTS, ids=lambda student: type(student).__name__)
-def test_students_come_back_alike(tmp_path: Path, data: tuple[np.ndarray, np.ndarray], student: Any) -> None:
+def test_students_come_back_alike(
+    tmp_path: Path, data: tuple[np.ndarray, np.ndarray], student: Any
+) -> None:
     X, y = data
     student.fit(X, y)
     assert dump_student(student, tmp_path / "student.skops") == ()
@@ -71,7 +73,9 @@ def test_students_come_back_alike(tmp_path: Path, data: tuple[np.ndarray, np.nda
         assert np.array_equal(loaded.predict_proba(X), student.predict_proba(X))
 
 
-def counts_student(kernel: str, n_classes: int, as_text: bool) -> tuple[np.ndarray, NoisyCountsClassifier]:
+def counts_student(
+    kernel: str, n_classes: int, as_text: bool
+) -> tuple[np.ndarray, NoisyCountsClassifier]:
     """Return public points and our own student, fitted to counts released on them."""
     X = np.random.default_rng(2).normal(size=(90, 3)).astype(np.float32)
     classes = ["a", "b", "c"][:n_classes] if as_text else [4, 5, 6][:n_classes]
@@ -80,20 +84,28 @@ def counts_student(kernel: str, n_classes: int, as_text: bool) -> tuple[np.ndarr
         counts = counts[:, 0]
     labels = (2 * counts >= 50).astype(int) if n_classes == 2 else counts.argmax(axis=1)
     released = ReleasedLabels(np.arange(90), labels, tuple(classes), 50, 4.0, counts)
-    return X, fit_student(NoisyCountsClassifier(kernel, n_landmarks=40), X, released, random_state=0)
+    return X, fit_student(
+        NoisyCountsClassifier(kernel, n_landmarks=40), X, released, random_state=0
+    )
 
 
 @pytest.mark.parametrize("as_text", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
-def test_our_own_student_goes_out_both_ways(tmp_path: Path, kernel: str, n_classes: int, as_text: bool) -> None:
+def test_our_own_student_goes_out_both_ways(
+    tmp_path: Path, kernel: str, n_classes: int, as_text: bool
+) -> None:
     X, student = counts_student(kernel, n_classes, as_text)
     assert student.kernel_ == kernel
     assert dump_student(student, tmp_path / "student.skops") == ()
-    assert np.array_equal(load_student(tmp_path / "student.skops").predict_proba(X), student.predict_proba(X))
+    assert np.array_equal(
+        load_student(tmp_path / "student.skops").predict_proba(X), student.predict_proba(X)
+    )
     runtime = pytest.importorskip("onnxruntime")
     dump_onnx(student, tmp_path / "student.onnx", X)
-    session = runtime.InferenceSession((tmp_path / "student.onnx").read_bytes(), providers=["CPUExecutionProvider"])
+    session = runtime.InferenceSession(
+        (tmp_path / "student.onnx").read_bytes(), providers=["CPUExecutionProvider"]
+    )
     label, shares = session.run(None, {"X": X})
     assert label.tolist() == student.predict(X).tolist()
     assert np.allclose(shares, student.predict_shares(X), rtol=0, atol=1e-9)
@@ -131,7 +143,9 @@ def test_what_skops_cannot_write_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("student", CONVERTS, ids=lambda student: type(student).__name__)
-def test_onnx_predicts_as_the_student(tmp_path: Path, data: tuple[np.ndarray, np.ndarray], student: Any) -> None:
+def test_onnx_predicts_as_the_student(
+    tmp_path: Path, data: tuple[np.ndarray, np.ndarray], student: Any
+) -> None:
     runtime = pytest.importorskip("onnxruntime")
     X, y = data
     path = tmp_path / "student.onnx"
@@ -141,7 +155,9 @@ def test_onnx_predicts_as_the_student(tmp_path: Path, data: tuple[np.ndarray, np
     assert np.array_equal(labels, student.predict(X.astype(np.float32)))
 
 
-def test_nothing_is_printed_of_a_student_of_three_classes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_of_a_student_of_three_classes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("onnxruntime")
     X, ours = counts_student("linear", 3, False)
     for student in (

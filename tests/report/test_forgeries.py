@@ -1,7 +1,9 @@
-"""Every field and every cell of genuine releases is changed, and the digests renewed: what survives is settled here.
+"""Every field and every cell of genuine releases is changed, and the digests renewed: what survives
+is settled here.
 
-A forger can renew every digest. What must never verify is more than was paid for. What does verify after a change is
-the curator's word, which docs/certificate.md lists; a field that is new, or no longer checked, fails these tests.
+A forger can renew every digest. What must never verify is more than was paid for. What does verify
+after a change is the curator's word, which docs/certificate.md lists; a field that is new, or no
+longer checked, fails these tests.
 """
 
 import copy
@@ -14,7 +16,11 @@ import numpy as np
 import pytest
 
 from secretballot import verify_release as second
-from secretballot.aggregation import GaussianAggregator, RelabelledAggregator, SparseVectorAggregator
+from secretballot.aggregation import (
+    GaussianAggregator,
+    RelabelledAggregator,
+    SparseVectorAggregator,
+)
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     PureEvent,
@@ -26,7 +32,11 @@ from secretballot.privacy.accounting import (
     price,
 )
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import build_certificate, certificate_digest, describe_released
+from secretballot.report.certificate.build import (
+    build_certificate,
+    certificate_digest,
+    describe_released,
+)
 from secretballot.report.certificate.verify import verify_certificate
 
 Seal = Callable[[Path, dict[str, Any]], None]
@@ -38,7 +48,10 @@ CHOSEN = {
     "events": [PureEvent(calibrate_pure(PrivacyBudget(0.1, 0.0), 1), 1).to_json()],
     "epsilon": 0.1,
     "delta": 0.0,
-    "outcome": {"mechanism": {"name": "minority-sum", "epsilon": 0.1, "n_points": 90, "n_teachers": 250}, "value": 412},
+    "outcome": {
+        "mechanism": {"name": "minority-sum", "epsilon": 0.1, "n_points": 90, "n_teachers": 250},
+        "value": 412,
+    },
     "reservation": 3,
 }
 COMPARED = CHOSEN | {"outcome": {"labels_sha256": "0" * 64}, "reservation": 4}
@@ -54,7 +67,11 @@ def issue(
     **more: Any,
 ) -> ReleasedLabels:
     """Return a release by an aggregator, as the door would certify it."""
-    events, queries, classes = aggregator.events(250), 3 * np.arange(len(labels)), list("abc")[: aggregator.n_classes]
+    events, queries, classes = (
+        aggregator.events(250),
+        3 * np.arange(len(labels)),
+        list("abc")[: aggregator.n_classes],
+    )
     budget = aggregator.budget
     certificate = build_certificate(
         budget=budget,
@@ -73,20 +90,33 @@ def issue(
         },
         noise={"exact": True, "description": "discrete noise"},
         released=describe_released(queries, labels, classes, 250, counts, "1" * 64),
-        declaration={"unit": unit, "unit_column": "patient" if unit == "user" else None, "neighbours": neighbours},
+        declaration={
+            "unit": unit,
+            "unit_column": "patient" if unit == "user" else None,
+            "neighbours": neighbours,
+        },
         purpose="triage",
         **more,
     )
-    return ReleasedLabels(queries, labels, classes, 250, aggregator.sigma_of_counts, counts, certificate)
+    return ReleasedLabels(
+        queries, labels, classes, 250, aggregator.sigma_of_counts, counts, certificate
+    )
 
 
 def voted(**more: Any) -> ReleasedLabels:
-    return issue(GaussianAggregator(20.0, N, budget=BUDGET, n_teachers=250), np.arange(N) % 2, **more)
+    return issue(
+        GaussianAggregator(20.0, N, budget=BUDGET, n_teachers=250), np.arange(N) % 2, **more
+    )
 
 
 def counted(**more: Any) -> ReleasedLabels:
     counts = np.arange(N) * 20
-    return issue(GaussianAggregator(20.0, N, release="counts", budget=BUDGET), (2 * counts >= 250) * 1, counts, **more)
+    return issue(
+        GaussianAggregator(20.0, N, release="counts", budget=BUDGET),
+        (2 * counts >= 250) * 1,
+        counts,
+        **more,
+    )
 
 
 def tallied() -> ReleasedLabels:
@@ -98,18 +128,28 @@ def tallied() -> ReleasedLabels:
 def withheld(refresh: bool = True, n_classes: int = 3) -> ReleasedLabels:
     labels = np.arange(N) % n_classes
     labels[[2, *range(8, N)]] = -1
-    aggregator = SparseVectorAggregator(**STREAM, refresh=refresh, n_queries=N, n_classes=n_classes, budget=BUDGET)
+    aggregator = SparseVectorAggregator(
+        **STREAM, refresh=refresh, n_queries=N, n_classes=n_classes, budget=BUDGET
+    )
     return issue(aggregator, labels)
 
 
 def relabelled(neighbours: str) -> ReleasedLabels:
     event = RelabelledSampleEvent(SparseVectorEvent(**STREAM, refresh=False), 10, 1000, neighbours)
     labels = np.where((np.arange(N) < 8) & (np.arange(N) != 3), 1, -1)
-    return issue(RelabelledAggregator(event, n_queries=N, budget=BUDGET), labels, neighbours=neighbours)
+    return issue(
+        RelabelledAggregator(event, n_queries=N, budget=BUDGET), labels, neighbours=neighbours
+    )
 
 
 def in_rounds() -> ReleasedLabels:
-    plan = {"planned": N, "used": 8, "rounds": [5, 3], "strategy": {"name": "margin"}, "left": "kept"}
+    plan = {
+        "planned": N,
+        "used": 8,
+        "rounds": [5, 3],
+        "strategy": {"name": "margin"},
+        "left": "kept",
+    }
     counts = np.arange(8) * 30
     aggregator = GaussianAggregator(20.0, N, release="counts", budget=BUDGET)
     return issue(aggregator, (2 * counts >= 250) * 1, counts, plan=plan, choices=[CHOSEN, COMPARED])
@@ -118,7 +158,13 @@ def in_rounds() -> ReleasedLabels:
 def chosen() -> ReleasedLabels:
     budget = PrivacyBudget(0.5, 0.0)
     event, labels = PureEvent(calibrate_pure(budget, 1), 1), np.arange(N) % 2
-    mechanism = {"name": "exponential-choice", "epsilon": 0.5, "monotone": True, "n_candidates": 7, "outcome": 3}
+    mechanism = {
+        "name": "exponential-choice",
+        "epsilon": 0.5,
+        "monotone": True,
+        "n_candidates": 7,
+        "outcome": 3,
+    }
     certificate = build_certificate(
         budget=budget,
         events=[event],
@@ -156,23 +202,76 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
     "choice": chosen,
 }
 
-# Single fields that may say something else, and the certificate still verifies: the curator's word, or a number that
-# promises less than it could. Each is in docs/certificate.md.
+# Single fields that may say something else, and the certificate still verifies: the curator's word,
+# or a number that promises less than it could. Each is in docs/certificate.md.
 WORDS = {
-    *{"version", "issued", "purpose", "unit", "unit_column", "mechanism.calibration", "mechanism.hypotheses"},
-    *{"mechanism.n_candidates", "mechanism.outcome", "mechanism.scale", "price.delta_recomputed", "price.method"},
-    *{"price.source", "price.library", "price.library_version", "composition.dataset", "composition.durable"},
-    *{"composition.budget.epsilon", "composition.budget.delta", "composition.kind", "composition.unit"},
-    *{"composition.spent_after.epsilon", "composition.spent_after.delta", "composition.reservation"},
-    *{"noise.description", "software.*", "assumptions.*", "not_protected.*", "released.points_sha256"},
-    *{"released.labels_sha256", "released.answered", "released.n_teachers", "released.queries", "released.classes.*"},
-    *{"plan.strategy.name", "plan.left", "choices.*.purpose", "choices.*.reservation", "choices.*.delta"},
-    *{"choices.*.outcome.mechanism.n_points", "choices.*.outcome.mechanism.n_teachers", "choices.*.outcome.value"},
+    *{
+        "version",
+        "issued",
+        "purpose",
+        "unit",
+        "unit_column",
+        "mechanism.calibration",
+        "mechanism.hypotheses",
+    },
+    *{
+        "mechanism.n_candidates",
+        "mechanism.outcome",
+        "mechanism.scale",
+        "price.delta_recomputed",
+        "price.method",
+    },
+    *{
+        "price.source",
+        "price.library",
+        "price.library_version",
+        "composition.dataset",
+        "composition.durable",
+    },
+    *{
+        "composition.budget.epsilon",
+        "composition.budget.delta",
+        "composition.kind",
+        "composition.unit",
+    },
+    *{
+        "composition.spent_after.epsilon",
+        "composition.spent_after.delta",
+        "composition.reservation",
+    },
+    *{
+        "noise.description",
+        "software.*",
+        "assumptions.*",
+        "not_protected.*",
+        "released.points_sha256",
+    },
+    *{
+        "released.labels_sha256",
+        "released.answered",
+        "released.n_teachers",
+        "released.queries",
+        "released.classes.*",
+    },
+    *{
+        "plan.strategy.name",
+        "plan.left",
+        "choices.*.purpose",
+        "choices.*.reservation",
+        "choices.*.delta",
+    },
+    *{
+        "choices.*.outcome.mechanism.n_points",
+        "choices.*.outcome.mechanism.n_teachers",
+        "choices.*.outcome.value",
+    },
     *{"choices.*.outcome.labels_sha256", "choices.*.outcome.mechanism.name"},
-    # Of a release that was compared the mechanism is not listed: its event may cost less than it states.
+    # Of a release that was compared the mechanism is not listed: its event may cost less than it
+    # states.
     *{"choices.*.epsilon", "choices.*.events.*.epsilon"},
 }
-# A stream's price does not depend on how many queries it may ask; fewer than were answered are refused.
+# A stream's price does not depend on how many queries it may ask; fewer than were answered are
+# refused.
 STREAMS = ("stream", "stream, threshold drawn once", "relabelled", "relabelled, add-remove")
 
 
@@ -192,7 +291,17 @@ def others(value: Any) -> list[Any]:
     elif isinstance(value, float):
         found = [value * 2, value * 0.99, 0]
     else:
-        found = ["replace-one", "add-remove", "record", "label", "labels", "counts", "renyi", "exact votes", None]
+        found = [
+            "replace-one",
+            "add-remove",
+            "record",
+            "label",
+            "labels",
+            "counts",
+            "renyi",
+            "exact votes",
+            None,
+        ]
     return [other for other in found if other != value]
 
 
@@ -216,19 +325,24 @@ def test_only_words_may_say_something_else(kind: str) -> None:
             value = value[key]
         named = (*place[:-1], "*") if place[0] == "software" else place
         pattern = ".".join("*" if isinstance(key, int) else key for key in named)
-        if any(verify_certificate(changed(certificate, place, other)).ok for other in others(value)):
+        if any(
+            verify_certificate(changed(certificate, place, other)).ok for other in others(value)
+        ):
             survivors.add(pattern)
     assert survivors <= WORDS | ({"mechanism.n_queries"} if kind in STREAMS else set())
 
 
-# Several fields changed together, by a forger who knows what must agree; each claims more than was paid for.
+# Several fields changed together, by a forger who knows what must agree; each claims more than was
+# paid for.
 def least_epsilon(certificate: dict[str, Any]) -> float:
     """Return the epsilon that the events really cost at the promised delta."""
     if not certificate["delta"]:
         return float(certificate["epsilon"])
     if certificate["mechanism"]["name"] == "relabelled-sample":
         return 0.001  # far too little, and found at once
-    return epsilon_upper([event_from_json(event) for event in certificate["events"]], certificate["delta"])
+    return epsilon_upper(
+        [event_from_json(event) for event in certificate["events"]], certificate["delta"]
+    )
 
 
 TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
@@ -241,22 +355,38 @@ TOGETHER: dict[str, Callable[[dict[str, Any]], list[tuple[str, Any]]]] = {
         for place in ("delta", "price.delta", "price.delta_recomputed", "mechanism.budget.delta")
     ],
     "less noise": lambda d: [
-        (place, d["mechanism"].get("sigma", 0) / 2) for place in ("mechanism.sigma", "events.0.sigma")
+        (place, d["mechanism"].get("sigma", 0) / 2)
+        for place in ("mechanism.sigma", "events.0.sigma")
     ],
     "more queries": lambda d: [
         *[(place, 6 * N) for place in ("mechanism.n_queries", "plan.planned", "events.0.queries")],
         ("events.0.shifts", 6 * N * (1 if d["mechanism"].get("n_classes") == 2 else 2)),
     ],
     "more abstentions": lambda d: [
-        *[(place, 400) for place in ("mechanism.max_unstable", "events.0.max_unstable", "events.0.stream.max_unstable")]
+        *[
+            (place, 400)
+            for place in (
+                "mechanism.max_unstable",
+                "events.0.max_unstable",
+                "events.0.stream.max_unstable",
+            )
+        ]
     ],
-    "more of the records": lambda d: [(place, 1000) for place in ("mechanism.sampled", "events.0.sampled")],
-    "counts for the price of labels": lambda d: [("mechanism.release", "counts"), ("released.count_columns", 1)],
+    "more of the records": lambda d: [
+        (place, 1000) for place in ("mechanism.sampled", "events.0.sampled")
+    ],
+    "counts for the price of labels": lambda d: [
+        ("mechanism.release", "counts"),
+        ("released.count_columns", 1),
+    ],
     "a smaller choice": lambda d: [
         (place, 0.05) for place in ("choices.0.epsilon", "choices.0.outcome.mechanism.epsilon")
     ],
     "a free choice": lambda d: [("choices", [])],
-    "nothing spent": lambda d: [("composition.spent_after.epsilon", 0.0), ("composition.spent_after.delta", 0.0)],
+    "nothing spent": lambda d: [
+        ("composition.spent_after.epsilon", 0.0),
+        ("composition.spent_after.delta", 0.0),
+    ],
 }
 
 
@@ -281,19 +411,38 @@ CELLS: dict[str, Callable[[list[str]], list[str]]] = {
     "one more row": lambda lines: [*lines, "99,a,false" + ",130" * (lines[0].count(",") - 2)],
     "a row twice": lambda lines: [*lines, lines[1]],
     "a row less": lambda lines: lines[:-1],
-    "a column of votes": lambda lines: [f"{lines[0]},votes", *(f"{line},201" for line in lines[1:])],
-    "a column that is named": lambda lines: [f"{lines[0]},noisy_count[b]", *(f"{line},201" for line in lines[1:])],
-    "free text": lambda lines: [lines[0], re.sub(",[abc],", ",the patient is ill,", lines[1]), *lines[2:]],
+    "a column of votes": lambda lines: [
+        f"{lines[0]},votes",
+        *(f"{line},201" for line in lines[1:]),
+    ],
+    "a column that is named": lambda lines: [
+        f"{lines[0]},noisy_count[b]",
+        *(f"{line},201" for line in lines[1:]),
+    ],
+    "free text": lambda lines: [
+        lines[0],
+        re.sub(",[abc],", ",the patient is ill,", lines[1]),
+        *lines[2:],
+    ],
     "text in a number": lambda lines: [lines[0], f"0{lines[1]}", *lines[2:]],
-    "an answer that abstains": lambda lines: [lines[0], lines[1].replace("false", "true"), *lines[2:]],
-    "an answer after the end": lambda lines: [*lines[:-1], re.sub(",,true$", ",b,false", lines[-1])],
+    "an answer that abstains": lambda lines: [
+        lines[0],
+        lines[1].replace("false", "true"),
+        *lines[2:],
+    ],
+    "an answer after the end": lambda lines: [
+        *lines[:-1],
+        re.sub(",,true$", ",b,false", lines[-1]),
+    ],
     "a comment": lambda lines: [lines[0], "# 201 of 250", *lines[1:]],
     "a query below 0": lambda lines: [lines[0], f"-1{lines[1][lines[1].index(',') :]}", *lines[2:]],
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_cell_says_more_than_was_paid_for(kind: str, tmp_path: Path, seal: Seal, make_folder: Any) -> None:
+def test_no_cell_says_more_than_was_paid_for(
+    kind: str, tmp_path: Path, seal: Seal, make_folder: Any
+) -> None:
     """Both verifiers, and with the numbers of rows and answers set right on the certificate."""
     released = KINDS[kind]()
     folder = make_folder(released)
@@ -302,11 +451,15 @@ def test_no_cell_says_more_than_was_paid_for(kind: str, tmp_path: Path, seal: Se
     lines = (folder / "labels.csv").read_text().splitlines()
     for name, forge in CELLS.items():
         rows = forge(lines)
-        if rows == lines or (kind, name) == ("choice", "one more row"):  # a chosen model answers any number of points
+        # a chosen model answers any number of points
+        if rows == lines or (kind, name) == ("choice", "one more row"):
             continue
         (folder / "labels.csv").write_text("\n".join(rows) + "\n")
         stated = {"queries": len(rows) - 1, "answered": sum("false" in row for row in rows)}
         for other in ({}, stated) if name != "a row less" else ({},):
-            seal(folder, {**released.certificate, "released": released.certificate["released"] | other})
+            seal(
+                folder,
+                {**released.certificate, "released": released.certificate["released"] | other},
+            )
             assert not verify_certificate(folder).ok, name
             assert second.exit_code(second.check_release(str(folder))) == 4, name

@@ -1,4 +1,5 @@
-"""No file makes a reader crash, hang, or take much memory: it is refused in a sentence, or it predicts."""
+"""No file makes a reader crash, hang, or take much memory: it is refused in a sentence, or it
+predicts."""
 
 import io
 import json
@@ -15,7 +16,11 @@ from typing import Any
 import every_student
 import numpy as np
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
@@ -88,23 +93,42 @@ TREES = {
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("left_child", 10**6), ("left_child", 0), ("left_child", -5), ("right_child", 1), ("feature", 9), ("feature", -3)],
+    [
+        ("left_child", 10**6),
+        ("left_child", 0),
+        ("left_child", -5),
+        ("right_child", 1),
+        ("feature", 9),
+        ("feature", -3),
+    ],
 )
 @pytest.mark.parametrize("name", TREES)
-def test_a_tree_that_leads_elsewhere_is_refused(tmp_path: Path, name: str, field: str, value: int) -> None:
+def test_a_tree_that_leads_elsewhere_is_refused(
+    tmp_path: Path, name: str, field: str, value: int
+) -> None:
     parts = members(TREES[name].fit(X, Y), tmp_path)
     refused(edited(parts, field, 0, value), tmp_path, "tree of it|leaf of it")
 
 
-@pytest.mark.parametrize(("field", "value"), [("left", 10**6), ("right", 0), ("feature_idx", 77), ("feature_idx", -1)])
-def test_boosted_histograms_that_lead_elsewhere_are_refused(tmp_path: Path, field: str, value: int) -> None:
-    parts = members(HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5).fit(X, Y), tmp_path)
+@pytest.mark.parametrize(
+    ("field", "value"), [("left", 10**6), ("right", 0), ("feature_idx", 77), ("feature_idx", -1)]
+)
+def test_boosted_histograms_that_lead_elsewhere_are_refused(
+    tmp_path: Path, field: str, value: int
+) -> None:
+    parts = members(
+        HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=5).fit(X, Y), tmp_path
+    )
     refused(edited(parts, field, 0, value), tmp_path, "tree of it")
 
 
 @pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])
-@pytest.mark.parametrize(("field", "value"), [("idx_end", 10**6), ("idx_start", -7), ("is_leaf", 0)])
-def test_search_trees_that_lead_elsewhere_are_refused(tmp_path: Path, algorithm: str, field: str, value: int) -> None:
+@pytest.mark.parametrize(
+    ("field", "value"), [("idx_end", 10**6), ("idx_start", -7), ("is_leaf", 0)]
+)
+def test_search_trees_that_lead_elsewhere_are_refused(
+    tmp_path: Path, algorithm: str, field: str, value: int
+) -> None:
     parts = members(KNeighborsClassifier(algorithm=algorithm, leaf_size=10).fit(X, Y), tmp_path)
     refused(edited(parts, field, -1, value), tmp_path, "search tree")
 
@@ -151,21 +175,31 @@ def test_a_tree_of_other_sizes_is_refused(tmp_path: Path, key: str, content: str
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "loader"), [("numpy", "tanh", "FunctionNode"), ("builtins", "str", "TypeNode")]
+    ("module", "name", "loader"),
+    [("numpy", "tanh", "FunctionNode"), ("builtins", "str", "TypeNode")],
 )
-def test_an_attribute_that_hides_a_method_is_refused(tmp_path: Path, module: str, name: str, loader: str) -> None:
+def test_an_attribute_that_hides_a_method_is_refused(
+    tmp_path: Path, module: str, name: str, loader: str
+) -> None:
     parts = members(LogisticRegression().fit(X, Y), tmp_path)
 
     def change(schema: Any) -> None:
         attributes = schema["content"]
-        attributes["content"]["predict"] = {"__class__": name, "__module__": module, "__loader__": loader}
+        attributes["content"]["predict"] = {
+            "__class__": name,
+            "__module__": module,
+            "__loader__": loader,
+        }
         attributes["key_types"]["content"].append(attributes["key_types"]["content"][0])
 
-    # functions of numpy before 2.2 do not tell their module, so that nobody trusts them in the first place
+    # functions of numpy before 2.2 do not tell their module, so that nobody trusts them in the
+    # first place
     refused(changed(parts, change), tmp_path, "hides a method|not trusted: numpy.tanh")
 
 
-@pytest.mark.parametrize("kind", ["ListNode", "LossNode", "ConstructorFromReduceNode", "TupleNode", "DictNode"])
+@pytest.mark.parametrize(
+    "kind", ["ListNode", "LossNode", "ConstructorFromReduceNode", "TupleNode", "DictNode"]
+)
 def test_a_type_is_made_in_its_own_way_alone(tmp_path: Path, kind: str) -> None:
     parts = members(DecisionTreeClassifier(max_depth=3).fit(X, Y), tmp_path)
 
@@ -216,7 +250,9 @@ def bomb(parts: Members) -> bytes:
 def repeated(parts: Members) -> Members:
     """Return a small file that refers to one large array again and again."""
     schema = json.loads(parts[SCHEMA])
-    node = next(node for node in nodes(schema) if node["__loader__"] == "NdArrayNode") | {"file": "99.npy"}
+    node = next(node for node in nodes(schema) if node["__loader__"] == "NdArrayNode") | {
+        "file": "99.npy"
+    }
     schema["content"]["content"]["many_"] = {
         "__class__": "list",
         "__module__": "builtins",
@@ -236,7 +272,9 @@ def promising(parts: Members) -> Members:
     new = dict(parts)
     for name, _ in arrays(parts):
         header = io.BytesIO()
-        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)})
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)}
+        )
         new[name] = header.getvalue()
     return new
 
@@ -269,7 +307,8 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def mutated(parts: Members, coins: random.Random) -> Members:
-    """Return members with some numbers, names or kinds replaced by others, each still well formed."""
+    """Return members with some numbers, names or kinds replaced by others, each still well
+    formed."""
     new, schema = dict(parts), json.loads(parts[SCHEMA])
     for _ in range(coins.randint(1, 3)):
         if coins.random() < 0.5:
@@ -305,7 +344,9 @@ def _mutate_node(node: dict[str, Any], schema: Any, coins: random.Random) -> Non
     others = list(nodes(schema))
     kind = coins.random()
     if node["__loader__"] == "JsonNode" and kind < 0.7:
-        node["content"] = coins.choice([str(coins.choice(NUMBERS)), "null", "true", "NaN", '"x"', "1e308"])
+        node["content"] = coins.choice(
+            [str(coins.choice(NUMBERS)), "null", "true", "NaN", '"x"', "1e308"]
+        )
     elif "file" in node and kind < 0.7:
         node["file"] = coins.choice([other["file"] for other in others if "file" in other])
     elif isinstance(node.get("content"), list) and node["content"] and kind < 0.7:
@@ -347,7 +388,9 @@ def victims() -> dict[str, Any]:
     found["histograms"] = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=5).fit(X, Y)
     for algorithm in ("kd_tree", "ball_tree", "brute"):
         found[algorithm] = KNeighborsClassifier(3, algorithm=algorithm, leaf_size=10).fit(X, Y)
-    found["three classes"] = GradientBoostingClassifier(n_estimators=2, random_state=0).fit(X, np.arange(len(X)) % 3)
+    found["three classes"] = GradientBoostingClassifier(n_estimators=2, random_state=0).fit(
+        X, np.arange(len(X)) % 3
+    )
     found["logistic"] = LogisticRegression().fit(X, Y)
     return found
 

@@ -1,4 +1,5 @@
-"""A promise about labels: certificate, page and README say what is protected; the verifier refuses a wrong mixture."""
+"""A promise about labels: certificate, page and README say what is protected; the verifier
+refuses a wrong mixture."""
 
 from typing import Any
 
@@ -21,10 +22,16 @@ from secretballot.report.release.page import render_page
 LABELS = ("label", "replace-one")
 
 
-def _release(released: tuple[str, str] = LABELS, promised: tuple[str, str] = LABELS) -> ReleasedLabels:
+def _release(
+    released: tuple[str, str] = LABELS, promised: tuple[str, str] = LABELS
+) -> ReleasedLabels:
     """Return counts released under one promise and paid from a ledger about another."""
     budget, counts = PrivacyBudget(1.0, 1e-5), np.arange(0, 100, 5)
-    queries, labels, events = np.arange(20), (2 * counts >= 100).astype(int), [GaussianEvent(40.0, 20)]
+    queries, labels, events = (
+        np.arange(20),
+        (2 * counts >= 100).astype(int),
+        [GaussianEvent(40.0, 20)],
+    )
     certificate = build_certificate(
         budget=budget,
         events=events,
@@ -64,7 +71,9 @@ def test_a_declaration_about_labels_says_what_is_public() -> None:
     assert not any("only the labels" in line for line in of_records["not_protected"])  # type: ignore[union-attr, attr-defined]
 
 
-@pytest.mark.parametrize("declaration", [{"unit": "label"}, {"unit": "label", "neighbours": "add-remove"}])
+@pytest.mark.parametrize(
+    "declaration", [{"unit": "label"}, {"unit": "label", "neighbours": "add-remove"}]
+)
 def test_labels_that_come_and_go_are_refused(declaration: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match="labels change but do not come and go"):
         check_declaration(declaration)

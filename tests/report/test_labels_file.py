@@ -1,4 +1,5 @@
-"""The bytes of labels.csv: exact values, one text for each release, read back by anybody's CSV reader."""
+"""The bytes of labels.csv: exact values, one text for each release, read back by anybody's CSV
+reader."""
 
 import csv
 import hashlib
@@ -20,12 +21,18 @@ def text(*args: object) -> str:
 
 def test_binary_counts_have_one_column_named_by_the_second_class() -> None:
     written = text(np.array([4, 9, 2]), np.array([1, 0, -1]), ["no", "yes"], np.array([130, -7, 0]))
-    assert written == ("query,label,abstained,noisy_count[yes]\n4,yes,false,130\n9,no,false,-7\n2,,true,0\n")
+    assert (
+        written
+        == "query,label,abstained,noisy_count[yes]\n4,yes,false,130\n9,no,false,-7\n2,,true,0\n"
+    )
 
 
 def test_many_classes_have_a_column_each() -> None:
     written = text(np.array([0]), np.array([2]), [0, 1, 2], np.array([[1, 2, 30]]))
-    assert written == "query,label,abstained,noisy_count[0],noisy_count[1],noisy_count[2]\n0,2,false,1,2,30\n"
+    assert (
+        written
+        == "query,label,abstained,noisy_count[0],noisy_count[1],noisy_count[2]\n0,2,false,1,2,30\n"
+    )
 
 
 def test_values_come_back_unaltered_from_any_reader() -> None:
@@ -47,7 +54,9 @@ def test_blocks_do_not_change_the_text() -> None:
     labels = np.arange(n) % 2
     written = text(np.arange(n), labels, [0, 1])
     assert written.count("\n") == n + 1
-    assert labels_digest(np.arange(n), labels, [0, 1]) == hashlib.sha256(written.encode()).hexdigest()
+    assert (
+        labels_digest(np.arange(n), labels, [0, 1]) == hashlib.sha256(written.encode()).hexdigest()
+    )
 
 
 def test_the_digest_sees_every_value() -> None:
@@ -78,7 +87,9 @@ def test_no_queries_give_a_header_alone() -> None:
         (np.array([0, 1]), np.zeros((2, 3), int), "noisy_counts has shape"),
     ],
 )
-def test_what_does_not_fit_is_refused(labels: np.ndarray, counts: np.ndarray | None, said: str) -> None:
+def test_what_does_not_fit_is_refused(
+    labels: np.ndarray, counts: np.ndarray | None, said: str
+) -> None:
     with pytest.raises(DataError, match=said):
         text(np.array([0, 1]), labels, ["a", "b"], counts)
 

@@ -1,4 +1,5 @@
-"""Plan and choices on the certificate: honest ones verify and are worded, every lie in them is caught."""
+"""Plan and choices on the certificate: honest ones verify and are worded, every lie in them is
+caught."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +36,10 @@ ERROR = {
     "events": [PureEvent(0.1, 1).to_json()],
     "epsilon": 0.1,
     "delta": 0.0,
-    "outcome": {"mechanism": {"name": "minority-sum", "epsilon": 0.1, "n_points": 90, "n_teachers": 250}, "value": 412},
+    "outcome": {
+        "mechanism": {"name": "minority-sum", "epsilon": 0.1, "n_points": 90, "n_teachers": 250},
+        "value": 412,
+    },
     "reservation": 3,
 }
 STUDENT = {
@@ -53,8 +57,18 @@ def with_plan(make_binary: Make) -> Callable[..., dict[str, Any]]:
     """Return certificates of 60 queries out of a plan of 100, with changes."""
 
     def make(**changes: Any) -> dict[str, Any]:
-        mechanism = {"name": "gaussian", "sigma": 45.0, "n_queries": 100, "n_classes": 2, "release": "counts"}
-        given = {"events": [GaussianEvent(45.0, 100)], "mechanism": mechanism, "plan": PLAN} | changes
+        mechanism = {
+            "name": "gaussian",
+            "sigma": 45.0,
+            "n_queries": 100,
+            "n_classes": 2,
+            "release": "counts",
+        }
+        given = {
+            "events": [GaussianEvent(45.0, 100)],
+            "mechanism": mechanism,
+            "plan": PLAN,
+        } | changes
         return make_binary(**given).certificate
 
     return make
@@ -84,7 +98,10 @@ def test_without_them_nothing_is_written(planned: Callable[..., dict[str, Any]])
     document = planned(plan=None)
     assert not {"plan", "choices"} & set(document)
     assert not {"plan", "choices"} & {check.name for check in verify_certificate(document).checks}
-    assert document == planned(plan=None, choices=[]) | {"issued": document["issued"], "digest": document["digest"]}
+    assert document == planned(plan=None, choices=[]) | {
+        "issued": document["issued"],
+        "digest": document["digest"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -120,19 +137,26 @@ def test_every_lie_in_a_plan_is_caught(
 
 def test_a_plan_that_lacks_a_part_is_refused(planned: Callable[..., dict[str, Any]]) -> None:
     for key in PLAN:
-        assert failed(forged(planned(), plan={k: v for k, v in PLAN.items() if k != key})) == {"fields"}
+        assert failed(forged(planned(), plan={k: v for k, v in PLAN.items() if k != key})) == {
+            "fields"
+        }
     odd: list[Any] = [None, [], 3, "plan"]
     for plan in odd:
         assert failed(forged(planned(), plan=plan)) == {"fields"}
 
 
 def test_the_price_must_be_that_of_the_whole_plan(planned: Callable[..., dict[str, Any]]) -> None:
-    """Events for the queries used alone would be the smaller epsilon that stopping early must not give."""
+    """Events for the queries used alone would be the smaller epsilon that stopping early must
+    not give."""
     events = [GaussianEvent(45.0, 60)]
     with pytest.raises(CertificateError, match="pay for 60 queries, and the plan is of 100"):
         planned(events=events)
     cheaper = price(events, epsilon=1.0).delta
-    small = forged(planned(), events=[events[0].to_json()], price=planned()["price"] | {"delta_recomputed": cheaper})
+    small = forged(
+        planned(),
+        events=[events[0].to_json()],
+        price=planned()["price"] | {"delta_recomputed": cheaper},
+    )
     assert failed(small) == {"mechanism"}
     fewer = planned()["mechanism"] | {"n_queries": 60}
     assert failed(forged(small, mechanism=fewer)) == {"plan"}
@@ -151,7 +175,13 @@ def test_a_renyi_ledger_takes_queries_back(planned: Callable[..., dict[str, Any]
 
 
 def test_the_page_does_not_deny_that_something_came_back(make_binary: Make) -> None:
-    mechanism = {"name": "gaussian", "sigma": 45.0, "n_queries": 100, "n_classes": 2, "release": "counts"}
+    mechanism = {
+        "name": "gaussian",
+        "sigma": 45.0,
+        "n_queries": 100,
+        "n_classes": 2,
+        "release": "counts",
+    }
     given = {"events": [GaussianEvent(45.0, 100)], "mechanism": mechanism}
     returned = render_page(make_binary(**given, kind="renyi", plan=PLAN | {"left": "returned"}))
     assert "takes back only what was never asked" in returned
@@ -184,30 +214,40 @@ def test_every_lie_in_a_choice_is_caught(
 ) -> None:
     with pytest.raises(CertificateError, match=words):
         planned(choices=[STUDENT | change])
-    verification = verify_certificate(forged(planned(choices=[STUDENT]), choices=[STUDENT | change]))
+    verification = verify_certificate(
+        forged(planned(choices=[STUDENT]), choices=[STUDENT | change])
+    )
     assert [check.name for check in verification.failures] in (["choices"], ["fields"])
     assert words in verification.failures[0].detail
 
 
 def test_a_choice_of_no_known_event_is_refused(planned: Callable[..., dict[str, Any]]) -> None:
     document = planned(choices=[STUDENT])
-    assert failed(forged(document, choices=[STUDENT | {"events": [{"event": "magic", "version": 1}]}])) == {"choices"}
+    assert failed(
+        forged(document, choices=[STUDENT | {"events": [{"event": "magic", "version": 1}]}])
+    ) == {"choices"}
     huge = GaussianEvent(1e12, 10**6).to_json()
     assert failed(forged(document, choices=[STUDENT | {"events": [huge]}])) == {"choices"}
     assert failed(forged(document, choices={"0": STUDENT})) == {"fields"}
     assert failed(forged(document, choices=[STUDENT] * 101)) == {"fields"}
 
 
-def test_choices_that_take_long_to_price_are_bounded(planned: Callable[..., dict[str, Any]]) -> None:
+def test_choices_that_take_long_to_price_are_bounded(
+    planned: Callable[..., dict[str, Any]],
+) -> None:
     """One hundred label games of five seconds each would be a trap for whoever verifies."""
     event = LabelGaussianEvent(300.0, 10).to_json()
     many = [STUDENT | {"events": [event], "reservation": 100 + number} for number in range(11)]
     document = forged(planned(choices=[STUDENT]), choices=many)
-    (detail,) = [check.detail for check in verify_certificate(document).failures if check.name == "choices"]
+    (detail,) = [
+        check.detail for check in verify_certificate(document).failures if check.name == "choices"
+    ]
     assert "at most 10" in detail
 
 
-def test_pure_choices_may_state_delta_zero_up_to_their_sum(planned: Callable[..., dict[str, Any]]) -> None:
+def test_pure_choices_may_state_delta_zero_up_to_their_sum(
+    planned: Callable[..., dict[str, Any]],
+) -> None:
     three = STUDENT | {"events": [PureEvent(0.1, 3).to_json()], "epsilon": 0.3, "delta": 0.0}
     assert verify_certificate(planned(choices=[three])).ok
     with pytest.raises(CertificateError, match="Choice 1 cost"):
@@ -240,12 +280,26 @@ def test_the_assumptions_follow_the_choices(planned: Callable[..., dict[str, Any
 
 
 def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make) -> None:
-    mechanism = {"name": "gaussian", "sigma": 45.0, "n_queries": 100, "n_classes": 2, "release": "counts"}
+    mechanism = {
+        "name": "gaussian",
+        "sigma": 45.0,
+        "n_queries": 100,
+        "n_classes": 2,
+        "release": "counts",
+    }
     candidates = ["<script>alert(1)</script>", "b"]
     drawn = DRAWN["outcome"]["mechanism"] | {"candidates": candidates}
-    hostile = DRAWN | {"purpose": "<b>x</b>", "outcome": {"mechanism": drawn, "value": 1}, "reservation": 4}
-    released = make_binary(events=[GaussianEvent(45.0, 100)], mechanism=mechanism, plan=PLAN, choices=[ERROR, hostile])
-    readme = " ".join(release_readme(released.certificate, {"labels.csv": "labels"}, {}, [], []).split())
+    hostile = DRAWN | {
+        "purpose": "<b>x</b>",
+        "outcome": {"mechanism": drawn, "value": 1},
+        "reservation": 4,
+    }
+    released = make_binary(
+        events=[GaussianEvent(45.0, 100)], mechanism=mechanism, plan=PLAN, choices=[ERROR, hostile]
+    )
+    readme = " ".join(
+        release_readme(released.certificate, {"labels.csv": "labels"}, {}, [], []).split()
+    )
     page = render_page(released)
     for words in (
         "Of 100 planned queries, 60 were used, in 3 rounds, by the strategy disagreement.",
@@ -269,7 +323,12 @@ DRAWN = {
     "epsilon": 0.1,
     "delta": 0.0,
     "outcome": {
-        "mechanism": {"name": "exponential-choice", "epsilon": 0.1, "monotone": True, "n_candidates": 2},
+        "mechanism": {
+            "name": "exponential-choice",
+            "epsilon": 0.1,
+            "monotone": True,
+            "n_candidates": 2,
+        },
         "value": 1,
     },
     "reservation": 3,
@@ -291,7 +350,9 @@ DRAWN = {
 def test_a_choice_lets_out_one_number_and_nothing_else(
     planned: Callable[..., dict[str, Any]], change: dict[str, Any], words: str
 ) -> None:
-    forgery = forged(planned(choices=[DRAWN]), choices=[DRAWN | {"outcome": DRAWN["outcome"] | change}])
+    forgery = forged(
+        planned(choices=[DRAWN]), choices=[DRAWN | {"outcome": DRAWN["outcome"] | change}]
+    )
     verification = verify_certificate(forgery)
     assert [check.name for check in verification.failures] == ["choices"]
     assert words in verification.failures[0].detail
@@ -299,16 +360,28 @@ def test_a_choice_lets_out_one_number_and_nothing_else(
 
 def test_a_choice_is_priced_as_it_was_drawn(planned: Callable[..., dict[str, Any]]) -> None:
     assert verify_certificate(planned(choices=[DRAWN])).ok
-    louder = DRAWN | {"outcome": {"mechanism": {"name": "exponential-choice", "epsilon": 5.0}, "value": 1}}
+    louder = DRAWN | {
+        "outcome": {"mechanism": {"name": "exponential-choice", "epsilon": 5.0}, "value": 1}
+    }
     with pytest.raises(CertificateError, match="drawn at another epsilon"):
         planned(choices=[louder])
-    replaced = planned(choices=[DRAWN]) | {"unit": "record", "unit_column": None, "neighbours": "replace-one"}
-    replaced["composition"] = replaced["composition"] | {"unit": "record", "neighbours": "replace-one"}
+    replaced = planned(choices=[DRAWN]) | {
+        "unit": "record",
+        "unit_column": None,
+        "neighbours": "replace-one",
+    }
+    replaced["composition"] = replaced["composition"] | {
+        "unit": "record",
+        "neighbours": "replace-one",
+    }
     assert failed(forged(replaced)) == {"choices"}
 
 
-def test_a_rejected_sample_is_priced_under_the_relation_of_the_release(planned: Callable[..., dict[str, Any]]) -> None:
-    """It costs less where records come and go than where they are replaced, and nothing is known of users."""
+def test_a_rejected_sample_is_priced_under_the_relation_of_the_release(
+    planned: Callable[..., dict[str, Any]],
+) -> None:
+    """It costs less where records come and go than where they are replaced, and nothing is known
+    of users."""
     stream = calibrate_sparse_vector(PrivacyBudget(0.5, 1e-6), 1)
     sample = RelabelledSampleEvent(stream, 10, 1000, "add-remove")
     choice = STUDENT | {"events": [sample.to_json()], "epsilon": 0.3, "delta": 1e-6}

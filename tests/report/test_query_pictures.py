@@ -23,12 +23,20 @@ from secretballot.report.pictures.style import Picture
 from secretballot.report.release import folder as folder_room
 from secretballot.report.release.page import render_page
 from secretballot.report.rounds.captions import query_captions
-from secretballot.report.rounds.pictures import Segment, draw_query_pictures, line_view, region_sizes, space_segments
+from secretballot.report.rounds.pictures import (
+    Segment,
+    draw_query_pictures,
+    line_view,
+    region_sizes,
+    space_segments,
+)
 from secretballot.report.rounds.story import QueryStory, make_story
 
 Make = Callable[..., ReleasedLabels]
 STRATEGY = {"name": "disagreement"}
-UPDATES = [{"j": 2**power, "asked": power, "examined": 10, "in_region": 10 - power} for power in range(8)]
+UPDATES = [
+    {"j": 2**power, "asked": power, "examined": 10, "in_region": 10 - power} for power in range(8)
+]
 
 
 def tell(released: ReleasedLabels, X: Any, rounds: list[int], **more: Any) -> QueryStory:
@@ -64,7 +72,9 @@ def points_of_a_plane() -> np.ndarray:
 def test_the_map_has_one_mark_for_each_query(make_withheld: Make, plane: np.ndarray) -> None:
     released = make_withheld()
     inside = plane[:, 0] > 1
-    picture = draw_query_pictures(tell(released, plane, [20, 10, 20], region=inside), released)["map"]
+    picture = draw_query_pictures(tell(released, plane, [20, 10, 20], region=inside), released)[
+        "map"
+    ]
     early = np.arange(50) < 20
     for label in range(3):
         for name, chosen in (("early", early), ("late", ~early)):
@@ -75,7 +85,14 @@ def test_the_map_has_one_mark_for_each_query(make_withheld: Make, plane: np.ndar
     assert marks(picture, "pool") == 180 - 50
     assert marks(picture, "region") == int(inside.sum())
     text = picture.inline()
-    for words in ("a, round 1", "a, rounds 2 to 3", "no answer", "not asked", "region of disagreement", "feature 2"):
+    for words in (
+        "a, round 1",
+        "a, rounds 2 to 3",
+        "no answer",
+        "not asked",
+        "region of disagreement",
+        "feature 2",
+    ):
         assert f">{words}<" in text
 
 
@@ -89,7 +106,9 @@ def test_one_round_needs_no_early_and_late(make_binary: Make, plane: np.ndarray)
 def test_many_classes_share_a_look(make_withheld: Make, plane: np.ndarray) -> None:
     released = make_withheld(classes=[f"kind {n}" for n in range(10)])
     picture = draw_query_pictures(tell(released, plane, [25, 25]), released)["map"]
-    counted = sum(marks(picture, f"asked-{kind}-{half}") for kind in range(8) for half in ("early", "late"))
+    counted = sum(
+        marks(picture, f"asked-{kind}-{half}") for kind in range(8) for half in ("early", "late")
+    )
     assert counted == int(released.answered.sum())
     assert "4 other classes, round 2" in picture.inline()
 
@@ -102,7 +121,11 @@ def test_a_large_release_is_thinned_and_says_so() -> None:
     pictures = draw_query_pictures(story, released)
     for picture in pictures.values():
         assert len(picture.svg()) < 300_000
-    drawn = sum(marks(pictures["map"], f"asked-{kind}-{half}") for kind in (0, 1) for half in ("early", "late"))
+    drawn = sum(
+        marks(pictures["map"], f"asked-{kind}-{half}")
+        for kind in (0, 1)
+        for half in ("early", "late")
+    )
     assert drawn == 600
     assert marks(pictures["map"], "pool") == 1500
     words = query_captions(story, released)["map"]
@@ -111,7 +134,9 @@ def test_a_large_release_is_thinned_and_says_so() -> None:
     assert len(json.dumps(story.to_json())) < 300_000
 
 
-def test_the_curve_has_one_dot_for_each_round_with_a_student(make_binary: Make, plane: np.ndarray) -> None:
+def test_the_curve_has_one_dot_for_each_round_with_a_student(
+    make_binary: Make, plane: np.ndarray
+) -> None:
     released = make_binary()
     story = tell(released, plane, [20, 20, 20], agreement=[None, 0.75, 1.0])
     picture = draw_query_pictures(story, released)["curve"]
@@ -144,8 +169,16 @@ def test_thresholds_of_both_directions_have_a_row_each(make_binary: Make) -> Non
         {"feature": 0, "direction": "up", "above": 0.4, "at_most": "inf", "segments": 3},
         {"feature": 0, "direction": "down", "above": "-inf", "at_most": 0.25, "segments": 1},
     ]
-    story = tell(released, X, [30, 30], explanation={"version_space": {"class": "thresholds", "thresholds": lines}})
-    assert space_segments(story) == [Segment(0.4, np.inf, "up", 3), Segment(-np.inf, 0.25, "down", 1)]
+    story = tell(
+        released,
+        X,
+        [30, 30],
+        explanation={"version_space": {"class": "thresholds", "thresholds": lines}},
+    )
+    assert space_segments(story) == [
+        Segment(0.4, np.inf, "up", 3),
+        Segment(-np.inf, 0.25, "down", 1),
+    ]
     picture = draw_query_pictures(story, released)["space"]
     assert painted(picture).count('id="space-segment"') == 2
     assert ">possible: yes above<" in painted(picture)
@@ -155,7 +188,11 @@ def test_thresholds_of_both_directions_have_a_row_each(make_binary: Make) -> Non
 
 def test_the_little_that_is_left_is_enlarged(make_binary: Make) -> None:
     released, X = make_binary(), np.linspace(0, 1, 180)[:, None]
-    for ends, view in (([0.5, 0.51], (0.46, 0.55)), ([0.5, 0.5], (0.495, 0.505)), ([0.2, 0.5], (-0.04, 1.04))):
+    for ends, view in (
+        ([0.5, 0.51], (0.46, 0.55)),
+        ([0.5, 0.5], (0.495, 0.505)),
+        ([0.2, 0.5], (-0.04, 1.04)),
+    ):
         story = tell(released, X, [60], explanation={"version_space": {"segments": [ends]}})
         assert line_view(story, space_segments(story)) == pytest.approx(view)
         near = (X[:, 0] >= view[0]) & (X[:, 0] <= view[1])
@@ -203,7 +240,9 @@ def test_the_version_space_of_our_thresholds_is_drawn(make_binary: Make) -> None
         {"thresholds": [{"at_most": 0}]},
     ],
 )
-def test_other_version_spaces_are_not_drawn_as_segments(make_binary: Make, plane: np.ndarray, space: Any) -> None:
+def test_other_version_spaces_are_not_drawn_as_segments(
+    make_binary: Make, plane: np.ndarray, space: Any
+) -> None:
     released = make_binary()
     story = tell(released, plane[:, :1], [60], explanation={"version_space": space})
     assert space_segments(story) == []
@@ -211,7 +250,12 @@ def test_other_version_spaces_are_not_drawn_as_segments(make_binary: Make, plane
 
 
 def test_a_segment_in_the_plane_is_none(make_binary: Make, plane: np.ndarray) -> None:
-    assert space_segments(tell(make_binary(), plane, [60], explanation={"version_space": {"segments": [[0, 1]]}})) == []
+    assert (
+        space_segments(
+            tell(make_binary(), plane, [60], explanation={"version_space": {"segments": [[0, 1]]}})
+        )
+        == []
+    )
 
 
 def test_the_region_is_drawn_with_its_uncertainty(make_binary: Make, plane: np.ndarray) -> None:
@@ -220,7 +264,8 @@ def test_the_region_is_drawn_with_its_uncertainty(make_binary: Make, plane: np.n
     seen, sizes = region_sizes(story)
     assert seen.tolist() == [2.0**power for power in range(8)]
     assert sizes[:, 1].tolist() == pytest.approx([100 - 10 * power for power in range(8)])
-    # Wilson's interval of 5 in 10, from its definition: the shares p with |p - 0.5| <= z sqrt(p (1 - p) / 10).
+    # Wilson's interval of 5 in 10, from its definition: the shares p with |p - 0.5| <= z sqrt(p (1
+    # - p) / 10).
     grid = np.linspace(0, 1, 200_001)
     inside = grid[np.abs(grid - 0.5) <= 1.959964 * np.sqrt(grid * (1 - grid) / 10)]
     assert sizes[5, [0, 2]] / 100 == pytest.approx([inside[0], inside[-1]], abs=1e-5)
@@ -230,8 +275,14 @@ def test_the_region_is_drawn_with_its_uncertainty(make_binary: Make, plane: np.n
     assert "95 % intervals" in query_captions(story, released)["region"]
 
 
-def test_a_region_that_was_looked_at_whole_has_no_uncertainty(make_binary: Make, plane: np.ndarray) -> None:
-    exact = [{"j": 0, "examined": 180, "in_region": 90}, {"j": 4, "region": 45}, {"j": 9, "region": 0.1}]
+def test_a_region_that_was_looked_at_whole_has_no_uncertainty(
+    make_binary: Make, plane: np.ndarray
+) -> None:
+    exact = [
+        {"j": 0, "examined": 180, "in_region": 90},
+        {"j": 4, "region": 45},
+        {"j": 9, "region": 0.1},
+    ]
     story = tell(make_binary(), plane, [60], explanation={"updates": exact})
     assert region_sizes(story)[1].tolist() == [[50, 50, 50], [25, 25, 25], [10, 10, 10]]
     assert "95 %" not in query_captions(story, make_binary())["region"]
@@ -250,7 +301,9 @@ def test_a_region_that_was_looked_at_whole_has_no_uncertainty(make_binary: Make,
         [{"j": 1, "examined": 2, "in_region": 3}],
     ],
 )
-def test_updates_that_tell_no_size_are_not_drawn(make_binary: Make, plane: np.ndarray, updates: Any) -> None:
+def test_updates_that_tell_no_size_are_not_drawn(
+    make_binary: Make, plane: np.ndarray, updates: Any
+) -> None:
     released = make_binary()
     story = tell(released, plane, [60], explanation={"updates": updates})
     assert "region" not in draw_query_pictures(story, released)
@@ -259,7 +312,9 @@ def test_updates_that_tell_no_size_are_not_drawn(make_binary: Make, plane: np.nd
 def test_pictures_are_the_same_every_time(make_withheld: Make, plane: np.ndarray) -> None:
     released = make_withheld()
     story = tell(released, plane, [25, 25], agreement=[0.5, 1.0])
-    for one, two in zip(*(draw_query_pictures(story, released).values() for _ in range(2)), strict=True):
+    for one, two in zip(
+        *(draw_query_pictures(story, released).values() for _ in range(2)), strict=True
+    ):
         assert one.svg() == two.svg()
         assert one.png() == two.png()
         assert one.png().startswith(b"\x89PNG")
@@ -267,7 +322,10 @@ def test_pictures_are_the_same_every_time(make_withheld: Make, plane: np.ndarray
 
 
 def test_hostile_names_stay_text(make_withheld: Make, plane: np.ndarray) -> None:
-    names = ["<script>alert(1)</script>", "$x^2$ & \u202e\x00 a very long name of a column that goes on"]
+    names = [
+        "<script>alert(1)</script>",
+        "$x^2$ & \u202e\x00 a very long name of a column that goes on",
+    ]
     released = make_withheld(classes=['"><img src=x>', "", "$y$"])
     story = tell(released, pd.DataFrame(plane, columns=names), [50])
     for picture in draw_query_pictures(story, released).values():
@@ -281,7 +339,12 @@ def test_the_page_shows_the_story_and_loads_nothing(make_withheld: Make, plane: 
     released = make_withheld(classes=("<script>alert(1)</script>", "b", "c"))
     story = tell(released, plane, [25, 25], agreement=[0.5, 1.0], explanation={"updates": UPDATES})
     text = render_page(released, story=story)
-    for words in ("Which points were asked", "The public pool", "What further labels changed", "worth asking"):
+    for words in (
+        "Which points were asked",
+        "The public pool",
+        "What further labels changed",
+        "worth asking",
+    ):
         assert words in text
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)|<script|<img", text)
     ids = re.findall(r'\bid="([^"]+)"', text)
@@ -292,18 +355,28 @@ def test_the_page_shows_the_story_and_loads_nothing(make_withheld: Make, plane: 
 
 
 def test_planned_and_used_stand_beside_the_pictures(make_binary: Make, plane: np.ndarray) -> None:
-    mechanism = {"name": "gaussian", "sigma": 45.0, "n_queries": 100, "n_classes": 2, "release": "counts"}
+    mechanism = {
+        "name": "gaussian",
+        "sigma": 45.0,
+        "n_queries": 100,
+        "n_classes": 2,
+        "release": "counts",
+    }
     plan = {"planned": 100, "used": 60, "rounds": [30, 30], "strategy": STRATEGY, "left": "kept"}
     released = make_binary(events=[GaussianEvent(45.0, 100)], mechanism=mechanism, plan=plan)
     text = render_page(released, story=tell(released, plane, [30, 30]))
     assert text.count("Of 100 planned queries, 60 were used, in 2 rounds") == 1
 
 
-def test_the_folder_holds_the_story_and_its_pictures(tmp_path: Path, make_withheld: Make, plane: np.ndarray) -> None:
+def test_the_folder_holds_the_story_and_its_pictures(
+    tmp_path: Path, make_withheld: Make, plane: np.ndarray
+) -> None:
     released = make_withheld()
     story = tell(released, plane, [25, 25], agreement=[0.5, 1.0], explanation={"updates": UPDATES})
     written = write_release(tmp_path / "release", released, story=story)
-    pictures = {f"queries-{name}.{kind}" for name in ("map", "curve", "region") for kind in ("svg", "png")}
+    pictures = {
+        f"queries-{name}.{kind}" for name in ("map", "curve", "region") for kind in ("svg", "png")
+    }
     assert pictures | {"queries.json"} <= set(written.files)
     assert {entry.name for entry in written.path.iterdir()} == set(written.files)
     assert QueryStory.from_json(json.loads((written.path / "queries.json").read_text())) == story
@@ -328,7 +401,9 @@ def test_without_matplotlib_the_story_is_still_written(
     tmp_path: Path, make_withheld: Make, plane: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*_: Any, **__: Any) -> None:
-        raise MissingExtraError("matplotlib is not installed; install it with: pip install 'secretballot[report]'.")
+        raise MissingExtraError(
+            "matplotlib is not installed; install it with: pip install 'secretballot[report]'."
+        )
 
     monkeypatch.setattr("secretballot.report.pictures.style.require_extra", missing)
     monkeypatch.setattr(folder_room, "render_page", missing)

@@ -1,4 +1,5 @@
-"""The story of rounds: told from public things, the same after JSON, refused where it does not fit."""
+"""The story of rounds: told from public things, the same after JSON, refused where it does not
+fit."""
 
 import json
 from collections.abc import Callable
@@ -28,7 +29,13 @@ def public_points() -> np.ndarray:
 def story(make_withheld: Make, X_public: np.ndarray) -> QueryStory:
     explanation = {"updates": [{"j": np.int64(1), "region": 1.0}]}
     return make_story(
-        X_public, make_withheld(), STRATEGY, [20, 30], explanation, agreement=[0.9, 1.0], region=X_public[:, 0] > 0
+        X_public,
+        make_withheld(),
+        STRATEGY,
+        [20, 30],
+        explanation,
+        agreement=[0.9, 1.0],
+        region=X_public[:, 0] > 0,
     )
 
 
@@ -71,7 +78,9 @@ def test_arrays_of_a_story_cannot_be_changed(story: QueryStory) -> None:
             array[0] = 0
 
 
-def test_a_story_without_regions_and_rounds_comes_back_too(X_public: np.ndarray, make_withheld: Make) -> None:
+def test_a_story_without_regions_and_rounds_comes_back_too(
+    X_public: np.ndarray, make_withheld: Make
+) -> None:
     told = make_withheld()
     nothing = ReleasedLabels(told.queries[:0], told.labels[:0], told.classes, 250)
     story = make_story(X_public, nothing, STRATEGY, [])
@@ -111,7 +120,9 @@ def test_a_story_without_regions_and_rounds_comes_back_too(X_public: np.ndarray,
         ({"explanation": []}, "dict of JSON values"),
     ],
 )
-def test_a_document_that_does_not_fit_is_refused(story: QueryStory, fields: dict[str, Any], words: str) -> None:
+def test_a_document_that_does_not_fit_is_refused(
+    story: QueryStory, fields: dict[str, Any], words: str
+) -> None:
     with pytest.raises((DataError, ParameterError), match=words) as caught:
         QueryStory.from_json(changed(story, **fields))
     assert "\n" not in str(caught.value)
@@ -129,13 +140,17 @@ def test_agreement_is_counted_on_the_whole_pool(X_public: np.ndarray, make_withh
     labels = (X_public[:, 0] > 0).astype(int)
     early = KNeighborsClassifier(1).fit(X_public[:3], labels[:3])
     final = KNeighborsClassifier(1).fit(X_public[:90], labels[:90])
-    story = make_story(X_public, released, STRATEGY, [10, 20, 20], students_by_round=[None, early, final])
+    story = make_story(
+        X_public, released, STRATEGY, [10, 20, 20], students_by_round=[None, early, final]
+    )
     expected = float(np.mean(early.predict(X_public) == final.predict(X_public)))
     assert [entry["agreement"] for entry in story.rounds] == [None, expected, 1.0]
     assert 0 < expected < 1
 
 
-def test_students_that_do_not_fit_are_one_sentence(X_public: np.ndarray, make_withheld: Make) -> None:
+def test_students_that_do_not_fit_are_one_sentence(
+    X_public: np.ndarray, make_withheld: Make
+) -> None:
     class Odd:
         def predict(self, X: Any) -> Any:
             return np.zeros(3)
@@ -178,7 +193,9 @@ def test_what_does_not_fit_together_is_refused(X_public: np.ndarray, make_withhe
         make_story(X_public, released, {"name": "a", "x": object()}, [50])
 
 
-def test_a_story_of_another_release_is_refused(story: QueryStory, make_withheld: Make, make_binary: Make) -> None:
+def test_a_story_of_another_release_is_refused(
+    story: QueryStory, make_withheld: Make, make_binary: Make
+) -> None:
     with pytest.raises(ParameterError, match="give a QueryStory"):
         check_story(story.to_json(), make_withheld())  # type: ignore[arg-type]
     one = make_withheld()
@@ -186,7 +203,9 @@ def test_a_story_of_another_release_is_refused(story: QueryStory, make_withheld:
     for other in (
         make_binary(),
         ReleasedLabels(one.queries[::-1], one.labels, one.classes, 250),
-        ReleasedLabels(one.queries, flipped if flipped[0] != one.labels[0] else -flipped, one.classes, 250),
+        ReleasedLabels(
+            one.queries, flipped if flipped[0] != one.labels[0] else -flipped, one.classes, 250
+        ),
     ):
         with pytest.raises(DataError, match="other queries or answers"):
             check_story(story, other)
@@ -194,7 +213,13 @@ def test_a_story_of_another_release_is_refused(story: QueryStory, make_withheld:
 
 def test_a_story_that_denies_the_plan_is_refused(story: QueryStory, make_withheld: Make) -> None:
     plan = {"planned": 80, "used": 50, "rounds": [20, 30], "strategy": STRATEGY, "left": "kept"}
-    scales = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_unstable": 4, "refresh": True}
+    scales = {
+        "threshold_scale": 30.0,
+        "query_scale": 60.0,
+        "threshold": 1200,
+        "max_unstable": 4,
+        "refresh": True,
+    }
     mechanism = {"name": "sparse-vector", **scales, "n_queries": 80}
     check_story(story, make_withheld(mechanism=mechanism, plan=plan))
     for change in ({"rounds": [25, 25]}, {"strategy": {"name": "passive"}}):
@@ -268,7 +293,9 @@ def test_gaps_constants_and_wide_pools_are_borne() -> None:
 
 def test_columns_that_are_no_real_numbers_are_left_out() -> None:
     times = pd.to_timedelta([1, 2])
-    frame = pd.DataFrame({"": [1.0, 2.0], "b": [True, False], "t": times, "c": [1j, 2j], "d": ["x", "y"]})
+    frame = pd.DataFrame(
+        {"": [1.0, 2.0], "b": [True, False], "t": times, "c": [1j, 2j], "d": ["x", "y"]}
+    )
     assert project_pool(frame, np.array([0])).axes == ("column 1", "b")
     mixed = np.array([[1, "a", 2.5], [2, "b", 3.5]], dtype=object)
     assert project_pool(mixed, np.array([0])).axes == ("feature 1", "feature 3")

@@ -1,4 +1,5 @@
-"""A release folder holds exactly the files that its certificate lists, all of them regular files of their kind."""
+"""A release folder holds exactly the files that its certificate lists, all of them regular files
+of their kind."""
 
 import json
 import os
@@ -66,7 +67,9 @@ def test_a_certificate_alone_says_what_was_not_checked(folder: Path, tmp_path: P
     ],
     ids=["gone", "changed", "longer", "more", "hidden", "folder", "pipe", "link"],
 )
-def test_what_is_not_listed_or_not_there_is_refused(folder: Path, spoil: Callable[[Path], object]) -> None:
+def test_what_is_not_listed_or_not_there_is_refused(
+    folder: Path, spoil: Callable[[Path], object]
+) -> None:
     spoil(folder)
     assert failed(folder) == {"files"}
 
@@ -109,20 +112,28 @@ def test_only_regular_files_of_bounded_size_are_read(
     document = certificate(folder)
     replaced_by(make)(folder)
     document["files"]["README.txt"]["bytes"] = (folder / "README.txt").lstat().st_size
-    (folder / "certificate.json").write_text(json.dumps(document | {"digest": certificate_digest(document)}))
+    (folder / "certificate.json").write_text(
+        json.dumps(document | {"digest": certificate_digest(document)})
+    )
     assert failed(folder) == {"files"}
 
 
 @pytest.mark.parametrize("name", ["labels.csv", "certificate.json"])
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "endless"])
-def test_pipes_and_devices_do_not_hang_the_verifier(folder: Path, name: str, make: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "endless"]
+)
+def test_pipes_and_devices_do_not_hang_the_verifier(
+    folder: Path, name: str, make: Callable[[Path], object]
+) -> None:
     (folder / name).unlink()
     make(folder / name)
     details = [check.detail for check in verify_certificate(folder).failures]
     assert any("no regular file" in detail for detail in details)
 
 
-def test_files_that_were_swapped_are_refused_even_with_new_digests(folder: Path, seal: Seal, make_binary: Make) -> None:
+def test_files_that_were_swapped_are_refused_even_with_new_digests(
+    folder: Path, seal: Seal, make_binary: Make
+) -> None:
     (folder / "report.html").write_text("<!DOCTYPE html><html></html>")
     (folder / "student.skops").write_bytes(b"PK\x03\x04" + bytes(40))
     seal(folder, make_binary().certificate)
@@ -135,7 +146,9 @@ def test_files_that_were_swapped_are_refused_even_with_new_digests(folder: Path,
     assert failed(folder) == {"files"}
 
 
-@pytest.mark.parametrize("name", ["votes.csv", "Labels.csv", "readme.txt", "student.pkl", "queries-map.svg.exe"])
+@pytest.mark.parametrize(
+    "name", ["votes.csv", "Labels.csv", "readme.txt", "student.pkl", "queries-map.svg.exe"]
+)
 def test_other_files_are_refused_even_if_they_are_listed(
     folder: Path, seal: Seal, make_binary: Make, name: str
 ) -> None:
@@ -146,7 +159,9 @@ def test_other_files_are_refused_even_if_they_are_listed(
 
 def test_a_folder_of_the_earlier_format_is_told_what_to_do(folder: Path) -> None:
     document = {key: value for key, value in certificate(folder).items() if key != "files"}
-    (folder / "certificate.json").write_text(json.dumps(document | {"digest": certificate_digest(document)}))
+    (folder / "certificate.json").write_text(
+        json.dumps(document | {"digest": certificate_digest(document)})
+    )
     (failure,) = verify_certificate(folder).failures
     assert failure.name == "files"
     assert "write the release again" in failure.detail
@@ -155,13 +170,36 @@ def test_a_folder_of_the_earlier_format_is_told_what_to_do(folder: Path) -> None
 def test_a_certificate_without_labels_in_its_list_is_refused(folder: Path) -> None:
     document = certificate(folder)
     del document["files"]["labels.csv"]
-    (folder / "certificate.json").write_text(json.dumps(document | {"digest": certificate_digest(document)}))
+    (folder / "certificate.json").write_text(
+        json.dumps(document | {"digest": certificate_digest(document)})
+    )
     assert failed(folder) == {"files"}
 
 
 def test_every_file_that_a_release_writes_is_known() -> None:
-    names = ["README.txt", "labels.csv", "schema.json", "queries.json", "student.skops", "student.onnx", "report.html"]
-    pictures = [f"queries-{name}.{kind}" for name in ("map", "curve", "space", "region") for kind in ("svg", "png")]
+    names = [
+        "README.txt",
+        "labels.csv",
+        "schema.json",
+        "queries.json",
+        "student.skops",
+        "student.onnx",
+        "report.html",
+    ]
+    pictures = [
+        f"queries-{name}.{kind}"
+        for name in ("map", "curve", "space", "region")
+        for kind in ("svg", "png")
+    ]
     assert all(is_release_file(name) for name in names + pictures)
-    for name in ("", ".", "..", "certificate.json", "queries-.svg", "queries-a/b.svg", "labels.csv\n", "labels.csv "):
+    for name in (
+        "",
+        ".",
+        "..",
+        "certificate.json",
+        "queries-.svg",
+        "queries-a/b.svg",
+        "labels.csv\n",
+        "labels.csv ",
+    ):
         assert not is_release_file(name)

@@ -1,4 +1,5 @@
-"""The files of a release: everything that may be published and nothing else, the certificate last."""
+"""The files of a release: everything that may be published and nothing else, the certificate
+last."""
 
 import json
 from collections.abc import Callable
@@ -70,16 +71,23 @@ def test_a_folder_holds_what_may_be_published(
     assert frame["noisy_count[yes]"].tolist() == released.noisy_counts.tolist()  # type: ignore[union-attr]
 
 
-def test_the_certificate_lists_every_other_file(tmp_path: Path, make_binary: Make, student: Any) -> None:
+def test_the_certificate_lists_every_other_file(
+    tmp_path: Path, make_binary: Make, student: Any
+) -> None:
     released = make_binary()
     written = write_files(tmp_path, released, student=student, schema={"columns": []})
     folder = tmp_path
     certificate = json.loads((folder / "certificate.json").read_text())
     assert certificate["files"] == {
-        name: {"sha256": sha256((folder / name).read_bytes()).hexdigest(), "bytes": (folder / name).stat().st_size}
+        name: {
+            "sha256": sha256((folder / name).read_bytes()).hexdigest(),
+            "bytes": (folder / name).stat().st_size,
+        }
         for name in sorted(names(folder) - {"certificate.json"})
     }
-    assert certificate["digest"] == certificate_digest(certificate) != released.certificate["digest"]
+    assert (
+        certificate["digest"] == certificate_digest(certificate) != released.certificate["digest"]
+    )
     assert certificate["version"] == 2
     assert certificate == written.certificate
 
@@ -97,7 +105,14 @@ def test_the_readme_says_what_to_do(tmp_path: Path, make_binary: Make, student: 
     released = make_binary(classes=["=no", "yes"])
     write_files(tmp_path, released, student=student)
     text = (tmp_path / "README.txt").read_text()
-    for words in ("may be published", "load_student", "secretballot verify .", "not a signature", "Left out", "=no"):
+    for words in (
+        "may be published",
+        "load_student",
+        "secretballot verify .",
+        "not a signature",
+        "Left out",
+        "=no",
+    ):
         assert words in text
     assert "(1, 1e-5)-differentially private" in text.replace("\n", " ")
     assert max(map(len, text.splitlines())) <= 110
@@ -105,7 +120,9 @@ def test_the_readme_says_what_to_do(tmp_path: Path, make_binary: Make, student: 
 
 def test_a_certificate_of_other_labels_is_refused(tmp_path: Path, make_binary: Make) -> None:
     one, two = make_binary(n=60), make_binary(n=59)
-    mixed = ReleasedLabels(two.queries, two.labels, two.classes, 250, 32.0, two.noisy_counts, one.certificate)
+    mixed = ReleasedLabels(
+        two.queries, two.labels, two.classes, 250, 32.0, two.noisy_counts, one.certificate
+    )
     for released in (mixed, ReleasedLabels(two.queries, two.labels, two.classes, 250)):
         with pytest.raises(CertificateError, match="not the one of these"):
             write_files(tmp_path, released)
@@ -116,7 +133,9 @@ def test_what_cannot_be_made_is_left_out_with_the_reason(
     tmp_path: Path, make_binary: Make, student: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*_: Any, **__: Any) -> None:
-        raise MissingExtraError("skops is not installed; install it with: pip install 'secretballot[export]'.")
+        raise MissingExtraError(
+            "skops is not installed; install it with: pip install 'secretballot[export]'."
+        )
 
     monkeypatch.setattr(folder_room, "dump_student", missing)
     monkeypatch.setattr(folder_room, "render_page", missing)
@@ -132,16 +151,25 @@ def test_a_schema_that_json_cannot_carry_is_refused(tmp_path: Path, make_binary:
     assert "certificate.json" not in names(tmp_path)
 
 
-def test_parts_that_nobody_wants_are_left_out(tmp_path: Path, make_binary: Make, student: Any) -> None:
+def test_parts_that_nobody_wants_are_left_out(
+    tmp_path: Path, make_binary: Make, student: Any
+) -> None:
     written = write_files(tmp_path, make_binary(), student=student, without=("report", "student"))
     assert set(written.left_out) == {"student.skops", "report.html"}
     assert names(tmp_path) == {"README.txt", "certificate.json", "labels.csv"}
     assert "at the wish of" in (tmp_path / "README.txt").read_text()
 
 
-@pytest.mark.parametrize("last", ["dump_student", "dump_onnx", "render_page", "release_readme", "with_files"])
+@pytest.mark.parametrize(
+    "last", ["dump_student", "dump_onnx", "render_page", "release_readme", "with_files"]
+)
 def test_a_folder_that_was_cut_short_has_no_certificate(
-    tmp_path: Path, make_binary: Make, student: Any, X_public: np.ndarray, monkeypatch: pytest.MonkeyPatch, last: str
+    tmp_path: Path,
+    make_binary: Make,
+    student: Any,
+    X_public: np.ndarray,
+    monkeypatch: pytest.MonkeyPatch,
+    last: str,
 ) -> None:
     def cut(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

@@ -16,17 +16,27 @@ Make = Callable[..., ReleasedLabels]
 MakeFolder = Callable[[ReleasedLabels], Path]
 Seal = Callable[[Path, dict[str, Any]], None]
 
-SCALES = {"threshold_scale": 30.0, "query_scale": 60.0, "threshold": 1200, "max_unstable": 4, "refresh": True}
+SCALES = {
+    "threshold_scale": 30.0,
+    "query_scale": 60.0,
+    "threshold": 1200,
+    "max_unstable": 4,
+    "refresh": True,
+}
 
 
 @pytest.fixture
 def forge(make_folder: MakeFolder, seal: Seal) -> Callable[..., Verification]:
-    """Return a forger: it writes other rows, counts them right on the certificate, and renews every digest."""
+    """Return a forger: it writes other rows, counts them right on the certificate, and renews
+    every digest."""
 
     def forged(released: ReleasedLabels, rows: bytes, **stated: int) -> Verification:
         folder = make_folder(released)
         (folder / "labels.csv").write_bytes(rows)
-        certificate = {**released.certificate, "released": released.certificate["released"] | stated}
+        certificate = {
+            **released.certificate,
+            "released": released.certificate["released"] | stated,
+        }
         seal(folder, certificate)
         return verify_certificate(folder)
 
@@ -34,7 +44,9 @@ def forge(make_folder: MakeFolder, seal: Seal) -> Callable[..., Verification]:
 
 
 def rows_of(released: ReleasedLabels, **other: Any) -> bytes:
-    given = {name: getattr(released, name) for name in ("queries", "labels", "classes", "noisy_counts")} | other
+    given = {
+        name: getattr(released, name) for name in ("queries", "labels", "classes", "noisy_counts")
+    } | other
     return b"".join(labels_blocks(**given))
 
 
@@ -42,7 +54,9 @@ def failures(verification: Verification) -> dict[str, str]:
     return {check.name: check.detail for check in verification.failures}
 
 
-def test_the_forger_of_these_tests_passes_with_honest_rows(forge: Any, released: ReleasedLabels) -> None:
+def test_the_forger_of_these_tests_passes_with_honest_rows(
+    forge: Any, released: ReleasedLabels
+) -> None:
     assert not failures(forge(released, rows_of(released)))
 
 
@@ -65,30 +79,43 @@ def test_answers_after_the_stop_are_refused(forge: Any, make_withheld: Make) -> 
     labels = released.labels.copy()
     labels[-1] = 0
     assert stop < len(labels) - 1
-    found = failures(forge(released, rows_of(released, labels=labels), answered=int((labels >= 0).sum())))
+    found = failures(
+        forge(released, rows_of(released, labels=labels), answered=int((labels >= 0).sum()))
+    )
     assert set(found) == {"labels"}
     assert "after abstention 4" in found["labels"]
 
 
-def test_thirty_abstentions_and_answers_at_one_that_was_paid_for_are_refused(forge: Any, make_withheld: Make) -> None:
+def test_thirty_abstentions_and_answers_at_one_that_was_paid_for_are_refused(
+    forge: Any, make_withheld: Make
+) -> None:
     labels = np.where(np.arange(60) % 2, 0, -1)
     scales = SCALES | {"max_unstable": 1}
-    honest = make_withheld(n=60, events=[SparseVectorEvent(**scales)], mechanism={"name": "sparse-vector", **scales})
+    honest = make_withheld(
+        n=60, events=[SparseVectorEvent(**scales)], mechanism={"name": "sparse-vector", **scales}
+    )
     found = failures(forge(honest, rows_of(honest, labels=labels), answered=30))
     assert set(found) == {"labels"}
 
 
-def test_abstentions_of_a_mechanism_that_answers_everything_are_refused(forge: Any, make_voted: Make) -> None:
+def test_abstentions_of_a_mechanism_that_answers_everything_are_refused(
+    forge: Any, make_voted: Make
+) -> None:
     released = make_voted()
     labels = released.labels.copy()
     labels[7] = -1
-    assert set(failures(forge(released, rows_of(released, labels=labels), answered=59))) == {"released", "labels"}
+    assert set(failures(forge(released, rows_of(released, labels=labels), answered=59))) == {
+        "released",
+        "labels",
+    }
 
 
 def test_more_rows_than_were_planned_are_refused(forge: Any, make_withheld: Make) -> None:
     released = make_withheld()
     queries, labels = np.arange(51), np.append(released.labels, -1)
-    assert set(failures(forge(released, rows_of(released, queries=queries, labels=labels), queries=51))) == {"released"}
+    assert set(
+        failures(forge(released, rows_of(released, queries=queries, labels=labels), queries=51))
+    ) == {"released"}
 
 
 def test_sixty_rows_for_one_planned_query_are_refused(forge: Any, make_voted: Make) -> None:
@@ -96,7 +123,9 @@ def test_sixty_rows_for_one_planned_query_are_refused(forge: Any, make_voted: Ma
     assert set(failures(forge(one, rows_of(sixty), queries=60, answered=60))) == {"released"}
 
 
-def test_rows_that_the_certificate_does_not_count_are_refused(forge: Any, make_binary: Make) -> None:
+def test_rows_that_the_certificate_does_not_count_are_refused(
+    forge: Any, make_binary: Make
+) -> None:
     released = make_binary()
     fewer = {name: getattr(released, name)[:-1] for name in ("queries", "labels", "noisy_counts")}
     assert set(failures(forge(released, rows_of(released, **fewer)))) == {"labels"}
@@ -111,7 +140,8 @@ def test_rows_of_no_pool_are_refused(forge: Any, make_binary: Make, place: int) 
 
 
 def test_a_query_that_is_answered_twice_is_refused(forge: Any, make_binary: Make) -> None:
-    """Two noisy counts of one point are two draws on the same votes; the plan paid for distinct points."""
+    """Two noisy counts of one point are two draws on the same votes; the plan paid for distinct
+    points."""
     released = make_binary()
     queries = released.queries.copy()
     queries[3] = queries[4]
@@ -121,7 +151,9 @@ def test_a_query_that_is_answered_twice_is_refused(forge: Any, make_binary: Make
 
 
 @pytest.mark.parametrize("make", ["make_binary", "make_multi"])
-def test_a_label_that_its_counts_do_not_give_is_refused(forge: Any, make: str, request: pytest.FixtureRequest) -> None:
+def test_a_label_that_its_counts_do_not_give_is_refused(
+    forge: Any, make: str, request: pytest.FixtureRequest
+) -> None:
     released = request.getfixturevalue(make)()
     labels = released.labels.copy()
     labels[5] = (labels[5] + 1) % len(released.classes)
@@ -129,12 +161,16 @@ def test_a_label_that_its_counts_do_not_give_is_refused(forge: Any, make: str, r
 
 
 @pytest.mark.parametrize("count", [-(10**4), 10**4, 2**62])
-def test_counts_that_noise_does_not_reach_are_refused(forge: Any, make_binary: Make, count: int) -> None:
+def test_counts_that_noise_does_not_reach_are_refused(
+    forge: Any, make_binary: Make, count: int
+) -> None:
     released = make_binary()
     counts = released.noisy_counts.copy()
     counts[5] = count
     labels = (2 * counts.astype(float) >= 250).astype(int)
-    assert set(failures(forge(released, rows_of(released, noisy_counts=counts, labels=labels)))) == {"labels"}
+    assert set(
+        failures(forge(released, rows_of(released, noisy_counts=counts, labels=labels)))
+    ) == {"labels"}
 
 
 def test_counts_beside_a_price_for_labels_are_refused(forge: Any, make_voted: Make) -> None:
@@ -144,7 +180,9 @@ def test_counts_beside_a_price_for_labels_are_refused(forge: Any, make_voted: Ma
     assert set(failures(forge(honest, rows))) == {"labels"}
 
 
-def test_counts_beside_a_price_for_labels_are_refused_if_they_are_stated(forge: Any, make_voted: Make) -> None:
+def test_counts_beside_a_price_for_labels_are_refused_if_they_are_stated(
+    forge: Any, make_voted: Make
+) -> None:
     honest = make_voted()
     rows = rows_of(honest, noisy_counts=np.where(honest.labels, 200, 20))
     assert set(failures(forge(honest, rows, count_columns=1))) == {"released"}

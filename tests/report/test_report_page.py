@@ -1,4 +1,5 @@
-"""The page: whole in itself, escaped, right in its numbers, with pictures that say what they show."""
+"""The page: whole in itself, escaped, right in its numbers, with pictures that say what they
+show."""
 
 import re
 from collections.abc import Callable
@@ -62,12 +63,16 @@ def public_points() -> np.ndarray:
     return np.random.default_rng(3).normal(size=(180, 3))
 
 
-def test_the_page_is_well_formed_and_loads_nothing(released: ReleasedLabels, X_public: np.ndarray) -> None:
+def test_the_page_is_well_formed_and_loads_nothing(
+    released: ReleasedLabels, X_public: np.ndarray
+) -> None:
     answered = released.answered
     student = LogisticRegression().fit(X_public[released.queries[answered]], released.label_values)
     text = render_page(released, student=student, X_public=X_public)
     page = Page(text)
-    assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & {tag for tag, _ in page.tags}
+    assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & {
+        tag for tag, _ in page.tags
+    }
     for _, attributes in page.tags:
         for name, value in attributes.items():
             assert not name.startswith("on")
@@ -77,7 +82,9 @@ def test_the_page_is_well_formed_and_loads_nothing(released: ReleasedLabels, X_p
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
 
 
-def test_ids_are_told_apart_and_references_lead_somewhere(make_binary: Make, X_public: np.ndarray) -> None:
+def test_ids_are_told_apart_and_references_lead_somewhere(
+    make_binary: Make, X_public: np.ndarray
+) -> None:
     released = make_binary()
     student = LogisticRegression().fit(X_public[released.queries], released.label_values)
     text = render_page(released, student=student, X_public=X_public)
@@ -155,7 +162,9 @@ def test_several_events_are_priced_one_by_one(make_withheld: Make) -> None:
 
 
 def test_many_classes_and_no_answers_are_drawn(make_withheld: Make) -> None:
-    text = render_page(make_withheld(classes=[f"class {n} with a very long name" for n in range(40)]))
+    text = render_page(
+        make_withheld(classes=[f"class {n} with a very long name" for n in range(40)])
+    )
     assert "28 other classes" in text
     assert "no answer" in text
 
@@ -176,10 +185,14 @@ def test_confidence_is_taken_from_arrays_and_frames(X_public: np.ndarray) -> Non
     assert len(student_confidence(student, many)) <= 10_000
     frame = pd.DataFrame(X_public, columns=list("abc"))
     named = LogisticRegression().fit(frame, X_public[:, 0] > 0)
-    assert np.all((student_confidence(named, frame) >= 0.5) & (student_confidence(named, frame) <= 1))
+    assert np.all(
+        (student_confidence(named, frame) >= 0.5) & (student_confidence(named, frame) <= 1)
+    )
 
 
-def test_students_without_probabilities_have_no_picture(make_binary: Make, X_public: np.ndarray) -> None:
+def test_students_without_probabilities_have_no_picture(
+    make_binary: Make, X_public: np.ndarray
+) -> None:
     released = make_binary()
     student = RidgeClassifier().fit(X_public[released.queries], released.label_values)
     assert "without probabilities" in render_page(released, student=student, X_public=X_public)
@@ -192,7 +205,9 @@ def test_students_without_probabilities_have_no_picture(make_binary: Make, X_pub
         student_confidence(Broken(), X_public)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 1e-5), (3.0, 0.01), (50.0, 1e-9), (2000.0, 0.0)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.1, 0.0), (1.0, 1e-5), (3.0, 0.01), (50.0, 1e-9), (2000.0, 0.0)]
+)
 def test_the_limit_on_tests_is_the_tighter_of_two(epsilon: float, delta: float) -> None:
     alarms = np.linspace(0, 1, 101)
     limits = np.array([power_bound(epsilon, delta, alarm) for alarm in alarms])

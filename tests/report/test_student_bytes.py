@@ -1,4 +1,5 @@
-"""A student's file is a function of its values: no address, no leftover of memory, no order of a hash table."""
+"""A student's file is a function of its values: no address, no leftover of memory, no order of a
+hash table."""
 
 import json
 import os
@@ -19,7 +20,9 @@ from secretballot.exceptions import DataError
 from secretballot.report.student.canonical import SCHEMA
 from secretballot.report.student.export import TRUSTED_TYPES, dump_student, load_student
 
-PAIR = np.dtype({"names": ["number", "flag"], "formats": ["<i8", "u1"], "offsets": [0, 8], "itemsize": 16})
+PAIR = np.dtype(
+    {"names": ["number", "flag"], "formats": ["<i8", "u1"], "offsets": [0, 8], "itemsize": 16}
+)
 
 
 def fitted() -> LogisticRegression:
@@ -43,7 +46,9 @@ def test_two_processes_with_other_memories_write_the_same_bytes() -> None:
     assert len(first) > 50
 
 
-def test_every_student_comes_back_alike_and_every_trusted_type_is_among_them(tmp_path: Path) -> None:
+def test_every_student_comes_back_alike_and_every_trusted_type_is_among_them(
+    tmp_path: Path,
+) -> None:
     path, again, types = tmp_path / "student.skops", tmp_path / "again.skops", set()
     for name, student, points in every_student.every():
         assert dump_student(student, path) == (), name
@@ -54,7 +59,10 @@ def test_every_student_comes_back_alike_and_every_trusted_type_is_among_them(tmp
         dump_student(loaded, again)
         assert path.read_bytes() == again.read_bytes(), name
         with zipfile.ZipFile(path) as file:
-            types |= {f"{node['__module__']}.{node['__class__']}" for node in nodes(json.loads(file.read(SCHEMA)))}
+            types |= {
+                f"{node['__module__']}.{node['__class__']}"
+                for node in nodes(json.loads(file.read(SCHEMA)))
+            }
     assert types >= set(TRUSTED_TYPES)
 
 
@@ -67,7 +75,9 @@ def test_what_padding_holds_stays_in_memory(tmp_path: Path) -> None:
 
 
 def test_how_often_a_student_was_asked_is_not_told(tmp_path: Path) -> None:
-    student = KNeighborsClassifier(algorithm="kd_tree").fit(every_student.POINTS, every_student.POINTS[:, 0] > 0)
+    student = KNeighborsClassifier(algorithm="kd_tree").fit(
+        every_student.POINTS, every_student.POINTS[:, 0] > 0
+    )
     before = written(student, tmp_path)
     student.predict(every_student.POINTS)
     assert written(student, tmp_path) == before
@@ -87,10 +97,13 @@ def test_nothing_in_the_zip_file_tells_of_its_making(tmp_path: Path) -> None:
         about = file.infolist()
         schema = file.read(SCHEMA).decode()
     assert content.startswith(b"PK")
-    assert {(one.date_time, one.compress_type, one.create_system, one.external_attr) for one in about} == {
-        ((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED, 3, 0o600 << 16)
-    }
-    assert [one.filename for one in about] == [SCHEMA, *(f"{place}.npy" for place in range(len(about) - 1))]
+    assert {
+        (one.date_time, one.compress_type, one.create_system, one.external_attr) for one in about
+    } == {((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED, 3, 0o600 << 16)}
+    assert [one.filename for one in about] == [
+        SCHEMA,
+        *(f"{place}.npy" for place in range(len(about) - 1)),
+    ]
     ids = [node["__id__"] for node in nodes(json.loads(schema))]
     assert ids == list(range(1, len(ids) + 1))
 
@@ -128,7 +141,9 @@ def test_an_address_kept_as_a_number_is_refused(tmp_path: Path) -> None:
 
 
 def test_where_the_global_generator_stands_is_not_told(tmp_path: Path) -> None:
-    student = MLPClassifier((2,), max_iter=300, tol=1.0).fit(every_student.POINTS, every_student.POINTS[:, 0] > 0)
+    student = MLPClassifier((2,), max_iter=300, tol=1.0).fit(
+        every_student.POINTS, every_student.POINTS[:, 0] > 0
+    )
     assert student._random_state is np.random.mtrand._rand
     before = written(student, tmp_path)
     np.random.rand()  # noqa: NPY002

@@ -1,4 +1,5 @@
-"""A certificate that holds verifies; one that was touched, or promises less than it cost, does not."""
+"""A certificate that holds verifies; one that was touched, or promises less than it cost, does
+not."""
 
 import copy
 import os
@@ -91,7 +92,15 @@ def test_a_change_of_any_single_value_is_seen(released: ReleasedLabels) -> None:
         value = certificate
         for key in place:
             value = value[key]  # type: ignore[index]
-        for put in (other(value), None if value is not None else 0, "", [], -1, float("nan"), float("inf")):
+        for put in (
+            other(value),
+            None if value is not None else 0,
+            "",
+            [],
+            -1,
+            float("nan"),
+            float("inf"),
+        ):
             assert not verify_certificate(changed(certificate, place, put)).ok, (place, put)
 
 
@@ -99,7 +108,14 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
     certificate = make_binary().certificate
     for key in certificate:
         assert not verify_certificate({k: v for k, v in certificate.items() if k != key}).ok, key
-    for place in ((), ("price",), ("composition",), ("composition", "budget"), ("noise",), ("released",)):
+    for place in (
+        (),
+        ("price",),
+        ("composition",),
+        ("composition", "budget"),
+        ("noise",),
+        ("released",),
+    ):
         assert failed(forged(certificate, ((*place, "approved"), True))) == {"fields"}, place
     assert failed(forged(certificate, (("mechanism", "approved"), True))) == {"mechanism"}
 
@@ -113,13 +129,20 @@ def test_a_field_that_is_gone_or_added_is_seen(make_binary: Make) -> None:
     ],
     ids=["epsilon", "sigma"],
 )
-def test_a_forger_with_a_new_digest_cannot_promise_less(make_binary: Make, places: list[Place], factor: float) -> None:
+def test_a_forger_with_a_new_digest_cannot_promise_less(
+    make_binary: Make, places: list[Place], factor: float
+) -> None:
     sigma = calibrate_gaussian(PrivacyBudget(1.0, 1e-5), 60)
-    release = make_binary(events=[GaussianEvent(sigma, 60)], mechanism={"name": "gaussian", "sigma": sigma})
+    release = make_binary(
+        events=[GaussianEvent(sigma, 60)], mechanism={"name": "gaussian", "sigma": sigma}
+    )
     assert verify_certificate(release.certificate).ok
     start = sigma if "sigma" in places[0] else 1.0
     # The forger states the dearest delta that is still promised.
-    forgery = [*[(place, start * factor) for place in places], (("price", "delta_recomputed"), 1e-5)]
+    forgery = [
+        *[(place, start * factor) for place in places],
+        (("price", "delta_recomputed"), 1e-5),
+    ]
     assert failed(forged(release.certificate, *forgery)) == {"price"}
 
 
@@ -182,7 +205,9 @@ def test_a_smaller_delta_is_refused_even_with_all_its_figures(make_binary: Make)
         ([(("events", 0, "sigma"), 1e300), (("mechanism", "sigma"), 1e300)], "events"),
     ],
 )
-def test_a_forger_cannot_break_what_must_agree(make_binary: Make, changes: list[Any], check: str) -> None:
+def test_a_forger_cannot_break_what_must_agree(
+    make_binary: Make, changes: list[Any], check: str
+) -> None:
     assert check in failed(forged(make_binary().certificate, *changes))
 
 
@@ -204,7 +229,9 @@ def test_a_sparse_vector_does_not_pay_for_counts(make_withheld: Make) -> None:
     assert failed(forged(certificate, (("mechanism", "release"), "counts"))) == {"mechanism"}
 
 
-def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_price(make_withheld: Make) -> None:
+def test_more_queries_than_the_plan_are_refused_where_they_do_not_enter_the_price(
+    make_withheld: Make,
+) -> None:
     certificate = make_withheld().certificate
     assert failed(forged(certificate, (("released", "queries"), 51))) == {"released"}
     assert failed(forged(certificate, (("mechanism", "n_queries"), 1))) == {"released"}
@@ -215,7 +242,9 @@ def test_labels_priced_for_another_number_of_teachers_are_refused(make_binary: M
     assert "mechanism" in failed(release.certificate)
 
 
-def test_a_release_by_user_counts_in_a_budget_for_records_under_add_remove_only(make_binary: Make) -> None:
+def test_a_release_by_user_counts_in_a_budget_for_records_under_add_remove_only(
+    make_binary: Make,
+) -> None:
     by_record = (("composition", "unit"), "record")
     assert verify_certificate(forged(make_binary().certificate, by_record)).ok
     replaced = [(("neighbours",), "replace-one"), (("composition", "neighbours"), "replace-one")]
@@ -240,7 +269,9 @@ def test_events_beyond_all_reason_are_refused_quickly(make_binary: Make) -> None
     ):
         document = forged(certificate, (("events",), [event.to_json()]))
         assert not verify_certificate(document).ok
-    assert failed(forged(certificate, (("events",), [certificate["events"][0]] * 2000))) == {"fields"}
+    assert failed(forged(certificate, (("events",), [certificate["events"][0]] * 2000))) == {
+        "fields"
+    }
 
 
 def test_a_newer_version_is_refused_with_the_mend(make_binary: Make) -> None:
@@ -280,7 +311,9 @@ def test_malformed_files_fail_without_a_traceback(tmp_path: Path, text: str) -> 
     path.write_text(text)
     verification = verify_certificate(path)
     assert not verification.ok
-    assert all(check.detail.endswith(".") and "\n" not in check.detail for check in verification.checks)
+    assert all(
+        check.detail.endswith(".") and "\n" not in check.detail for check in verification.checks
+    )
 
 
 def test_files_that_cannot_be_read_fail(tmp_path: Path) -> None:
@@ -294,7 +327,11 @@ def test_files_that_cannot_be_read_fail(tmp_path: Path) -> None:
     assert "at most 10 MB" in verify_certificate(huge).failures[0].detail
 
 
-@pytest.mark.parametrize("document", [{1: 2}, {"format": object()}, {"format": "secretballot/certificate", 1: 2}])
+@pytest.mark.parametrize(
+    "document", [{1: 2}, {"format": object()}, {"format": "secretballot/certificate", 1: 2}]
+)
 def test_mappings_that_are_no_json_fail(document: dict[Any, Any]) -> None:
     assert not verify_certificate(document).ok
-    assert not verify_certificate(document | {"format": "secretballot/certificate", "version": 1}).ok
+    assert not verify_certificate(
+        document | {"format": "secretballot/certificate", "version": 1}
+    ).ok

@@ -1,4 +1,5 @@
-"""Diagnoses of a vault: what they hold, where they may be written, and that the vault stays as it was."""
+"""Diagnoses of a vault: what they hold, where they may be written, and that the vault stays as
+it was."""
 
 import json
 import re
@@ -49,10 +50,16 @@ def study(folder: Path, **more) -> DiagnoseRun:
     (folder / "public.csv").write_text(table(N_PUBLIC, 2, labels=False))
     (folder / "labelled.csv").write_text(table(300, 3))
     tables = RunTables(
-        folder / "private.csv", folder / "public.csv", "ill", ("no", "yes"), unit="who" if units else None
+        folder / "private.csv",
+        folder / "public.csv",
+        "ill",
+        ("no", "yes"),
+        unit="who" if units else None,
     )
     run_learn(LearnRun(tables, 2.0, 1e-5, folder / "out", **{"teachers": K, **more}))
-    return DiagnoseRun(folder / "out" / "vault", folder / "public.csv", max_unstable=(3,), ensembles=2)
+    return DiagnoseRun(
+        folder / "out" / "vault", folder / "public.csv", max_unstable=(3,), ensembles=2
+    )
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -80,7 +87,9 @@ def whole(learnt: DiagnoseRun) -> DiagnoseOutcome:
 
 def image(folder: Path) -> dict[str, tuple[int, bytes]]:
     """Return every file under a folder with its mode and content, without diagnoses."""
-    files = [path for path in folder.rglob("*") if path.is_file() and "diagnostics" not in path.parts]
+    files = [
+        path for path in folder.rglob("*") if path.is_file() and "diagnostics" not in path.parts
+    ]
     return {str(path): (path.stat().st_mode, path.read_bytes()) for path in files}
 
 
@@ -92,7 +101,9 @@ def test_kept_teachers_vote_as_they_did(learnt: DiagnoseRun) -> None:
     assert kept is not None
     votes = kept.vote_counts(schema.encode(read_table(learnt.public))).open_at_the_door()
     assert outcome.diagnoses["margins"].values()["margins"].tolist() == vote_margins(votes).tolist()
-    assert outcome.diagnoses["expected"].values()["margins"] == pytest.approx(vote_margins(votes) / K / 2)
+    assert outcome.diagnoses["expected"].values()["margins"] == pytest.approx(
+        vote_margins(votes) / K / 2
+    )
     assert set(outcome.diagnoses) == {"margins", "expected", "stability"}
 
 
@@ -116,16 +127,22 @@ def test_everything_is_there_with_all_the_files(whole: DiagnoseOutcome) -> None:
     assert (stability["answered"] <= stability["asked"]).all()
     assert stability["asked"].max() <= N_PUBLIC
     distances = found["margins"].values()["distances"]
-    assert stability["unstable"].tolist() == [np.mean(distances < needed) for needed in stability["needed"]]
+    assert stability["unstable"].tolist() == [
+        np.mean(distances < needed) for needed in stability["needed"]
+    ]
 
 
-def test_the_reference_is_one_model_of_all_records(learnt: DiagnoseRun, whole: DiagnoseOutcome) -> None:
+def test_the_reference_is_one_model_of_all_records(
+    learnt: DiagnoseRun, whole: DiagnoseOutcome
+) -> None:
     run = with_files(learnt)
     found = whole.diagnoses["reference"].values()
     schema = Schema.read(learnt.vault.parent / "release" / "schema.json")
     assert run.private is not None
     frame = read_table(run.private)
-    model = LogisticRegression(C=10.0, solver="liblinear").fit(schema.encode(frame), frame["ill"] == "yes")
+    model = LogisticRegression(C=10.0, solver="liblinear").fit(
+        schema.encode(frame), frame["ill"] == "yes"
+    )
     says = model.predict(schema.encode(read_table(run.public))).astype(int)
     kept = kept_teachers(learnt.vault, 2, n_teachers=K)
     assert kept is not None
@@ -146,9 +163,13 @@ def test_without_kept_teachers_they_are_trained_again(tmp_path: Path) -> None:
 
 def test_teachers_of_a_run_in_rounds_are_those_of_its_plan(tmp_path: Path) -> None:
     run = study(tmp_path, strategy="margin", queries=20, round_size=10)
-    assert len(list((run.vault / "teachers").iterdir())) > 1  # those of the fit, and those of the plan
+    # those of the fit, and those of the plan
+    assert len(list((run.vault / "teachers").iterdir())) > 1
     outcome = run_diagnose(run)
-    assert (outcome.teachers, outcome.diagnoses["margins"].sizes["teachers"]) == ("kept in the vault", K)
+    assert (outcome.teachers, outcome.diagnoses["margins"].sizes["teachers"]) == (
+        "kept in the vault",
+        K,
+    )
     (run.vault / "teachers.json").write_text("{}")
     with pytest.raises(DataError, match="damaged"):
         run_diagnose(run)
@@ -160,8 +181,12 @@ def test_three_classes_are_diagnosed_without_noise(tmp_path: Path) -> None:
         a = rng.normal(size=count).round(3)
         rows = [f"{x},{'low' if x < -0.5 else 'high' if x > 0.5 else 'middle'}" for x in a]
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,kind", *rows]) + "\n")
-    (tmp_path / "public.csv").write_text("\n".join(["a", *map(str, rng.normal(size=50).round(3))]) + "\n")
-    tables = RunTables(tmp_path / "private.csv", tmp_path / "public.csv", "kind", ("low", "middle", "high"))
+    (tmp_path / "public.csv").write_text(
+        "\n".join(["a", *map(str, rng.normal(size=50).round(3))]) + "\n"
+    )
+    tables = RunTables(
+        tmp_path / "private.csv", tmp_path / "public.csv", "kind", ("low", "middle", "high")
+    )
     run_learn(LearnRun(tables, 2.0, 1e-5, tmp_path / "out", teachers=12, teacher="tree"))
     run = DiagnoseRun(tmp_path / "out", tmp_path / "public.csv", max_unstable=(3,), ensembles=2)
     found = run_diagnose(with_files(run)).diagnoses
@@ -180,14 +205,20 @@ def test_of_two_whole_sets_of_teachers_none_is_taken(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_the_number_of_teachers_is_taken_from_the_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_teachers_is_taken_from_the_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = study(tmp_path, teachers=None, neighbours="replace-one", records=900)
     train, asked = diagnose_run.retrained_votes, []
     monkeypatch.setattr(
-        diagnose_run, "retrained_votes", lambda *given, **more: (asked.append(more["even"]), train(*given, **more))[1]
+        diagnose_run,
+        "retrained_votes",
+        lambda *given, **more: (asked.append(more["even"]), train(*given, **more))[1],
     )
     certificate = json.loads((run.vault.parent / "release" / "certificate.json").read_text())
-    outcome = run_diagnose(replace(run, private=tmp_path / "private.csv", resampling="bootstrap", ensembles=1))
+    outcome = run_diagnose(
+        replace(run, private=tmp_path / "private.csv", resampling="bootstrap", ensembles=1)
+    )
     assert outcome.diagnoses["margins"].sizes["teachers"] == certificate["released"]["n_teachers"]
     assert asked == [True]  # shards of equal size, as under replace-one
     moved = (run.vault.parent / "release").rename(tmp_path / "published")
@@ -209,7 +240,10 @@ def test_files_are_closed_and_say_what_they_are(learnt: DiagnoseRun) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     names = {path.name for path in folder.iterdir()}
     parts = ("margins", "high-margin", "stability")
-    assert names == {"diagnostics.json", *(f"diagnostics-{p}.{kind}" for p in parts for kind in ("svg", "png"))}
+    assert names == {
+        "diagnostics.json",
+        *(f"diagnostics-{p}.{kind}" for p in parts for kind in ("svg", "png")),
+    }
     assert {path.name for path in outcome.files} == names
     for path in folder.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -314,7 +348,9 @@ def test_a_vault_itself_is_no_place_for_them(learnt: DiagnoseRun) -> None:
         ({"public": Path("nowhere.csv")}, "nowhere.csv"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(learnt: DiagnoseRun, tmp_path: Path, change: dict, words: str) -> None:
+def test_settings_that_cannot_be_are_refused(
+    learnt: DiagnoseRun, tmp_path: Path, change: dict, words: str
+) -> None:
     with pytest.raises((DataError, ParameterError), match=words):
         run_diagnose(replace(learnt, out=tmp_path / "out", **change))
     assert not (tmp_path / "out").exists()
@@ -341,7 +377,9 @@ def test_other_files_are_refused_without_a_cell(learnt: DiagnoseRun, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-def test_a_schema_alone_does_not_open_a_run_without_a_release(learnt: DiagnoseRun, tmp_path: Path) -> None:
+def test_a_schema_alone_does_not_open_a_run_without_a_release(
+    learnt: DiagnoseRun, tmp_path: Path
+) -> None:
     """Any run of the same columns has one: the certificate must be there, and be of the run."""
     release = learnt.vault.parent / "release"
     content = (release / "schema.json").read_bytes()
@@ -358,33 +396,59 @@ def test_a_schema_alone_does_not_open_a_run_without_a_release(learnt: DiagnoseRu
     for certificate, schema, words in (
         (stated | {"epsilon": 3.0}, json.loads(content), "epsilon"),
         (stated | {"unit_column": "who"}, json.loads(content), "unit"),
-        (stated | {"released": stated["released"] | {"n_teachers": 31}}, json.loads(content), "teachers"),
+        (
+            stated | {"released": stated["released"] | {"n_teachers": 31}},
+            json.loads(content),
+            "teachers",
+        ),
         (stated, other, "classes"),
     ):
         (tmp_path / "certificate.json").write_text(json.dumps(certificate))
         (tmp_path / "schema.json").write_text(json.dumps(schema))
-        with pytest.raises(DataError, match=f"of another run than the vault: it differs in {words};"):
+        with pytest.raises(
+            DataError, match=f"of another run than the vault: it differs in {words};"
+        ):
             run_diagnose(run)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_vault_is_found_from_inside(learnt: DiagnoseRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    for here, place in ((".", "."), ("teachers", ".."), ("teachers", "../../vault/teachers/.."), ("..", "vault")):
+    for here, place in (
+        (".", "."),
+        ("teachers", ".."),
+        ("teachers", "../../vault/teachers/.."),
+        ("..", "vault"),
+    ):
         monkeypatch.chdir(learnt.vault / here)
         assert Study.read(place).n_teachers == K
 
 
-def test_an_estimate_beside_the_release_takes_its_part_of_epsilon(learnt: DiagnoseRun, tmp_path: Path) -> None:
+def test_an_estimate_beside_the_release_takes_its_part_of_epsilon(
+    learnt: DiagnoseRun, tmp_path: Path
+) -> None:
     release = learnt.vault.parent / "release"
     (tmp_path / "schema.json").write_bytes((release / "schema.json").read_bytes())
-    stated = json.loads((release / "certificate.json").read_text()) | {"epsilon": 1.4, "delta": 0.5e-5}
+    stated = json.loads((release / "certificate.json").read_text()) | {
+        "epsilon": 1.4,
+        "delta": 0.5e-5,
+    }
     (tmp_path / "certificate.json").write_text(json.dumps(stated))
     assert Study.read(learnt.vault, tmp_path / "schema.json").n_teachers == K
 
 
 def test_a_vault_with_half_a_description_is_no_vault(learnt: DiagnoseRun, tmp_path: Path) -> None:
     about = json.loads((learnt.vault / "run.json").read_text())
-    for name in ("epsilon", "delta", "teacher", "teachers", "seed", "target", "unit", "classes", "private file"):
+    for name in (
+        "epsilon",
+        "delta",
+        "teacher",
+        "teachers",
+        "seed",
+        "target",
+        "unit",
+        "classes",
+        "private file",
+    ):
         described = {key: value for key, value in about["description"].items() if key != name}
         (tmp_path / "run.json").write_text(json.dumps(about | {"description": described}))
         with pytest.raises(DataError, match="is no vault of a run of `learn`"):
@@ -397,7 +461,9 @@ def test_cells_that_are_no_numbers_are_told_of(learnt: DiagnoseRun, tmp_path: Pa
     watch = Watch()
     run_diagnose(replace(learnt, public=tmp_path / "public.csv", out=tmp_path / "out"), watch)
     assert [note.private for note in watch.notes] == [True, True]
-    assert watch.notes[0].text.startswith("Column 'a' of the public file has 2 cells that are no numbers")
+    assert watch.notes[0].text.startswith(
+        "Column 'a' of the public file has 2 cells that are no numbers"
+    )
     assert not any("1,5" in note.text for note in watch.notes)
 
 

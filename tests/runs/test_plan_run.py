@@ -14,7 +14,15 @@ from sklearn.naive_bayes import GaussianNB
 
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
-from secretballot.planning.plan.model import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting, Task
+from secretballot.planning.plan.model import (
+    Candidate,
+    Estimate,
+    Expected,
+    FrontierPoint,
+    Plan,
+    Setting,
+    Task,
+)
 from secretballot.report.extras import MissingExtraError
 from secretballot.runs import plan as plan_run
 from secretballot.runs import plan_files as plan_folder
@@ -37,8 +45,12 @@ SETTINGS = (
 def plan_for(setting: Setting = COUNTS, **task: Any) -> Plan:
     """Return a plan that recommends a setting."""
     best = Candidate(setting, 10.0, Expected(Estimate(40, 30, 50), HALF, HALF, HALF))
-    wanted = Task(**{"n_records": 600, "n_public": 50, "n_classes": 2, "epsilon": 4.0, "delta": 1e-5, **task})
-    return Plan(wanted, "guess", ("All is alike.",), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0)
+    wanted = Task(
+        **{"n_records": 600, "n_public": 50, "n_classes": 2, "epsilon": 4.0, "delta": 1e-5, **task}
+    )
+    return Plan(
+        wanted, "guess", ("All is alike.",), best, (best,), 0.5, (FrontierPoint(4.0, best),), (), 0
+    )
 
 
 def tables(folder: Path) -> RunTables:
@@ -53,7 +65,9 @@ def test_a_plan_comes_back_from_its_folder(tmp_path: Path) -> None:
     files = write_plan(made, tmp_path / "deep" / "plan")
     names = {path.name for path in files}
     assert names == {"plan.json", "plan.txt"} | {
-        f"{name}.{kind}" for name in ("frontier", "candidates", "teachers") for kind in ("svg", "png")
+        f"{name}.{kind}"
+        for name in ("frontier", "candidates", "teachers")
+        for kind in ("svg", "png")
     }
     assert {path.name for path in (tmp_path / "deep" / "plan").iterdir()} == names
     assert read_plan(tmp_path / "deep" / "plan" / "plan.json") == made
@@ -122,7 +136,8 @@ def test_a_folder_of_others_is_refused_before_anything_is_weighed(
 def test_a_disk_that_fails_at_any_step_leaves_nothing_that_stops_the_same_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, made_before: bool
 ) -> None:
-    picture = SimpleNamespace(svg=lambda: b"drawn", png=lambda: b"painted")  # to draw takes a second each time
+    # to draw takes a second each time
+    picture = SimpleNamespace(svg=lambda: b"drawn", png=lambda: b"painted")
     monkeypatch.setattr(plan_folder, "draw_plan_pictures", lambda plan: {"plan-curve": picture})
     plan, work = plan_for(), getattr(Path, step)
     steps = len(write_plan(plan, tmp_path / "whole")) if step != "mkdir" else 1
@@ -131,7 +146,9 @@ def test_a_disk_that_fails_at_any_step_leaves_nothing_that_stops_the_same_comman
         if made_before:
             folder.mkdir()
 
-        def fail(path: Path, *rest: Any, calls: list[Path] = calls, last: int = last, **more: Any) -> Any:
+        def fail(
+            path: Path, *rest: Any, calls: list[Path] = calls, last: int = last, **more: Any
+        ) -> Any:
             calls.append(path)
             if len(calls) > last:
                 raise OSError(28, "No space left on device")
@@ -187,19 +204,43 @@ BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no JSON": (lambda path: path.write_text("plan: good"), "is no JSON text"),
     "not UTF-8": (lambda path: path.write_bytes(b"\xff\xfe{}"), "is no JSON text"),
     "deep": (lambda path: path.write_text("[" * 10**5), "is no JSON text"),
-    "NaN": (lambda path: spoilt(path, lambda v: v.update(constant_accuracy=float("nan"))), "is no JSON text"),
-    "infinity": (lambda path: spoilt(path, lambda v: v["task"].update(epsilon=float("inf"))), "is no JSON text"),
+    "NaN": (
+        lambda path: spoilt(path, lambda v: v.update(constant_accuracy=float("nan"))),
+        "is no JSON text",
+    ),
+    "infinity": (
+        lambda path: spoilt(path, lambda v: v["task"].update(epsilon=float("inf"))),
+        "is no JSON text",
+    ),
     "a list": (lambda path: path.write_text("[1]"), "this is no plan"),
-    "a failure": (lambda path: path.write_text('{"error": "x", "exit_code": 2}'), "holds the failure of a command"),
-    "other version": (lambda path: spoilt(path, lambda v: v.update(version=2)), "has version 2, not 1"),
-    "a field less": (lambda path: spoilt(path, lambda v: v["task"].pop("delta")), "exactly the fields"),
-    "a field more": (lambda path: spoilt(path, lambda v: v.update(mood="good")), "exactly the fields"),
+    "a failure": (
+        lambda path: path.write_text('{"error": "x", "exit_code": 2}'),
+        "holds the failure of a command",
+    ),
+    "other version": (
+        lambda path: spoilt(path, lambda v: v.update(version=2)),
+        "has version 2, not 1",
+    ),
+    "a field less": (
+        lambda path: spoilt(path, lambda v: v["task"].pop("delta")),
+        "exactly the fields",
+    ),
+    "a field more": (
+        lambda path: spoilt(path, lambda v: v.update(mood="good")),
+        "exactly the fields",
+    ),
     "teachers as text": (
         lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(n_teachers="9")),
         "'9'",
     ),
-    "no teachers": (lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(n_teachers=0)), "is 0"),
-    "recommended is not weighed": (lambda path: spoilt(path, lambda v: v.update(weighed=[])), "not among those"),
+    "no teachers": (
+        lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(n_teachers=0)),
+        "is 0",
+    ),
+    "recommended is not weighed": (
+        lambda path: spoilt(path, lambda v: v.update(weighed=[])),
+        "not among those",
+    ),
     "a strategy of nobody's": (
         lambda path: spoilt(path, lambda v: v["recommended"]["setting"].update(strategy="rm -rf")),
         "^[^:]*cannot be used: strategy is 'rm -rf'; it must be one of passive",
@@ -208,20 +249,37 @@ BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: spoilt(path, lambda v: v["task"].update(n_records=7)),
         "more than the 7",
     ),
-    "more queries than points": (lambda path: spoilt(path, lambda v: v["task"].update(n_public=7)), "more than the 7"),
-    "a constant of nine": (lambda path: spoilt(path, lambda v: v.update(constant_accuracy=9)), "is 9; it must lie"),
-    "a frontier below 0": (lambda path: spoilt(path, lambda v: v["frontier"][0].update(epsilon=-1)), "epsilon is -1"),
-    "noise below 0": (lambda path: spoilt(path, lambda v: v["recommended"].update(noise=-1)), "noise is -1"),
+    "more queries than points": (
+        lambda path: spoilt(path, lambda v: v["task"].update(n_public=7)),
+        "more than the 7",
+    ),
+    "a constant of nine": (
+        lambda path: spoilt(path, lambda v: v.update(constant_accuracy=9)),
+        "is 9; it must lie",
+    ),
+    "a frontier below 0": (
+        lambda path: spoilt(path, lambda v: v["frontier"][0].update(epsilon=-1)),
+        "epsilon is -1",
+    ),
+    "noise below 0": (
+        lambda path: spoilt(path, lambda v: v["recommended"].update(noise=-1)),
+        "noise is -1",
+    ),
     "a student of seven": (
         lambda path: spoilt(
             path,
-            lambda v: v["recommended"]["expected"].update(student_accuracy={"value": 7, "low": 6, "high": 8}),
+            lambda v: v["recommended"]["expected"].update(
+                student_accuracy={"value": 7, "low": 6, "high": 8}
+            ),
         ),
         "student_accuracy has the range 6 to 8; it must lie between 0 and 1",
     ),
     "less than no answers": (
         lambda path: spoilt(
-            path, lambda v: v["recommended"]["expected"].update(answered={"value": 7, "low": -6, "high": 8})
+            path,
+            lambda v: v["recommended"]["expected"].update(
+                answered={"value": 7, "low": -6, "high": 8}
+            ),
         ),
         "answered has the range -6 to 8; it must not be negative",
     ),
@@ -229,7 +287,9 @@ BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: spoilt(
             path,
             lambda v: v.update(
-                improvements=[{"change": "luck", "student_accuracy": {"value": 7, "low": 6, "high": 8}}]
+                improvements=[
+                    {"change": "luck", "student_accuracy": {"value": 7, "low": 6, "high": 8}}
+                ]
             ),
         ),
         "student_accuracy has the range 6 to 8",
@@ -239,7 +299,9 @@ BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "message"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_a_file_that_is_no_plan_is_one_sentence(tmp_path: Path, spoil: Callable[[Path], object], message: str) -> None:
+def test_a_file_that_is_no_plan_is_one_sentence(
+    tmp_path: Path, spoil: Callable[[Path], object], message: str
+) -> None:
     path = tmp_path / "plan.json"
     spoil(path)
     with pytest.raises(DataError, match=message) as caught:
@@ -252,7 +314,9 @@ def test_a_file_that_is_no_plan_is_one_sentence(tmp_path: Path, spoil: Callable[
 # --- what a plan supplies ---
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.aggregator + setting.strategy)
+@pytest.mark.parametrize(
+    "setting", SETTINGS, ids=lambda setting: setting.aggregator + setting.strategy
+)
 def test_a_run_by_a_plan_has_its_settings(tmp_path: Path, setting: Setting) -> None:
     plan = plan_for(setting)
     run = run_by_plan(plan, tables(tmp_path), tmp_path / "out", seed=3, teachers=setting.n_teachers)
@@ -262,9 +326,13 @@ def test_a_run_by_a_plan_has_its_settings(tmp_path: Path, setting: Setting) -> N
 
 
 @pytest.mark.parametrize("name", [*settings_of(plan_for()), "estimate_epsilon"])
-def test_every_setting_that_contradicts_is_named_with_both_values(tmp_path: Path, name: str) -> None:
+def test_every_setting_that_contradicts_is_named_with_both_values(
+    tmp_path: Path, name: str
+) -> None:
     plan = plan_for(SETTINGS[2])
-    given: Any = {str: "tree", int: 7, float: 0.5, type(None): 0.5}[type(settings_of(plan).get(name))]
+    given: Any = {str: "tree", int: 7, float: 0.5, type(None): 0.5}[
+        type(settings_of(plan).get(name))
+    ]
     run = run_by_plan(plan, tables(tmp_path), tmp_path / "out", **{name: given})
     with pytest.raises(ParameterError, match=f"^{name} .*leave one of the two out\\.$") as caught:
         check_settings(plan, vars(run))
@@ -280,7 +348,8 @@ def test_a_setting_that_the_plan_does_without_is_refused(tmp_path: Path) -> None
 
 
 def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
-    """Another plan is another run where it changes a setting, and the same where it only expects otherwise."""
+    """Another plan is another run where it changes a setting, and the same where it only expects
+    otherwise."""
     for name in ("private.csv", "public.csv"):
         (tmp_path / name).write_text(f"a,ill\n1,{name}\n")
 
@@ -289,25 +358,40 @@ def test_only_settings_tell_runs_apart(tmp_path: Path) -> None:
 
     plan = plan_for()
     assert described(replace(plan, seed=5, assumptions=())) == described(plan)
-    for other in (plan_for(SETTINGS[1]), plan_for(epsilon=2.0), plan_for(n_records=599), plan_for(teacher="tree")):
+    for other in (
+        plan_for(SETTINGS[1]),
+        plan_for(epsilon=2.0),
+        plan_for(n_records=599),
+        plan_for(teacher="tree"),
+    ):
         assert described(other) != described(plan)
 
 
 def test_a_plan_alone_has_no_code_imported(tmp_path: Path) -> None:
     plan = plan_for(teacher="antigravity:fly")
-    for make in (lambda: run_by_plan(plan, tables(tmp_path), tmp_path / "out"), lambda: classifier_by_plan(plan)):
-        with pytest.raises(ParameterError, match="'antigravity:fly' by the plan, and a plan alone must not have code"):
+    for make in (
+        lambda: run_by_plan(plan, tables(tmp_path), tmp_path / "out"),
+        lambda: classifier_by_plan(plan),
+    ):
+        with pytest.raises(
+            ParameterError,
+            match="'antigravity:fly' by the plan, and a plan alone must not have code",
+        ):
             make()
     assert classifier_by_plan(plan, teacher=GaussianNB()).n_teachers == 20
     run = run_by_plan(plan, tables(tmp_path), tmp_path / "out", teacher="antigravity:fly")
     assert run.teacher == "antigravity:fly"
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.aggregator + setting.strategy)
+@pytest.mark.parametrize(
+    "setting", SETTINGS, ids=lambda setting: setting.aggregator + setting.strategy
+)
 def test_a_learner_by_a_plan_learns_as_planned(setting: Setting) -> None:
     rng = np.random.default_rng(0)
     X, X_public = rng.normal(size=(600, 3)), rng.normal(size=(50, 3))
-    plan = plan_for(setting, epsilon=20.0, student="logistic" if setting.release == "labels" else "auto")
+    plan = plan_for(
+        setting, epsilon=20.0, student="logistic" if setting.release == "labels" else "auto"
+    )
     model = classifier_by_plan(plan, random_state=1)
     assert isinstance(model, ActivePATEClassifier) == (setting.strategy == "margin")
     model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
@@ -383,17 +467,23 @@ def stand_in(folder: Path, text: str = TABLE, **settings: Any) -> StandInTable:
 
 
 @pytest.mark.parametrize("with_schema", [False, True])
-def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(asked: list[Any], tmp_path: Path, with_schema: bool) -> None:
+def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(
+    asked: list[Any], tmp_path: Path, with_schema: bool
+) -> None:
     schema = None
     if with_schema:
         schema = tmp_path / "schema.json"
         schema.write_text(
-            json.dumps({"columns": {"age": "numeric", "ward": ["a", "b", "c"]}, "classes": ["no", "yes"]})
+            json.dumps(
+                {"columns": {"age": "numeric", "ward": ["a", "b", "c"]}, "classes": ["no", "yes"]}
+            )
         )
     run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=None, like=stand_in(tmp_path, schema=schema)))
     X, index = asked[0][1]["like"]
     (tmp_path / "private.csv").write_text(TABLE)
-    (tmp_path / "public.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in TABLE.splitlines()))
+    (tmp_path / "public.csv").write_text(
+        "\n".join(line.rsplit(",", 1)[0] for line in TABLE.splitlines())
+    )
     inputs = read_inputs(replace(tables(tmp_path), drop=("person",), schema=schema), Watch())
     assert (X == inputs.private.X).all()
     assert index.tolist() == inputs.private.index.tolist() == [1, 0, 0, 1]
@@ -401,11 +491,15 @@ def test_a_stand_in_is_encoded_as_the_run_to_come_encodes(asked: list[Any], tmp_
 
 
 @pytest.mark.parametrize("classes", [("yes", "no", "maybe"), 2, None])
-def test_classes_of_a_stand_in_may_be_named_counted_or_read(asked: list[Any], tmp_path: Path, classes: Any) -> None:
+def test_classes_of_a_stand_in_may_be_named_counted_or_read(
+    asked: list[Any], tmp_path: Path, classes: Any
+) -> None:
     run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=classes, like=stand_in(tmp_path)))
     settings = asked[0][1]
     assert settings["n_classes"] == (3 if isinstance(classes, tuple) else 2)
-    assert settings["like"][1].tolist() == ([0, 1, 1, 0] if isinstance(classes, tuple) else [1, 0, 0, 1])
+    assert settings["like"][1].tolist() == (
+        [0, 1, 1, 0] if isinstance(classes, tuple) else [1, 0, 0, 1]
+    )
 
 
 BAD_RUNS: dict[str, tuple[dict[str, Any], str]] = {
@@ -420,14 +514,30 @@ BAD_RUNS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown student": ({"student": "oracle"}, "student is 'oracle'"),
     "negative seed": ({"seed": -1}, "seed is -1"),
     "no teachers": ({"teachers": 0}, "teachers is 0"),
-    "table and curve": ({"like": StandInTable(Path("x"), "ill"), "curve": {5: 0.5}}, "give one of the two"),
+    "table and curve": (
+        {"like": StandInTable(Path("x"), "ill"), "curve": {5: 0.5}},
+        "give one of the two",
+    ),
 }
 
 
 @pytest.mark.parametrize(("change", "message"), BAD_RUNS.values(), ids=BAD_RUNS.keys())
-def test_what_cannot_be_planned_is_refused_first(asked: list[Any], change: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_planned_is_refused_first(
+    asked: list[Any], change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ParameterError, match=message):
-        run_plan(PlanRun(**{"records": 600, "public": 50, "epsilon": 4.0, "delta": 1e-5, "classes": 2, **change}))
+        run_plan(
+            PlanRun(
+                **{
+                    "records": 600,
+                    "public": 50,
+                    "epsilon": 4.0,
+                    "delta": 1e-5,
+                    "classes": 2,
+                    **change,
+                }
+            )
+        )
     assert not asked
 
 
@@ -449,11 +559,20 @@ BAD_TABLES: dict[str, tuple[str, dict[str, Any], Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "settings", "classes", "message"), BAD_TABLES.values(), ids=BAD_TABLES.keys())
+@pytest.mark.parametrize(
+    ("text", "settings", "classes", "message"), BAD_TABLES.values(), ids=BAD_TABLES.keys()
+)
 def test_a_stand_in_that_does_not_fit_is_one_sentence(
-    asked: list[Any], tmp_path: Path, text: str, settings: dict[str, Any], classes: Any, message: str
+    asked: list[Any],
+    tmp_path: Path,
+    text: str,
+    settings: dict[str, Any],
+    classes: Any,
+    message: str,
 ) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        run_plan(PlanRun(600, 50, 4.0, 1e-5, classes=classes, like=stand_in(tmp_path, text, **settings)))
+        run_plan(
+            PlanRun(600, 50, 4.0, 1e-5, classes=classes, like=stand_in(tmp_path, text, **settings))
+        )
     assert "\n" not in str(caught.value)
     assert not asked

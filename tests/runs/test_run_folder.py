@@ -1,4 +1,5 @@
-"""The folder of a run: closed to others, taken up only by the same run, left clean by a run that came to nothing."""
+"""The folder of a run: closed to others, taken up only by the same run, left clean by a run that
+came to nothing."""
 
 import json
 import os
@@ -66,7 +67,9 @@ def finish(out: Path) -> None:
     (out / "release" / "certificate.json").write_text("{}")
 
 
-def test_a_finished_run_is_found_finished_by_the_same_run_and_refused_to_another(tmp_path: Path) -> None:
+def test_a_finished_run_is_found_finished_by_the_same_run_and_refused_to_another(
+    tmp_path: Path,
+) -> None:
     key = interrupt(tmp_path / "out")
     finish(tmp_path / "out")
     folder = RunFolder(tmp_path / "out", DESCRIPTION)
@@ -79,7 +82,9 @@ def test_a_finished_run_is_found_finished_by_the_same_run_and_refused_to_another
         RunFolder(tmp_path / "out", DESCRIPTION)
 
 
-def test_a_run_that_was_finished_while_this_one_read_its_tables_is_not_begun_again(tmp_path: Path) -> None:
+def test_a_run_that_was_finished_while_this_one_read_its_tables_is_not_begun_again(
+    tmp_path: Path,
+) -> None:
     folder = RunFolder(tmp_path / "out", DESCRIPTION)
     interrupt(tmp_path / "out")
     finish(tmp_path / "out")
@@ -87,7 +92,9 @@ def test_a_run_that_was_finished_while_this_one_read_its_tables_is_not_begun_aga
         pass
 
 
-def test_a_run_that_goes_on_with_another_student_is_remembered_with_that_one(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_with_another_student_is_remembered_with_that_one(
+    tmp_path: Path,
+) -> None:
     interrupt(tmp_path / "out")
     with RunFolder(tmp_path / "out", {**DESCRIPTION, "student": "tree"}) as folder:
         assert folder.resumed
@@ -102,11 +109,24 @@ RUN = '{"format": "secretballot/run", "version": 1, "request": "r", "description
     "stored",
     [
         *(None, "{", "[]", '{"format": "x"}', '{"format": "secretballot/run", "version": 2}'),
-        *("[" * 100_000, RUN % ("[" * 100_000), RUN % "[]", RUN % "[[1, 2]]", RUN % '"text"', RUN % "NaN"),
-        *((RUN % "{}").replace("1", "true"), (RUN % "{}").replace('"r"', "7"), (RUN % "{}").replace("1", "9" * 5000)),
+        *(
+            "[" * 100_000,
+            RUN % ("[" * 100_000),
+            RUN % "[]",
+            RUN % "[[1, 2]]",
+            RUN % '"text"',
+            RUN % "NaN",
+        ),
+        *(
+            (RUN % "{}").replace("1", "true"),
+            (RUN % "{}").replace('"r"', "7"),
+            (RUN % "{}").replace("1", "9" * 5000),
+        ),
     ],
 )
-def test_a_folder_of_something_else_is_refused_and_untouched(tmp_path: Path, stored: str | None) -> None:
+def test_a_folder_of_something_else_is_refused_and_untouched(
+    tmp_path: Path, stored: str | None
+) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     if stored is not None:
         (tmp_path / "vault").mkdir()
@@ -183,7 +203,9 @@ def test_a_ledger_from_which_another_run_paid_is_kept(tmp_path: Path) -> None:
     assert Ledger.open_existing(tmp_path / "out" / "vault" / "ledger.sqlite").releases() == 1
 
 
-def test_a_vault_that_cannot_be_filled_is_taken_away_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vault_that_cannot_be_filled_is_taken_away_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise DataError("No space left on device")
 
@@ -204,7 +226,9 @@ def test_a_run_killed_before_it_said_what_it_is_counts_as_none(tmp_path: Path) -
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are not to be had here")
-def test_a_pipe_in_the_place_of_what_a_run_left_is_no_run_and_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_pipe_in_the_place_of_what_a_run_left_is_no_run_and_keeps_nobody_waiting(
+    tmp_path: Path,
+) -> None:
     interrupt(tmp_path)
     (tmp_path / "vault" / "run.json").unlink()
     os.mkfifo(tmp_path / "vault" / "run.json")
@@ -212,11 +236,16 @@ def test_a_pipe_in_the_place_of_what_a_run_left_is_no_run_and_keeps_nobody_waiti
         RunFolder(tmp_path, DESCRIPTION)
 
 
-def test_a_link_in_the_place_of_the_lock_is_refused_and_its_target_keeps_its_content(tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_the_lock_is_refused_and_its_target_keeps_its_content(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     (tmp_path / "out" / "vault").mkdir(parents=True)
     (tmp_path / "out" / "vault" / "run.lock").symlink_to(tmp_path / "thesis.tex")
-    with pytest.raises(DataError, match=r"run\.lock' cannot be locked"), RunFolder(tmp_path / "out", DESCRIPTION):
+    with (
+        pytest.raises(DataError, match=r"run\.lock' cannot be locked"),
+        RunFolder(tmp_path / "out", DESCRIPTION),
+    ):
         pass
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
@@ -228,7 +257,9 @@ def test_a_lock_is_opened_as_it_is_and_never_emptied(tmp_path: Path) -> None:
         assert (tmp_path / "vault" / "run.lock").read_text() == "kept"
 
 
-def test_a_link_in_the_place_of_the_vault_is_refused_and_its_target_left_alone(tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_the_vault_is_refused_and_its_target_left_alone(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "vault").symlink_to(tmp_path / "open")
@@ -237,7 +268,9 @@ def test_a_link_in_the_place_of_the_vault_is_refused_and_its_target_left_alone(t
     assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == 0o755
 
 
-def test_what_killed_runs_left_half_written_is_swept_by_the_next_one_and_nothing_else(tmp_path: Path) -> None:
+def test_what_killed_runs_left_half_written_is_swept_by_the_next_one_and_nothing_else(
+    tmp_path: Path,
+) -> None:
     interrupt(tmp_path)
     (tmp_path / "vault" / "teachers").mkdir()
     (tmp_path / "kept").write_text("")
@@ -250,7 +283,12 @@ def test_what_killed_runs_left_half_written_is_swept_by_the_next_one_and_nothing
         ),
         "vault/teachers/.0123456789abcdef-000000.teachers-abcdefgh",
     ]
-    ours = ["vault/.notes-february", "vault/.run.json-mine", "vault/teachers/0123456789abcdef-000000.teachers", "kept"]
+    ours = [
+        "vault/.notes-february",
+        "vault/.run.json-mine",
+        "vault/teachers/0123456789abcdef-000000.teachers",
+        "kept",
+    ]
     for name in (*dead, *ours[:-1]):
         (tmp_path / name).write_text("")
     (tmp_path / "vault" / ".run.json-xxxxxxxx").symlink_to(tmp_path / "kept")
@@ -267,9 +305,12 @@ def test_digests_of_files_that_cannot_be_read_are_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("part", "sign", "said"), [("vault", "run.lock", "vault"), ("release", "certificate.json", "release")]
+    ("part", "sign", "said"),
+    [("vault", "run.lock", "vault"), ("release", "certificate.json", "release")],
 )
-def test_a_run_never_lies_in_another_ones_vault_or_release(tmp_path: Path, part: str, sign: str, said: str) -> None:
+def test_a_run_never_lies_in_another_ones_vault_or_release(
+    tmp_path: Path, part: str, sign: str, said: str
+) -> None:
     other = tmp_path / "other" / part
     other.mkdir(parents=True)
     (other / sign).write_text("{}")

@@ -16,12 +16,17 @@ PRIVATE = "age,state,income\n20,CA,low\n30,TX,high\n40,NY,low\n"
 PUBLIC = "age,state\n25,CA\n35,NY\n"
 
 
-def read(folder: Path, private: str = PRIVATE, public: str = PUBLIC, **settings: Any) -> tuple[RunInputs, Watch]:
+def read(
+    folder: Path, private: str = PRIVATE, public: str = PUBLIC, **settings: Any
+) -> tuple[RunInputs, Watch]:
     (folder / "private.csv").write_text(private)
     (folder / "public.csv").write_text(public)
     settings = {"target": "income", "classes": ("low", "high"), **settings}
     watch = Watch()
-    return read_inputs(RunTables(folder / "private.csv", folder / "public.csv", **settings), watch), watch
+    return (
+        read_inputs(RunTables(folder / "private.csv", folder / "public.csv", **settings), watch),
+        watch,
+    )
 
 
 def test_tables_become_matrices_of_one_width(tmp_path: Path) -> None:
@@ -43,9 +48,15 @@ def test_a_public_target_is_left_out_and_said(tmp_path: Path) -> None:
     assert "'income', which is the target" in watch.notes[0].text
 
 
-@pytest.mark.parametrize(("option", "given"), [("target", {"target": "nope"}), ("unit", {"unit": "nope"})])
-def test_a_misspelt_column_is_named_before_others_are_compared(tmp_path: Path, option: str, given: dict) -> None:
-    with pytest.raises(DataError, match=f"^The private file has no column 'nope'; .* with --{option}\\.$"):
+@pytest.mark.parametrize(
+    ("option", "given"), [("target", {"target": "nope"}), ("unit", {"unit": "nope"})]
+)
+def test_a_misspelt_column_is_named_before_others_are_compared(
+    tmp_path: Path, option: str, given: dict
+) -> None:
+    with pytest.raises(
+        DataError, match=f"^The private file has no column 'nope'; .* with --{option}\\.$"
+    ):
         read(tmp_path, **given)
 
 
@@ -83,7 +94,9 @@ def test_columns_are_dropped_on_request_from_every_file(tmp_path: Path) -> None:
     assert inputs.schema.names == ("age",)
 
 
-def test_a_test_file_may_have_more_columns_but_needs_the_features_and_labels(tmp_path: Path) -> None:
+def test_a_test_file_may_have_more_columns_but_needs_the_features_and_labels(
+    tmp_path: Path,
+) -> None:
     test = tmp_path / "test.csv"
     test.write_text("note,age,state,income\nx,20,CA,high\n")
     inputs, _ = read(tmp_path, evaluate=test)
@@ -98,7 +111,11 @@ def test_classes_must_be_declared_by_option_or_schema(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="must not be inferred from private labels"):
         read(tmp_path, classes=None)
     schema = tmp_path / "schema.json"
-    schema.write_text(json.dumps({"columns": {"age": "numeric", "state": ["CA", "NY"]}, "classes": ["high", "low"]}))
+    schema.write_text(
+        json.dumps(
+            {"columns": {"age": "numeric", "state": ["CA", "NY"]}, "classes": ["high", "low"]}
+        )
+    )
     inputs, _ = read(tmp_path, classes=None, schema=schema)
     assert inputs.classes == ("high", "low")
     assert inputs.private.index.tolist() == [1, 0, 1]

@@ -20,7 +20,10 @@ PROMISE = {"unit": "record", "neighbours": "add-remove"}
 def test_a_new_ledger_holds_just_this_run(tmp_path: Path) -> None:
     ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
     assert ledger.budget == BUDGET
-    assert open_ledger(tmp_path / "l", dataset="d", budget=PrivacyBudget(0.5, 0.0), **PROMISE).budget == BUDGET
+    assert (
+        open_ledger(tmp_path / "l", dataset="d", budget=PrivacyBudget(0.5, 0.0), **PROMISE).budget
+        == BUDGET
+    )
 
 
 def test_the_account_of_another_dataset_is_refused(tmp_path: Path) -> None:
@@ -33,7 +36,9 @@ def test_a_new_ledger_promises_what_the_run_does_and_nothing_else(tmp_path: Path
     by_user = {"unit": "user", "neighbours": "add-remove"}
     ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **by_user)
     assert (ledger.unit, ledger.neighbours) == ("user", "add-remove")
-    with pytest.raises(LedgerError, match="unit 'user' under 'add-remove', and this release is about unit 'record'"):
+    with pytest.raises(
+        LedgerError, match="unit 'user' under 'add-remove', and this release is about unit 'record'"
+    ):
         open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
     open_ledger(tmp_path / "records", dataset="d", budget=BUDGET, **PROMISE)
     assert open_ledger(tmp_path / "records", dataset="d", budget=BUDGET, **by_user).unit == "record"
@@ -60,7 +65,9 @@ def test_a_renyi_account_judges_for_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ending", "renewed"), [(None, False), ("commit", False), ("reserve", True), ("forfeit", True)]
 )
-def test_a_key_that_was_paid_and_not_answered_is_renewed(tmp_path: Path, ending: str | None, renewed: bool) -> None:
+def test_a_key_that_was_paid_and_not_answered_is_renewed(
+    tmp_path: Path, ending: str | None, renewed: bool
+) -> None:
     ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
     with RunFolder(tmp_path / "out", {}) as folder:
         key, watch = folder.request, Watch()
@@ -92,7 +99,9 @@ def test_a_plan_that_was_begun_goes_on_under_its_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_a_run_whose_estimate_was_paid_and_not_answered_gets_a_new_key(tmp_path: Path, *, goes_on: bool) -> None:
+def test_a_run_whose_estimate_was_paid_and_not_answered_gets_a_new_key(
+    tmp_path: Path, *, goes_on: bool
+) -> None:
     ledger = open_ledger(tmp_path / "l", dataset="d", budget=BUDGET, **PROMISE)
     with RunFolder(tmp_path / "run", {"verb": "learn"}) as folder:
         key = folder.request

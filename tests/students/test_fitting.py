@@ -48,7 +48,9 @@ def test_rows_and_class_values_meet():
 @pytest.mark.parametrize("wrap", [pd.DataFrame, sparse.csc_matrix, lambda pool: pool.tolist()])
 def test_any_pool_gives_the_same_student(wrap):
     plain = fit_student(LogisticRegression(), POOL, released())
-    np.testing.assert_allclose(fit_student(LogisticRegression(), wrap(POOL), released()).coef_, plain.coef_)
+    np.testing.assert_allclose(
+        fit_student(LogisticRegression(), wrap(POOL), released()).coef_, plain.coef_
+    )
 
 
 def test_abstentions_are_dropped_tossed_or_given_to_the_majority():
@@ -90,10 +92,15 @@ def test_unanswered_counts_are_left_out():
     labels = np.zeros(120, dtype=int)
     labels[:100] = -1
     short = released(
-        labels[100:], counts=True, queries=QUERIES[100:], noisy_counts=released(counts=True).noisy_counts[100:]
+        labels[100:],
+        counts=True,
+        queries=QUERIES[100:],
+        noisy_counts=released(counts=True).noisy_counts[100:],
     )
     long = released(labels, counts=True)
-    students = [fit_student(NoisyCountsClassifier("linear"), POOL, release) for release in (short, long)]
+    students = [
+        fit_student(NoisyCountsClassifier("linear"), POOL, release) for release in (short, long)
+    ]
     np.testing.assert_array_equal(students[0].coef_, students[1].coef_)
 
 

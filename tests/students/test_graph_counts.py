@@ -13,7 +13,9 @@ K = 250
 def two_moons(rng, n):
     side = rng.integers(0, 2, n)
     angle = np.pi * rng.random(n)
-    X = np.column_stack([np.cos(angle) + side, np.where(side, 0.4 - np.sin(angle), np.sin(angle) - 0.1)])
+    X = np.column_stack(
+        [np.cos(angle) + side, np.where(side, 0.4 - np.sin(angle), np.sin(angle) - 0.1)]
+    )
     return X + 0.08 * rng.standard_normal((n, 2)), side
 
 
@@ -23,7 +25,9 @@ def test_the_pool_shape_beats_a_kernel_where_few_points_are_asked():
     asked = np.arange(120)
     counts = np.rint(K * (0.2 + 0.6 * side[asked]) + 200 * rng.standard_normal(120))
     graph = GraphCountsClassifier().fit(X[asked], counts, n_teachers=K, sigma=200.0, pool=X[:1000])
-    kernel = NoisyCountsClassifier(random_state=0).fit(X[asked], counts, n_teachers=K, sigma=200.0, pool=X[:1000])
+    kernel = NoisyCountsClassifier(random_state=0).fit(
+        X[asked], counts, n_teachers=K, sigma=200.0, pool=X[:1000]
+    )
     new = slice(1000, 1200)
     accuracy = (graph.predict(X[new]) == side[new]).mean()
     assert accuracy > 0.95

@@ -1,4 +1,5 @@
-"""HypothesisStudent: the best of a class by the definition, weighed by counts, published like every other."""
+"""HypothesisStudent: the best of a class by the definition, weighed by counts, published like
+every other."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
-from secretballot.hypotheses import DecisionStumps, FiniteClass, HypothesisClass, Intervals, Thresholds
+from secretballot.hypotheses import (
+    DecisionStumps,
+    FiniteClass,
+    HypothesisClass,
+    Intervals,
+    Thresholds,
+)
 from secretballot.hypotheses.halfspaces import Halfspaces
 from secretballot.hypotheses.planar_lines import Halfspace
 from secretballot.queries import DisagreementSampling
@@ -35,7 +42,8 @@ CLASSES = [
 ]
 
 
-# That check of scikit-learn 1.6 gives learners of two classes other labels with weights than without.
+# That check of scikit-learn 1.6 gives learners of two classes other labels with weights than
+# without.
 OLD = sklearn.__version__.startswith("1.6.")
 WRONG = {"check_sample_weight_equivalence_on_dense_data": "it compares other labels"} if OLD else {}
 
@@ -46,31 +54,44 @@ def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any) -> 
 
 
 @pytest.mark.parametrize(("hypotheses", "points"), CLASSES, ids=lambda value: type(value).__name__)
-def test_no_labelling_of_the_class_makes_fewer_mistakes(hypotheses: HypothesisClass | None, points: np.ndarray) -> None:
+def test_no_labelling_of_the_class_makes_fewer_mistakes(
+    hypotheses: HypothesisClass | None, points: np.ndarray
+) -> None:
     weights = np.random.default_rng(2).integers(0, 5, 60).astype(float)
     student = HypothesisStudent(hypotheses).fit(points, NOISY, sample_weight=weights)
     wrong = weights @ (student.predict(points) != NOISY)
     searched = DecisionStumps(2) if hypotheses is None else hypotheses
-    assert wrong == min(weights @ (other.predict(points) != NOISY) for other in searched.dichotomies(points))
+    assert wrong == min(
+        weights @ (other.predict(points) != NOISY) for other in searched.dichotomies(points)
+    )
 
 
 @pytest.mark.parametrize(("hypotheses", "points"), CLASSES, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("only", ["no", "yes"])
-def test_one_class_is_a_constant(hypotheses: HypothesisClass | None, points: np.ndarray, only: str) -> None:
+def test_one_class_is_a_constant(
+    hypotheses: HypothesisClass | None, points: np.ndarray, only: str
+) -> None:
     student = HypothesisStudent(hypotheses).fit(points, np.full(60, only))
     assert student.classes_.tolist() == [only]
     assert set(student.predict(10 * points)) == {only}
 
 
 def released(noisy_counts: np.ndarray | None, labels: np.ndarray, **changes: Any) -> ReleasedLabels:
-    fields = {"queries": np.arange(len(labels))[::-1], "labels": labels, "classes": ("no", "yes"), "n_teachers": 100}
+    fields = {
+        "queries": np.arange(len(labels))[::-1],
+        "labels": labels,
+        "classes": ("no", "yes"),
+        "n_teachers": 100,
+    }
     if noisy_counts is not None:
         fields |= {"noisy_counts": noisy_counts, "sigma": 10.0}
     return ReleasedLabels(**(fields | changes))
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("wrap", [lambda student: student, lambda student: make_pipeline(StandardScaler(), student)])
+@pytest.mark.parametrize(
+    "wrap", [lambda student: student, lambda student: make_pipeline(StandardScaler(), student)]
+)
 def test_counts_say_how_much_a_mistake_matters(columns: int, wrap: Any) -> None:
     # two votes of 52 to 48 for class 1, below one of 5 to 95 against it
     line, counts = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([52, 52, 5, 95])
@@ -92,7 +113,10 @@ def test_level_counts_everywhere_are_no_obstacle() -> None:
 def test_learns_from_labels_where_nothing_else_is_said() -> None:
     assert not learns_from_counts(HypothesisStudent())  # labels alone are cheaper
     abstained = released(None, np.array([-1, 1, 0, 0]))
-    assert fit_student(HypothesisStudent(Thresholds()), LINE[:4], abstained).hypothesis_.direction == "up"
+    assert (
+        fit_student(HypothesisStudent(Thresholds()), LINE[:4], abstained).hypothesis_.direction
+        == "up"
+    )
 
 
 def test_is_the_output_of_the_walk_that_asks_by_disagreement() -> None:

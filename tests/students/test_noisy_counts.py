@@ -28,7 +28,8 @@ def linear_votes(rng, n=2000, d=8, sigma=150.0):
 
 
 class Unnoised(NoisyCountsClassifier):
-    """The student as a plain classifier: hard labels are the votes of one teacher under little noise."""
+    """The student as a plain classifier: hard labels are the votes of one teacher under little
+    noise."""
 
     def fit(self, X, y):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
@@ -60,11 +61,17 @@ def test_beats_the_arg_max_of_the_same_counts():
     truth = shares > 0.5
     student = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=150.0)
     hard = LogisticRegression().fit(X, counts > K / 2)
-    from_counts, from_labels = (student.predict(X) == truth).mean(), (hard.predict(X) == truth).mean()
+    from_counts, from_labels = (
+        (student.predict(X) == truth).mean(),
+        (hard.predict(X) == truth).mean(),
+    )
     assert from_counts > 0.85
     assert from_counts > from_labels - 0.005  # arg max costs little under heavy noise, never gains
     bounded = np.clip(counts / K, 0, 1)  # and the shares are right where labels only rank
-    assert np.abs(student.predict_shares(X)[:, 1] - shares).mean() < np.abs(bounded - shares).mean() / 5
+    assert (
+        np.abs(student.predict_shares(X)[:, 1] - shares).mean()
+        < np.abs(bounded - shares).mean() / 5
+    )
 
 
 def test_few_close_votes_teach_more_as_counts_than_as_labels():
@@ -80,7 +87,8 @@ def test_few_close_votes_teach_more_as_counts_than_as_labels():
 
 
 def test_evidence_is_the_marginal_likelihood():
-    # with a known prior variance the evidence of the grid point equals the density of the targets, up to constants
+    # with a known prior variance the evidence of the grid point equals the density of the targets,
+    # up to constants
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((12, 3))
     targets = rows @ np.array([[1.0], [0.5], [-0.5]]) + 0.3 * rng.standard_normal((12, 1))
@@ -92,7 +100,9 @@ def test_evidence_is_the_marginal_likelihood():
     basis = np.linalg.svd(centring)[0][:, :11]  # the flat intercept leaves eleven contrasts
     mean_square = np.trace(centring @ rows @ rows.T @ centring) / 12
     covariance = fit.signal / mean_square * rows @ rows.T + (0.09 + fit.misfit) * np.eye(12)
-    density = multivariate_normal(np.zeros(11), basis.T @ covariance @ basis).logpdf(basis.T @ targets[:, 0])
+    density = multivariate_normal(np.zeros(11), basis.T @ covariance @ basis).logpdf(
+        basis.T @ targets[:, 0]
+    )
     assert fit.log_evidence == pytest.approx(density + 5.5 * np.log(2 * np.pi), abs=1e-9)
     prior = fit.signal / mean_square * np.eye(3)
     gain = prior @ (centring @ rows).T @ np.linalg.pinv(centring @ covariance @ centring)
@@ -112,7 +122,9 @@ def test_a_rotated_kernel_sees_a_ring():
 def test_a_plane_stays_a_plane_when_the_noise_hides_the_rest():
     X, _, _, counts = linear_votes(np.random.default_rng(5), sigma=1500.0)
     linear = NoisyCountsClassifier("linear").fit(X, counts, n_teachers=K, sigma=1500.0)
-    gaussian = NoisyCountsClassifier("gaussian", random_state=0).fit(X, counts, n_teachers=K, sigma=1500.0)
+    gaussian = NoisyCountsClassifier("gaussian", random_state=0).fit(
+        X, counts, n_teachers=K, sigma=1500.0
+    )
     both = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=1500.0)
     assert both.log_evidence_ == pytest.approx(max(linear.log_evidence_, gaussian.log_evidence_))
 
@@ -122,7 +134,9 @@ def test_three_classes():
     X = rng.standard_normal((3000, 2))
     truth = np.argmax(X @ np.array([[1, -0.5, -0.5], [0, 0.9, -0.9]]), axis=1)
     counts = np.rint(np.eye(3)[truth] * 150 + 30 + 100 * rng.standard_normal((3000, 3)))
-    student = NoisyCountsClassifier(random_state=0).fit(X, counts, n_teachers=K, sigma=100.0, classes=["a", "b", "c"])
+    student = NoisyCountsClassifier(random_state=0).fit(
+        X, counts, n_teachers=K, sigma=100.0, classes=["a", "b", "c"]
+    )
     assert (student.predict(X) == np.array(["a", "b", "c"])[truth]).mean() > 0.92
     proba = student.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
@@ -144,14 +158,18 @@ def test_sparse_and_dense_points_teach_the_same(kernel):
     X = (rng.random((400, 30)) < 0.1).astype(float)
     counts = np.rint(125 + 80 * X[:, 0] - 60 * X[:, 1] + 20 * rng.standard_normal(400))
     dense = NoisyCountsClassifier(kernel, random_state=0).fit(X, counts, n_teachers=K, sigma=20.0)
-    thin = NoisyCountsClassifier(kernel, random_state=0).fit(sparse.csr_matrix(X), counts, n_teachers=K, sigma=20.0)
+    thin = NoisyCountsClassifier(kernel, random_state=0).fit(
+        sparse.csr_matrix(X), counts, n_teachers=K, sigma=20.0
+    )
     np.testing.assert_allclose(dense.predict_shares(X), thin.predict_shares(sparse.csr_matrix(X)))
 
 
 def test_scale_of_a_column_does_not_matter_where_columns_are_scaled():
     X, _, shares, counts = linear_votes(np.random.default_rng(9), n=5000)
     units = 10.0 ** np.arange(-4, 4)
-    student = NoisyCountsClassifier("linear").fit(1e6 + X * units, counts, n_teachers=K, sigma=150.0)
+    student = NoisyCountsClassifier("linear").fit(
+        1e6 + X * units, counts, n_teachers=K, sigma=150.0
+    )
     assert ((student.predict(1e6 + X * units) == 1) == (shares > 0.5)).mean() > 0.88
 
 
@@ -162,7 +180,9 @@ def test_the_pool_serves_the_scaling():
     np.testing.assert_allclose(student.mean_, pool.mean(axis=0))
 
 
-@pytest.mark.parametrize("student", [NoisyCountsClassifier(random_state=0), GraphCountsClassifier(3)])
+@pytest.mark.parametrize(
+    "student", [NoisyCountsClassifier(random_state=0), GraphCountsClassifier(3)]
+)
 @pytest.mark.parametrize(
     ("X", "counts", "sigma"),
     [
@@ -190,7 +210,9 @@ def test_more_columns_than_the_linear_model_takes():
     X = sparse.random(300, 3000, density=0.01, random_state=0, format="csr")
     counts = np.rint(K / 2 + 40 * np.sign(X[:, :1500].sum(axis=1).A1 - X[:, 1500:].sum(axis=1).A1))
     counts += np.rint(10 * rng.standard_normal(300))
-    student = NoisyCountsClassifier("linear", n_landmarks=50, random_state=0).fit(X, counts, n_teachers=K, sigma=10.0)
+    student = NoisyCountsClassifier("linear", n_landmarks=50, random_state=0).fit(
+        X, counts, n_teachers=K, sigma=10.0
+    )
     assert student.landmarks_.shape == (50, 3000)
     assert np.isfinite(student.predict_shares(X)).all()
 

@@ -1,4 +1,5 @@
-"""VotingStudent: votes as AdaBoost does, bears what AdaBoost does not, and goes out like every other student."""
+"""VotingStudent: votes as AdaBoost does, bears what AdaBoost does not, and goes out like every
+other student."""
 
 import itertools
 from pathlib import Path
@@ -25,12 +26,16 @@ from secretballot.students.names import student_by_name
 
 
 def _rings(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return points whose class is how far out they are: no stump knows it, a vote of stumps does."""
+    """Return points whose class is how far out they are: no stump knows it, a vote of stumps
+    does."""
     X = np.random.default_rng(seed).uniform(-1, 1, (n, 2))
     return X, np.minimum((np.abs(X).max(axis=1) * classes).astype(int), classes - 1)
 
 
-TIES = "stumps that cut equally well are told apart by the last digit of sums, as in scikit-learn's own AdaBoost"
+TIES = (
+    "stumps that cut equally well are told apart by the last digit of sums, as in scikit-learn's"
+    " own AdaBoost"
+)
 
 
 def _expected_failures(estimator: VotingStudent) -> dict[str, str]:
@@ -52,7 +57,9 @@ def test_votes_as_adaboost_does(classes: int, base: Any) -> None:
     X, y = _rings(400, classes)
     weights = np.random.default_rng(1).uniform(0.1, 2, 400)
     student = VotingStudent(base, 20, random_state=0).fit(X, y, sample_weight=weights)
-    peer = AdaBoostClassifier(base, n_estimators=20, random_state=0).fit(X, y, sample_weight=weights)
+    peer = AdaBoostClassifier(base, n_estimators=20, random_state=0).fit(
+        X, y, sample_weight=weights
+    )
     points = np.random.default_rng(2).uniform(-1, 1, (500, 2))
     assert len(student.hypotheses_) == len(peer.estimators_) <= 20
     assert (student.weights_ > 0).all()
@@ -69,7 +76,9 @@ def test_a_vote_knows_what_no_stump_knows() -> None:
     X, y = _rings(2000, 2)
     X_test, y_test = _rings(1000, 2, seed=1)
     alone = DecisionTreeClassifier(max_depth=1).fit(X, y).score(X_test, y_test)
-    one, many = (VotingStudent(n_rounds=K, random_state=0).fit(X, y).score(X_test, y_test) for K in (1, 40))
+    one, many = (
+        VotingStudent(n_rounds=K, random_state=0).fit(X, y).score(X_test, y_test) for K in (1, 40)
+    )
     assert one == alone < 0.8
     assert many > 0.99
 
@@ -78,7 +87,9 @@ def test_weights_count_like_repeated_points() -> None:
     X, y = _rings(60, 2)
     times = np.random.default_rng(3).integers(0, 4, 60)
     weighted = VotingStudent(n_rounds=8, random_state=0).fit(X, y, sample_weight=times)
-    repeated = VotingStudent(n_rounds=8, random_state=0).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    repeated = VotingStudent(n_rounds=8, random_state=0).fit(
+        np.repeat(X, times, axis=0), np.repeat(y, times)
+    )
     points = np.random.default_rng(4).uniform(-1, 1, (300, 2))
     assert np.allclose(weighted.predict_proba(points), repeated.predict_proba(points))
 
@@ -87,7 +98,9 @@ def test_confidences_outvote_unsure_labels() -> None:
     X = np.repeat(np.arange(10.0)[:, None], 2, axis=0)
     right, wrong = (X[::2, 0] >= 5).astype(int), (X[1::2, 0] < 5).astype(int)
     y, confidence = np.ravel(np.column_stack([right, wrong])), np.tile([0.9, 0.6], 10)
-    assert np.array_equal(VotingStudent(n_rounds=5).fit(X, y, sample_weight=confidence).predict(X[::2]), right)
+    assert np.array_equal(
+        VotingStudent(n_rounds=5).fit(X, y, sample_weight=confidence).predict(X[::2]), right
+    )
 
 
 def test_a_hypothesis_without_error_is_not_outvoted() -> None:
@@ -103,7 +116,8 @@ def test_a_hypothesis_without_error_is_not_outvoted() -> None:
     student = VotingStudent(Late(), 10, random_state=0).fit(X, y)
     assert len(student.hypotheses_) == 1
     assert student.score(X, y) == 1
-    assert AdaBoostClassifier(Late(), n_estimators=10, random_state=0).fit(X, y).score(X, y) < 1  # the trap is real
+    # the trap is real
+    assert AdaBoostClassifier(Late(), n_estimators=10, random_state=0).fit(X, y).score(X, y) < 1
 
 
 def test_a_perfect_base_is_alone() -> None:
@@ -145,8 +159,13 @@ def test_other_errors_of_the_base_are_its_own() -> None:
 
 def test_takes_sparse_points_and_learners_without_probabilities() -> None:
     X, y = _rings(300, 2)
-    dense, thin = VotingStudent(n_rounds=9, random_state=0), VotingStudent(n_rounds=9, random_state=0)
-    assert np.array_equal(dense.fit(X, y).predict(X), thin.fit(sparse.csr_array(X), y).predict(sparse.csr_array(X)))
+    dense, thin = (
+        VotingStudent(n_rounds=9, random_state=0),
+        VotingStudent(n_rounds=9, random_state=0),
+    )
+    assert np.array_equal(
+        dense.fit(X, y).predict(X), thin.fit(sparse.csr_array(X), y).predict(sparse.csr_array(X))
+    )
     assert VotingStudent(LinearSVC(), 5).fit(X, y).predict_proba(X).shape == (300, 2)
 
 
@@ -154,7 +173,10 @@ def test_takes_sparse_points_and_learners_without_probabilities() -> None:
     ("base", "word"),
     [
         (KNeighborsClassifier(), "KNeighborsClassifier, whose fit takes no sample_weight"),
-        (make_pipeline(StandardScaler(), LogisticRegression()), "Pipeline, whose fit takes no sample_weight"),
+        (
+            make_pipeline(StandardScaler(), LogisticRegression()),
+            "Pipeline, whose fit takes no sample_weight",
+        ),
         (object(), "object, whose fit takes no sample_weight"),
     ],
 )

@@ -1,4 +1,5 @@
-"""Whatever is given for whatever argument, a theorem answers or refuses in one sentence; nothing raw comes through."""
+"""Whatever is given for whatever argument, a theorem answers or refuses in one sentence; nothing
+raw comes through."""
 
 import inspect
 import math
@@ -52,7 +53,11 @@ GOOD: dict[str, Any] = {
     "theta": 2.0,
     "vc_dimension": 1,
 }
-BY_FUNCTION = {"label_accuracy": {"margin": 20}, "rate": {"tau": None}, "sample_complexity": {"tau": None}}
+BY_FUNCTION = {
+    "label_accuracy": {"margin": 20},
+    "rate": {"tau": None},
+    "sample_complexity": {"tau": None},
+}
 NEITHER = ("a text", b"x", 1j, object(), {}, {"a": 1}, math.nan, 10**400)
 FUNCTIONS = [name for name in theory.__all__ if inspect.isfunction(getattr(theory, name))]
 
@@ -88,7 +93,13 @@ def test_nonsense_is_refused_in_one_sentence(name: str) -> None:
 def test_good_arguments_are_good() -> None:
     """Else the test above would see the refusal of something else."""
     for name in FUNCTIONS:
-        if name not in ("agnostic_learner_plan", "labeler_plan", "learner_plan", "rate_plan", "sample_sizes"):
+        if name not in (
+            "agnostic_learner_plan",
+            "labeler_plan",
+            "learner_plan",
+            "rate_plan",
+            "sample_sizes",
+        ):
             getattr(theory, name)(**_good(name))
 
 

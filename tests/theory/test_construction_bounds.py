@@ -1,4 +1,5 @@
-"""Theorems about relabelling, the semi-private learner and the universal labeler, against exact laws."""
+"""Theorems about relabelling, the semi-private learner and the universal labeler, against exact
+laws."""
 
 import math
 
@@ -19,7 +20,10 @@ def test_relabelling_constants() -> None:
     epsilon, delta = theory.relabelled_privacy(BUDGET)
     assert math.exp(epsilon - 1) == pytest.approx((1 + math.sqrt(math.e)) ** 2)
     assert delta / 1e-6 == pytest.approx(7.0157, abs=1e-4)
-    assert theory.relabelled_privacy(BUDGET, calibration="paper") == (4.0, pytest.approx(4 * math.e * 1e-6))
+    assert theory.relabelled_privacy(BUDGET, calibration="paper") == (
+        4.0,
+        pytest.approx(4 * math.e * 1e-6),
+    )
     coming, _ = theory.relabelled_privacy(BUDGET, neighbours="add-remove")
     assert math.exp(coming - 1) == pytest.approx(1 + math.sqrt(math.e))
 
@@ -32,7 +36,8 @@ def test_one_record_moves_a_relabelling_by_no_more_than_the_constant() -> None:
         laws = []
         labels = rng.integers(0, 2, size=3)
         for _side in range(2):
-            own, label = rng.integers(0, 4, size=len(shared)), rng.integers(2)  # 0, 1: one label; 2, 3: both are there
+            # 0, 1: one label; 2, 3: both are there
+            own, label = rng.integers(0, 4, size=len(shared)), rng.integers(2)
             weight = np.zeros(len(shared))
             for value in (0, 1):
                 there = (own == value) | (own >= 2)
@@ -69,7 +74,8 @@ def test_sampling_rate_reaches_all_records_and_survives_large_epsilon() -> None:
 
 
 def test_the_plan_of_the_labeler_keeps_its_budget() -> None:
-    """The certified price of the whole stream at the planned n, without the closed forms that made the plan."""
+    """The certified price of the whole stream at the planned n, without the closed forms that
+    made the plan."""
     plan = theory.labeler_plan(1500, 0.1, 0.05, BUDGET, 1)
     stream = tight_stream(plan.inner.epsilon, plan.inner.delta, plan.max_unstable)
     event = RelabelledSampleEvent(stream, plan.n_sampled, plan.n_records, "replace-one")
@@ -87,12 +93,17 @@ def test_bootstrap_repeats_the_printed_figure_is_false_at_a_tenth() -> None:
     assert [theory.bootstrap_repeats(n, d) for d in (1e-2, 1e-3, 1e-6)] == [4, 6, 9]
 
 
-def _threshold_errors(rng: np.random.Generator, n: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return mistakes on the sample and true errors of the n + 1 labellings by 1[x >= t], truth at 1/2."""
+def _threshold_errors(
+    rng: np.random.Generator, n: int, noise: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mistakes on the sample and true errors of the n + 1 labellings by 1[x >= t], truth
+    at 1/2."""
     x = np.sort(rng.random(n))
     y = (x >= 0.5) ^ (rng.random(n) < noise)
     mistakes = (
-        np.concatenate([[0], np.cumsum(y)]) + (n - np.arange(n + 1)) - (y.sum() - np.concatenate([[0], np.cumsum(y)]))
+        np.concatenate([[0], np.cumsum(y)])
+        + (n - np.arange(n + 1))
+        - (y.sum() - np.concatenate([[0], np.cumsum(y)]))
     )
     edges = np.concatenate([[0.0], x, [1.0]])
     cuts = (edges[:-1] + edges[1:]) / 2
@@ -137,10 +148,17 @@ def test_claim_3_6_falls_short_of_its_own_proof_unless_alpha_is_small() -> None:
         return math.log(2) + 2 * d * math.log(math.e * n / d) - n * alpha**2 / 8
 
     beta = 0.05
-    for alpha, d, enough in ((0.1, 1, True), (0.1, 20, False), (0.02, 20, False), (0.002, 20, True)):
+    for alpha, d, enough in (
+        (0.1, 1, True),
+        (0.1, 20, False),
+        (0.02, 20, False),
+        (0.002, 20, True),
+    ):
         printed = theory.disagreement_records(alpha, beta, d, calibration="paper")
         assert (proof(printed, alpha, d) <= math.log(beta)) == enough
-    assert theory.disagreement_records(0.1, beta, 20) > theory.disagreement_records(0.1, beta, 20, calibration="paper")
+    assert theory.disagreement_records(0.1, beta, 20) > theory.disagreement_records(
+        0.1, beta, 20, calibration="paper"
+    )
 
 
 def test_disagreement_of_all_pairs_is_uniform_at_the_size() -> None:
@@ -149,15 +167,21 @@ def test_disagreement_of_all_pairs_is_uniform_at_the_size() -> None:
     for calibration in ("tight", "paper"):
         n, worst = theory.disagreement_records(alpha, beta, 1, calibration=calibration), []
         for _ in range(30):
-            gap = np.searchsorted(np.sort(rng.random(n)), np.linspace(0, 1, 501)) / n - np.linspace(0, 1, 501)
+            gap = np.searchsorted(np.sort(rng.random(n)), np.linspace(0, 1, 501)) / n - np.linspace(
+                0, 1, 501
+            )
             worst.append(gap.max() - gap.min())
         assert np.mean(np.array(worst) > alpha) <= beta
 
 
 def test_printed_number_of_queries_fails_for_the_best_hypothesis_itself() -> None:
-    """With gamma far above alpha, even the best hypothesis errs on more than gamma + alpha of so few queries."""
+    """With gamma far above alpha, even the best hypothesis errs on more than gamma + alpha of so
+    few queries."""
     alpha, beta, gamma = 0.001, 0.05, 0.25
-    printed, ours = (theory.queries_needed(alpha, beta, best_error=gamma, calibration=c) for c in ("paper", "tight"))
+    printed, ours = (
+        theory.queries_needed(alpha, beta, best_error=gamma, calibration=c)
+        for c in ("paper", "tight")
+    )
     assert binom.sf(math.floor(printed * (gamma + alpha)), printed, gamma) > 4 * beta
     assert binom.sf(math.floor(ours * (gamma + alpha / 2)), ours, gamma) <= beta
     assert theory.queries_needed(alpha, beta) == 1
@@ -178,11 +202,14 @@ def test_printed_public_points_cover_only_for_alpha_away_from_one() -> None:
 
 @pytest.mark.parametrize(("neighbours", "weight"), [("replace-one", 0.5), ("add-remove", 1.0)])
 def test_the_private_choice_errs_no_more_than_its_bound(neighbours: str, weight: float) -> None:
-    """Exact law; the worst case is one good candidate among many that are just worse than allowed."""
+    """Exact law; the worst case is one good candidate among many that are just worse than
+    allowed."""
     n, epsilon, beta, count = 500, 0.3, 0.05, 1000
     allowed = theory.choice_error(n, epsilon, math.log(count), beta, neighbours=neighbours) * n
     assert 1 < allowed < n
-    law = softmax(-epsilon * weight * np.concatenate([[0.0], np.full(count - 1, math.floor(allowed) + 1)]))
+    law = softmax(
+        -epsilon * weight * np.concatenate([[0.0], np.full(count - 1, math.floor(allowed) + 1)])
+    )
     assert 0.3 * beta < law[1:].sum() <= beta
 
 
@@ -198,12 +225,15 @@ def test_the_private_choice_is_accurate_on_the_law(epsilon: float) -> None:
 
 
 def test_the_semi_private_learner_is_accurate_at_its_plan() -> None:
-    """Thresholds, end to end, by the exact law of the choice among those that the public points tell apart."""
+    """Thresholds, end to end, by the exact law of the choice among those that the public points
+    tell apart."""
     alpha, beta, epsilon, noise, rng = 0.3, 0.2, 1.0, 0.1, np.random.default_rng(10)
     plan = theory.semi_private_plan(alpha, beta, epsilon, 1)
     assert plan.log_candidates == pytest.approx(math.log(plan.n_public + 1))
     assert theory.pair_cover_failure(plan.n_public, alpha / 4, 1) <= beta / 4
-    assert plan.n_records == theory.choice_records(3 * alpha / 4, 3 * beta / 4, epsilon, plan.log_candidates)
+    assert plan.n_records == theory.choice_records(
+        3 * alpha / 4, 3 * beta / 4, epsilon, plan.log_candidates
+    )
     failed = []
     for _ in range(40):
         edges = np.concatenate([[0.0], np.sort(rng.random(plan.n_public)), [1.0]])

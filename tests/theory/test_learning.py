@@ -14,7 +14,9 @@ from secretballot.theory.learning import capacity
 
 @pytest.mark.parametrize(("d", "n"), [(1, 5), (2, 2), (3, 9), (5, 3), (4, 50)])
 def test_growth_is_sauers_sum(d: int, n: int) -> None:
-    assert math.exp(theory.log_growth(d, n)) == pytest.approx(sum(math.comb(n, i) for i in range(d + 1)))
+    assert math.exp(theory.log_growth(d, n)) == pytest.approx(
+        sum(math.comb(n, i) for i in range(d + 1))
+    )
 
 
 def test_growth_is_attained_by_sets_of_at_most_d_points() -> None:
@@ -49,7 +51,8 @@ def _unseen(size: int, n: int, runs: int) -> np.ndarray:
 
 
 def test_the_printed_uniform_bound_is_broken_by_small_sets_and_ours_is_not() -> None:
-    """Sets of at most d of N points, truth empty: a member on d unseen points makes no mistake and errs d / N."""
+    """Sets of at most d of N points, truth empty: a member on d unseen points makes no mistake
+    and errs d / N."""
     d, size, n, beta = 100, 11_000, 47_000, 0.05
     broken = np.mean(_unseen(size, n, 60) >= d)
     assert d / size > theory.uniform_bound(0.0, n, d, beta, form="paper").value
@@ -58,7 +61,8 @@ def test_the_printed_uniform_bound_is_broken_by_small_sets_and_ours_is_not() -> 
 
 
 def _interval_gap(points: np.ndarray, labels: np.ndarray, error: float) -> float:
-    """Return the largest gap of true and empirical error over thresholds; labels are 1[x >= 1/2], some flipped."""
+    """Return the largest gap of true and empirical error over thresholds; labels are 1[x >=
+    1/2], some flipped."""
     cuts = np.linspace(0, 1, 301)
     order = np.argsort(points)
     x, y = points[order], labels[order]
@@ -95,15 +99,22 @@ def test_sample_sizes_are_the_smallest() -> None:
 
     assert failure(n) <= 0 < failure(n - 1)
     n = theory.agnostic_records(0.1, 0.05, 3)
-    assert theory.uniform_deviation(n, 3, 0.05).value <= 0.05 < theory.uniform_deviation(n - 1, 3, 0.05).value
+    assert (
+        theory.uniform_deviation(n, 3, 0.05).value
+        <= 0.05
+        < theory.uniform_deviation(n - 1, 3, 0.05).value
+    )
 
 
 def test_pairs_that_agree_on_enough_points_are_near() -> None:
-    """Thresholds: two of them agree on the points iff no point lies between; the widest gap is the worst pair."""
+    """Thresholds: two of them agree on the points iff no point lies between; the widest gap is
+    the worst pair."""
     alpha, beta, rng = 0.1, 0.1, np.random.default_rng(11)
     n = theory.pair_cover_records(alpha, beta, 1)
     x = np.sort(rng.random((2000, n)), axis=1)
-    gaps = np.diff(np.concatenate([np.zeros((2000, 1)), x, np.ones((2000, 1))], axis=1), axis=1).max(axis=1)
+    gaps = np.diff(
+        np.concatenate([np.zeros((2000, 1)), x, np.ones((2000, 1))], axis=1), axis=1
+    ).max(axis=1)
     assert np.mean(gaps > alpha) <= theory.pair_cover_failure(n, alpha, 1) <= beta
     assert theory.pair_cover_failure(5, alpha, 1) == 1
 

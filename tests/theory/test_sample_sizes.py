@@ -14,7 +14,9 @@ def rows() -> dict[str, theory.SampleSize]:
     return {row.construction: row for row in theory.sample_sizes(0.2, 0.04, BUDGET, 1, 1500)}
 
 
-def test_tight_asks_for_less_wherever_constants_are_printed(rows: dict[str, theory.SampleSize]) -> None:
+def test_tight_asks_for_less_wherever_constants_are_printed(
+    rows: dict[str, theory.SampleSize],
+) -> None:
     for name, factor in (
         ("stability labeler, realizable", 5),
         ("agnostic labeler", 50),
@@ -26,7 +28,9 @@ def test_tight_asks_for_less_wherever_constants_are_printed(rows: dict[str, theo
         assert row.paper > factor * row.tight, name
 
 
-def test_the_choice_on_all_records_asks_for_far_less_than_voting(rows: dict[str, theory.SampleSize]) -> None:
+def test_the_choice_on_all_records_asks_for_far_less_than_voting(
+    rows: dict[str, theory.SampleSize],
+) -> None:
     choice, voting = rows["semi-private learner"].tight, rows["agnostic labeler"].tight
     assert choice is not None
     assert voting is not None
@@ -55,10 +59,18 @@ def test_a_large_epsilon_leaves_the_printed_theorem_behind() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"alpha": 0.0}, {"beta": 1.0}, {"n_queries": 0}, {"best_error": 0.5}, {"best_error": 0.0}]
+    "change",
+    [{"alpha": 0.0}, {"beta": 1.0}, {"n_queries": 0}, {"best_error": 0.5}, {"best_error": 0.0}],
 )
 def test_bad_numbers_are_refused(change: dict[str, float]) -> None:
-    given = {"alpha": 0.1, "beta": 0.05, "budget": BUDGET, "vc_dimension": 1, "n_queries": 2000, **change}
+    given = {
+        "alpha": 0.1,
+        "beta": 0.05,
+        "budget": BUDGET,
+        "vc_dimension": 1,
+        "n_queries": 2000,
+        **change,
+    }
     with pytest.raises(ParameterError):
         theory.sample_sizes(**given)  # type: ignore[arg-type]
 

@@ -1,4 +1,5 @@
-"""Theorems about voting that pays for unstable queries, against enumeration, exact laws and simulation."""
+"""Theorems about voting that pays for unstable queries, against enumeration, exact laws and
+simulation."""
 
 import math
 from itertools import product
@@ -47,8 +48,11 @@ def test_the_printed_number_of_mistakes_is_too_small_and_the_quantile_is_exact()
     assert binom.sf(exact, m, p) <= beta / k < binom.sf(exact - 1, m, p)
 
 
-def _stream(votes: np.ndarray, k: int, event: SparseVectorEvent, rng: np.random.Generator) -> tuple[int, np.ndarray]:
-    """Return the number of queries asked, and which were answered, of a stream with continuous Laplace noise."""
+def _stream(
+    votes: np.ndarray, k: int, event: SparseVectorEvent, rng: np.random.Generator
+) -> tuple[int, np.ndarray]:
+    """Return the number of queries asked, and which were answered, of a stream with continuous
+    Laplace noise."""
     distance = np.maximum(0, np.ceil(np.abs(2 * votes - k) / 2) - 1)
     noise, threshold, stops = rng.laplace(scale=event.query_scale, size=len(votes)), 0.0, 0
     threshold = rng.laplace(scale=event.threshold_scale)
@@ -65,7 +69,8 @@ def _stream(votes: np.ndarray, k: int, event: SparseVectorEvent, rng: np.random.
 
 
 def test_the_stream_of_theorem_3_2_ends_and_keeps_its_rate() -> None:
-    """Teachers that err with the full allowance, independently at each point or all at the same points."""
+    """Teachers that err with the full allowance, independently at each point or all at the same
+    points."""
     m, alpha, beta = 400, 0.15, 0.1
     plan = theory.rate_plan(m, alpha, beta, BUDGET, 1)
     event = theory.stability.tight_stream(1.0, 1e-6, plan.max_unstable)
@@ -107,7 +112,9 @@ def test_printed_teachers_want_whole_numbers_of_questions_and_abstentions(wrong)
 
 
 def test_tight_teachers_are_fewer_than_printed() -> None:
-    tight, paper = (theory.stream_plan(1000, 0.01, 0.05, BUDGET, 1, calibration=c) for c in ("tight", "paper"))
+    tight, paper = (
+        theory.stream_plan(1000, 0.01, 0.05, BUDGET, 1, calibration=c) for c in ("tight", "paper")
+    )
     assert tight.n_records < paper.n_records / 3
 
 
@@ -116,12 +123,14 @@ def test_the_rate_is_flat_and_then_grows(gamma: float) -> None:
     n, d, epsilon = 10**6, 2, 0.5
     last = theory.best_misclassification_queries(n, epsilon, d, best_error=gamma)
     few, edge = (
-        theory.misclassification_rate(n, max(1, int(m)), epsilon, d, best_error=gamma).value for m in (1, last)
+        theory.misclassification_rate(n, max(1, int(m)), epsilon, d, best_error=gamma).value
+        for m in (1, last)
     )
     ratio = d / (epsilon * n)
     assert few == edge == pytest.approx(3 * gamma + math.sqrt(ratio) if gamma else ratio)
     many = [
-        theory.misclassification_rate(n, int(last * f), epsilon, d, best_error=gamma).value for f in (10, 100, 1000)
+        theory.misclassification_rate(n, int(last * f), epsilon, d, best_error=gamma).value
+        for f in (10, 100, 1000)
     ]
     assert np.all(np.diff(many) > 0)
     slope = math.log((many[2] - 3 * gamma) / (many[1] - 3 * gamma)) / math.log(10)
@@ -129,7 +138,8 @@ def test_the_rate_is_flat_and_then_grows(gamma: float) -> None:
 
 
 def test_the_rate_solves_the_circle_of_its_proof() -> None:
-    """error = k V / n, k = sqrt(T) / epsilon, T = m error: the rate T / m is Theorem 3.4's beyond M."""
+    """error = k V / n, k = sqrt(T) / epsilon, T = m error: the rate T / m is Theorem 3.4's
+    beyond M."""
     n, m, d, epsilon = 10**6, 10**8, 3, 0.4
     t = 1.0
     for _ in range(200):
@@ -155,12 +165,15 @@ def test_learner_plans_follow_their_proofs() -> None:
 
 
 def test_voted_labels_err_no_more_than_three_times_the_teachers() -> None:
-    """The worst law puts all errors on as few teachers as contest a point; with many teachers it attains the bound."""
+    """The worst law puts all errors on as few teachers as contest a point; with many teachers it
+    attains the bound."""
     bound = theory.voted_label_error(0.02, 0.05, 1).value
     worst = [0.02 * k / (k // 3 + 1) for k in (3, 9, 99, 999)]
     assert max(worst) <= bound
     assert worst[-1] > 0.99 * bound
-    assert theory.voted_label_error(0.01, 0.01, 4000, best_error=0.1, calibration="paper").value == pytest.approx(0.37)
+    assert theory.voted_label_error(
+        0.01, 0.01, 4000, best_error=0.1, calibration="paper"
+    ).value == pytest.approx(0.37)
     assert theory.voted_label_error(0.01, 0.05, 1, best_error=0.2).vacuous
     with pytest.raises(ParameterError, match="beta up to"):
         theory.voted_label_error(0.01, 0.05, 4000, calibration="paper")
@@ -173,7 +186,9 @@ def test_the_agnostic_learner_keeps_seven_gamma_and_alpha() -> None:
     m, plan = theory.agnostic_learner_plan(alpha, 0.1, PrivacyBudget(2.0, 1e-6), 1, gamma)
     bound = gamma + 2 * plan.rate.value + 2 * theory.uniform_deviation(m, 1, 0.05).value
     assert bound <= 7 * gamma + alpha
-    printed = theory.agnostic_learner_plan(alpha, 0.02, PrivacyBudget(2.0, 1e-6), 1, gamma, calibration="paper")[1]
+    printed = theory.agnostic_learner_plan(
+        alpha, 0.02, PrivacyBudget(2.0, 1e-6), 1, gamma, calibration="paper"
+    )[1]
     assert printed.n_records > 20 * plan.n_records
 
 

@@ -10,7 +10,12 @@ from scipy.stats import binom, norm
 import secretballot
 from secretballot import theory
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, SparseVectorEvent, delta_upper
+from secretballot.privacy.accounting import (
+    GaussianEvent,
+    PrivacyBudget,
+    SparseVectorEvent,
+    delta_upper,
+)
 from secretballot.privacy.accounting.sparse_vector import false_answer
 
 BUDGET = PrivacyBudget(1.0, 1e-6)
@@ -44,7 +49,11 @@ def test_printed_scale_gives_its_concentrated_privacy() -> None:
 def test_gaussian_teachers_is_the_printed_formula() -> None:
     n, length = 10**5, 300
     log = math.log(1e6)
-    printed = 6 * math.sqrt(math.log(2 * n)) * (math.sqrt(length * log) + math.sqrt(length * log + length))
+    printed = (
+        6
+        * math.sqrt(math.log(2 * n))
+        * (math.sqrt(length * log) + math.sqrt(length * log + length))
+    )
     assert theory.gaussian_teachers(n, length, BUDGET) == math.ceil(printed)
 
 
@@ -70,12 +79,15 @@ def test_gaussian_voting_differs_no_more_than_markov_allows() -> None:
     assert theory.gaussian_voting_disagreement(0.0, 50, 12.0, beta).vacuous
     n = 10**4
     k = theory.gaussian_teachers(n, 100, BUDGET)
-    found = theory.gaussian_voting_disagreement(0.01, k, theory.printed_sigma(100, BUDGET), 1 / n).value
+    found = theory.gaussian_voting_disagreement(
+        0.01, k, theory.printed_sigma(100, BUDGET), 1 / n
+    ).value
     assert found <= 0.03 + 1 / n + 1e-12
 
 
 def _worst_student(labels: np.ndarray, x: np.ndarray) -> float:
-    """Return the disagreement with 1[x >= 1/2] of the threshold that fits best, the worst one among equals."""
+    """Return the disagreement with 1[x >= 1/2] of the threshold that fits best, the worst one
+    among equals."""
     order = np.argsort(x)
     ones = np.concatenate([[0], np.cumsum(labels[order])])
     mistakes = ones + (len(x) - np.arange(len(x) + 1)) - (ones[-1] - ones)
@@ -97,8 +109,13 @@ def test_a_student_of_labels_with_few_exceptions_is_near() -> None:
             failed += _worst_student(labels, x) > theory.student_excess(t, m, 1, beta).value
         assert failed <= 100 * beta
     assert theory.student_excess(m, m, 1, beta).vacuous
-    assert theory.student_excess(0, m, 1, beta, n_voters=30).value > theory.student_excess(0, m, 1, beta).value
-    assert theory.student_excess(3, m, 2, beta, form="paper").value == pytest.approx((12 + 5 * (2 + math.log(40))) / m)
+    assert (
+        theory.student_excess(0, m, 1, beta, n_voters=30).value
+        > theory.student_excess(0, m, 1, beta).value
+    )
+    assert theory.student_excess(3, m, 2, beta, form="paper").value == pytest.approx(
+        (12 + 5 * (2 + math.log(40))) / m
+    )
 
 
 def test_a_student_of_gaussian_labels_is_near() -> None:
@@ -124,13 +141,17 @@ def test_hoeffding_cutoff_holds_for_teachers_of_that_error() -> None:
 
 def _best_over_public(risk) -> float:  # type: ignore[no-untyped-def]
     """Return the least value of risk(m) over real m."""
-    found = minimize_scalar(lambda log: math.log(risk(math.exp(log))), bounds=(0.0, 80.0), method="bounded")
+    found = minimize_scalar(
+        lambda log: math.log(risk(math.exp(log))), bounds=(0.0, 80.0), method="bounded"
+    )
     return math.exp(found.fun)
 
 
 @pytest.mark.parametrize("tau", TAUS)
 @pytest.mark.parametrize("algorithm", ["gaussian", "sparse-vector"])
-def test_rates_of_table_1_are_the_theorems_at_the_best_number_of_labels(algorithm: str, tau: float) -> None:
+def test_rates_of_table_1_are_the_theorems_at_the_best_number_of_labels(
+    algorithm: str, tau: float
+) -> None:
     """The printed (2 - tau) / 2 for Gaussian voting fails here at every tau below 1."""
 
     def best(n: float, d: float) -> float:
@@ -156,7 +177,9 @@ def test_rates_of_2018_are_theorem_c3_at_the_best_number_of_labels(gamma: float)
 
     found = theory.rate("sparse-vector-2018", "agnostic" if gamma else "realizable")
     assert math.log10(best(1e13, 1) / best(1e12, 1)) == pytest.approx(-found.records, abs=1e-3)
-    assert math.log10(best(1e13, 10) / best(1e13, 1)) == pytest.approx(found.records * found.dimension, abs=1e-3)
+    assert math.log10(best(1e13, 10) / best(1e13, 1)) == pytest.approx(
+        found.records * found.dimension, abs=1e-3
+    )
 
 
 def test_theorem_c3_evaluates_to_its_terms() -> None:
@@ -172,7 +195,8 @@ def test_theorem_c3_evaluates_to_its_terms() -> None:
 
 @pytest.mark.parametrize("tau", TAUS)
 def test_theorem_5_solves_the_circle_of_its_proof(tau: float) -> None:
-    """T = m (d K / n)^(tau / (2 - tau)) and K = sqrt(T) / epsilon, without logarithms; the risk is d / m + T / m."""
+    """T = m (d K / n)^(tau / (2 - tau)) and K = sqrt(T) / epsilon, without logarithms; the risk
+    is d / m + T / m."""
     n, m, d, epsilon = 10**8, 10**6, 2, 0.3
     t = 1e3
     for _ in range(4000):
@@ -185,9 +209,12 @@ def test_theorem_5_solves_the_circle_of_its_proof(tau: float) -> None:
 def test_remark_6_is_theorem_5_at_bounded_noise() -> None:
     plan = theory.passive_plan(10**6, 10**4, 3, PrivacyBudget(0.5, 1e-6), 0.05, 1.0)
     assert plan.excess.value == pytest.approx(3 / 10**4 + 9 * 10**4 / (10**6 * 0.5) ** 2)
-    logs = math.log(4 * 10**4 * plan.max_unstable / 1e-6) * math.sqrt(plan.max_unstable * math.log(2e6))
+    logs = math.log(4 * 10**4 * plan.max_unstable / 1e-6) * math.sqrt(
+        plan.max_unstable * math.log(2e6)
+    )
     assert plan.n_teachers == math.ceil(136 * logs / 0.5)
-    assert theory.passive_plan(1000, 100, 1, BUDGET, 0.05, 1.0).vacuous  # more teachers than records
+    # more teachers than records
+    assert theory.passive_plan(1000, 100, 1, BUDGET, 0.05, 1.0).vacuous
     assert theory.passive_plan(10**9, 10**5, 1, BUDGET, 0.05, 0.0).vacuous
 
 
@@ -228,18 +255,22 @@ def _printed_event(n_queries: int, max_unstable: int) -> SparseVectorEvent:
 
 
 def test_proposition_11_at_the_margin_that_its_proof_guarantees() -> None:
-    """K Delta votes of margin: with the printed K they hardly ever pass, with the corrected K nearly always."""
+    """K Delta votes of margin: with the printed K they hardly ever pass, with the corrected K
+    nearly always."""
     m, nu, margin, passed = 2000, 0.01, 0.45, {}
     for calibration in ("paper", "tight"):
         plan = theory.high_margin_plan(m, nu, margin, BUDGET, 0.05, calibration=calibration)
         votes = math.ceil(plan.n_teachers * margin)
-        passed[calibration] = false_answer(_printed_event(m, plan.max_unstable), math.ceil(votes / 2) - 1)
+        passed[calibration] = false_answer(
+            _printed_event(m, plan.max_unstable), math.ceil(votes / 2) - 1
+        )
     assert passed["paper"] < 1e-3
     assert passed["tight"] > 1 - 1e-7
 
 
 def test_proposition_11_by_simulation() -> None:
-    """A share nu of points has no margin at all, the others just the margin; votes of independent teachers."""
+    """A share nu of points has no margin at all, the others just the margin; votes of
+    independent teachers."""
     m, nu, margin, beta, rng = 300, 0.05, 0.3, 0.1, np.random.default_rng(5)
     plan = theory.high_margin_plan(m, nu, margin, BUDGET, beta)
     event, k, failed = _printed_event(m, plan.max_unstable), plan.n_teachers, 0
@@ -260,7 +291,9 @@ def test_proposition_11_by_simulation() -> None:
             asked += 1
         failed += asked < m or good < m - plan.max_unstable
     assert failed <= 60 * beta
-    assert binom.sf(plan.max_unstable - 1, m, nu) <= beta / 3 < binom.sf(plan.max_unstable - 2, m, nu)
+    assert (
+        binom.sf(plan.max_unstable - 1, m, nu) <= beta / 3 < binom.sf(plan.max_unstable - 2, m, nu)
+    )
     assert not plan.vacuous
     assert theory.high_margin_plan(m, 1.0, margin, BUDGET, beta).vacuous
 
@@ -280,7 +313,8 @@ def test_remark_14_falls_to_zero_unless_tau_is_zero() -> None:
     assert theory.tsybakov_low_margin(10**8, 100, 1, 1.0).value == pytest.approx(1e-6)
     assert theory.tsybakov_low_margin(10**8, 100, 1, 0.5).value == pytest.approx(1e-2)
     assert theory.tsybakov_low_margin(10**8, 100, 1, 0.0).vacuous
-    # thresholds learnt from s points lie 1 / s apart: fewer than two thirds agree on a share of about 1 / s
+    # thresholds learnt from s points lie 1 / s apart: fewer than two thirds agree on a share of
+    # about 1 / s
     rng, shard, k = np.random.default_rng(1), 100, 400
     x = np.sort(rng.random((k, shard)), axis=1)
     low = np.array([row[row < 0.5].max() for row in x])
@@ -302,13 +336,18 @@ def test_active_labels_evaluate_to_lemma_d7() -> None:
     value = theta * (4 + rounds) * (d * math.log(theta) + math.log(rounds / beta))
     assert theory.active_labels(alpha, theta, d, beta, best_error=error) == math.ceil(value)
     levels = []
-    theory.active_labels(alpha, lambda level: levels.append(level) or 2.0, d, beta, best_error=error)  # type: ignore[func-returns-value]
+    theory.active_labels(
+        alpha, lambda level: levels.append(level) or 2.0, d, beta, best_error=error
+    )  # type: ignore[func-returns-value]
     assert levels == [pytest.approx(0.03)]
-    assert theory.active_labels(1e-6, 2.0, 1, 0.05) < 2000 < theory.consistent_records(1e-6, 0.05, 1)
+    assert (
+        theory.active_labels(1e-6, 2.0, 1, 0.05) < 2000 < theory.consistent_records(1e-6, 0.05, 1)
+    )
 
 
 def test_active_learning_of_thresholds_asks_for_so_few_labels() -> None:
-    """Realizable thresholds, theta = 2: ask wherever the labels so far leave it open; count labels until alpha."""
+    """Realizable thresholds, theta = 2: ask wherever the labels so far leave it open; count
+    labels until alpha."""
     alpha, beta, rng, counts = 0.001, 0.1, np.random.default_rng(4), []
     for _ in range(200):
         low, high, asked = 0.0, 1.0, 0
@@ -324,7 +363,9 @@ def test_active_stream_excess() -> None:
     value = theory.active_stream_excess(m, 3.0, d, beta, best_error=0.1).value
     inner = d * math.log(3) + math.log(20)
     assert value == pytest.approx(inner / m + math.sqrt(0.1 * inner / m))
-    assert theory.active_stream_excess(m, 1.0, d, beta).value == pytest.approx((d + math.log(20)) / m)
+    assert theory.active_stream_excess(m, 1.0, d, beta).value == pytest.approx(
+        (d + math.log(20)) / m
+    )
 
 
 @pytest.mark.parametrize("tau", [0.5, 1.0])
@@ -357,7 +398,10 @@ def test_the_active_plan_refuses_what_theorem_15_does_not_cover() -> None:
 
 def test_table_1_at_its_corners() -> None:
     for algorithm in ("gaussian", "sparse-vector", "active"):
-        real, bounded = theory.rate(algorithm, "realizable"), theory.rate(algorithm, "tsybakov", 1.0)
+        real, bounded = (
+            theory.rate(algorithm, "realizable"),
+            theory.rate(algorithm, "tsybakov", 1.0),
+        )
         assert real.records == bounded.records
         assert theory.rate(algorithm, "tsybakov", 0.0).vacuous
         assert theory.rate(algorithm, "agnostic").vacuous
@@ -368,7 +412,10 @@ def test_table_1_at_its_corners() -> None:
 
 @pytest.mark.parametrize("tau", TAUS)
 def test_the_sparse_vector_and_active_queries_beat_gaussian_voting(tau: float) -> None:
-    slow, fast = theory.rate("gaussian", "tsybakov", tau), theory.rate("sparse-vector", "tsybakov", tau)
+    slow, fast = (
+        theory.rate("gaussian", "tsybakov", tau),
+        theory.rate("sparse-vector", "tsybakov", tau),
+    )
     assert fast.records > slow.records
     assert theory.rate("active", "tsybakov", tau).records == fast.records
 
@@ -381,7 +428,9 @@ def test_sample_complexity_inverts_the_rate() -> None:
         ("active", "tsybakov", 1.0),
         ("sparse-vector-2018", "agnostic", None),
     ):
-        need = theory.sample_complexity(algorithm, setting, 0.01, 3, 0.5, tau=tau, theta=4.0, constant=2.0)
+        need = theory.sample_complexity(
+            algorithm, setting, 0.01, 3, 0.5, tau=tau, theta=4.0, constant=2.0
+        )
         found = theory.rate(algorithm, setting, tau)
 
         def excess(n: float, m: float, found: theory.Rate = found) -> float:
@@ -394,7 +443,8 @@ def test_sample_complexity_inverts_the_rate() -> None:
 
 def test_remark_6_improves_on_2018() -> None:
     new, old = (
-        theory.sample_complexity(a, "realizable", 0.01, 2, 1.0) for a in ("sparse-vector", "sparse-vector-2018")
+        theory.sample_complexity(a, "realizable", 0.01, 2, 1.0)
+        for a in ("sparse-vector", "sparse-vector-2018")
     )
     assert new.n_records == math.ceil(2**1.5 / 0.01)
     assert new.n_public == 200
@@ -409,7 +459,10 @@ def test_no_sample_is_enough_where_voting_can_fail() -> None:
     assert theory.sample_complexity("gaussian", "tsybakov", 0.1, 1, 1.0, tau=0.0).vacuous
     with pytest.raises(ParameterError, match="no rate"):
         theory.rate("active", "agnostic").excess(100, 100, 1, 1.0)
-    assert "beyond 13 times" in theory.sample_complexity("sparse-vector-2018", "agnostic", 0.1, 1, 1.0).remark
+    assert (
+        "beyond 13 times"
+        in theory.sample_complexity("sparse-vector-2018", "agnostic", 0.1, 1, 1.0).remark
+    )
 
 
 def test_the_rendered_table_shows_every_entry() -> None:

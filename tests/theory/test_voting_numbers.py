@@ -9,7 +9,11 @@ from scipy.stats import binom, norm
 
 from secretballot import theory
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, calibrate_sparse_vector
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    SparseVectorEvent,
+    calibrate_sparse_vector,
+)
 from secretballot.privacy.accounting.sparse_vector import false_answer
 
 
@@ -27,7 +31,9 @@ def test_label_accuracy_by_enumeration(k: int) -> None:
         exact = pmf[2 * (for_one + x) < k].sum()
         assert theory.label_accuracy(k - 2 * for_one, 2.3) == pytest.approx(exact, rel=1e-10)
     for for_one in range(k // 2 + 1, k + 1):
-        assert theory.label_accuracy(2 * for_one - k, 2.3) <= pmf[2 * (for_one + x) >= k].sum() + 1e-12
+        assert (
+            theory.label_accuracy(2 * for_one - k, 2.3) <= pmf[2 * (for_one + x) >= k].sum() + 1e-12
+        )
 
 
 def test_label_accuracy_limits() -> None:
@@ -40,7 +46,9 @@ def test_label_accuracy_limits() -> None:
 
 def test_expected_label_accuracy_is_the_mean_over_votes() -> None:
     k, p, sigma = 25, 0.7, 3.0
-    by_hand = sum(binom.pmf(v, k, p) * theory.label_accuracy(2 * v - k, sigma) for v in range(k + 1))
+    by_hand = sum(
+        binom.pmf(v, k, p) * theory.label_accuracy(2 * v - k, sigma) for v in range(k + 1)
+    )
     assert theory.expected_label_accuracy(p, k, sigma) == pytest.approx(by_hand)
     rng = np.random.default_rng(1)
     x, pmf = _discrete_gaussian(sigma)
@@ -49,8 +57,11 @@ def test_expected_label_accuracy_is_the_mean_over_votes() -> None:
     assert theory.expected_label_accuracy(1.0, k, 0.01) == pytest.approx(1.0)
 
 
-def _simulate(event: SparseVectorEvent, m: int, distances: list[int], shares: list[float], runs: int) -> np.ndarray:
-    """Return the queries asked and answered in every run, shape (runs, 2), with discrete Laplace noise."""
+def _simulate(
+    event: SparseVectorEvent, m: int, distances: list[int], shares: list[float], runs: int
+) -> np.ndarray:
+    """Return the queries asked and answered in every run, shape (runs, 2), with discrete Laplace
+    noise."""
     rng = np.random.default_rng(3)
 
     def laplace(scale: float, size: tuple[int, ...]) -> np.ndarray:
@@ -94,7 +105,9 @@ def test_the_forecast_by_enumeration_of_two_queries(refresh: bool) -> None:
     refused = 1 - false_answer(event, 8)
     found = theory.stream_forecast(event, 2, [8], [1.0])
     assert found.asked == pytest.approx(1 + (1 - refused), rel=1e-9)
-    assert theory.stream_forecast(event, 1, [8], [1.0]).answered == pytest.approx(1 - refused, rel=1e-9)
+    assert theory.stream_forecast(event, 1, [8], [1.0]).answered == pytest.approx(
+        1 - refused, rel=1e-9
+    )
 
 
 def test_a_stream_of_stable_queries_outlives_its_length() -> None:
@@ -103,13 +116,17 @@ def test_a_stream_of_stable_queries_outlives_its_length() -> None:
     none = theory.stream_forecast(event, 500, [0], [1.0])
     assert none.asked == pytest.approx(5, abs=1e-4)
     assert none.answered == pytest.approx(0, abs=1e-4)
-    few = [theory.stream_forecast(event, 500, [0, 10**6], [u, 1 - u]).answered for u in (0.01, 0.05, 0.2)]
+    few = [
+        theory.stream_forecast(event, 500, [0, 10**6], [u, 1 - u]).answered
+        for u in (0.01, 0.05, 0.2)
+    ]
     assert np.all(np.diff(few) < 0)
     assert few[2] == pytest.approx(5 / 0.2 - 5, rel=0.01)
 
 
 def test_voting_fails_with_teachers_that_minimise_the_empirical_error() -> None:
-    """Example 8 run as it stands: every teacher fits its own shard; ties are broken by a fair coin."""
+    """Example 8 run as it stands: every teacher fits its own shard; ties are broken by a fair
+    coin."""
     rng, k, size, class_ = np.random.default_rng(2), 2001, 6, np.array(theory.FAILING_CLASS)
     shards = rng.integers(4, size=(k, size))
     errors = (class_[:, shards] != 1).sum(axis=2).T + rng.random((k, 3)) / 2
@@ -128,7 +145,11 @@ def test_errors_of_examples_by_enumeration(k: int) -> None:
         for p in example.agreement:
             for rights in product((0, 1), repeat=k):
                 chance = math.prod(p if right else 1 - p for right in rights)
-                wrong += chance * (0.5 if 2 * sum(rights) == k else float(2 * sum(rights) < k)) / len(example.agreement)
+                wrong += (
+                    chance
+                    * (0.5 if 2 * sum(rights) == k else float(2 * sum(rights) < k))
+                    / len(example.agreement)
+                )
         assert example.voting_error(k) == pytest.approx(wrong)
 
 
@@ -167,8 +188,12 @@ def test_drawn_votes_have_the_law_of_the_example() -> None:
         lambda: theory.voting_wins(0.0),
         lambda: theory.voting_wins_bound(0, 0.1),
         lambda: theory.voting_fails().voting_error(0),
-        lambda: theory.stream_forecast(SparseVectorEvent(3.0, 5.0, 20, 1, True), 10, [0, 1], [0.5, 0.4]),
-        lambda: theory.stream_forecast(SparseVectorEvent(3.0, 5.0, 20, 1, True), 10, [0], [0.5, 0.5]),
+        lambda: theory.stream_forecast(
+            SparseVectorEvent(3.0, 5.0, 20, 1, True), 10, [0, 1], [0.5, 0.4]
+        ),
+        lambda: theory.stream_forecast(
+            SparseVectorEvent(3.0, 5.0, 20, 1, True), 10, [0], [0.5, 0.5]
+        ),
         lambda: theory.stream_forecast(SparseVectorEvent(3.0, 5.0, 20, 1, True), 10, [-1], [1.0]),
     ],
 )

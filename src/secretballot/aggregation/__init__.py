@@ -1,4 +1,5 @@
-"""Recipes that answer a stream of queries from vote counts: what is drawn, what it costs, what comes out."""
+"""Recipes that answer a stream of queries from vote counts: what is drawn, what it costs, what
+comes out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +21,11 @@ __all__ = [
     "aggregator_from_description",
 ]
 
-AGGREGATORS: tuple[type[Aggregator], ...] = (GaussianAggregator, SparseVectorAggregator, RelabelledAggregator)
+AGGREGATORS: tuple[type[Aggregator], ...] = (
+    GaussianAggregator,
+    SparseVectorAggregator,
+    RelabelledAggregator,
+)
 
 
 def aggregator_from_description(description: Mapping[str, Any]) -> Aggregator:
@@ -35,4 +40,6 @@ def aggregator_from_description(description: Mapping[str, Any]) -> Aggregator:
         if description.get("name") == kind.name:
             return kind.from_description(description)
     known = ", ".join(kind.name for kind in AGGREGATORS)
-    raise ParameterError(f"Aggregator {description.get('name')!r} is unknown; the known ones are {known}.")
+    raise ParameterError(
+        f"Aggregator {description.get('name')!r} is unknown; the known ones are {known}."
+    )

@@ -1,4 +1,5 @@
-"""What every aggregator promises: a recipe that answers a fixed number of queries from vote counts."""
+"""What every aggregator promises: a recipe that answers a fixed number of queries from vote
+counts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,15 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
 from secretballot.privacy.noise import IntArray, NoiseSource
 
-__all__ = ["Aggregator", "AnswerRun", "Answers", "WeakSignalWarning", "budget_or_price", "check_fields", "check_votes"]
+__all__ = [
+    "Aggregator",
+    "AnswerRun",
+    "Answers",
+    "WeakSignalWarning",
+    "budget_or_price",
+    "check_fields",
+    "check_votes",
+]
 
 
 class WeakSignalWarning(UserWarning):
@@ -28,8 +37,8 @@ class Answers:
     labels : ndarray of int64, shape (n_queries,)
         Class index, or -1 where the aggregator abstained or the stream had stopped.
     noisy_counts : ndarray of int64, shape (n_queries,) or (n_queries, n_classes), or None
-        Noisy counts in votes, of class 1 (two classes) or of every class; None where labels alone are
-        released.
+        Noisy counts in votes, of class 1 (two classes) or of every class; None where labels alone
+        are released.
     n_reached : int
         Queries processed before the stream stopped; all of them for most aggregators.
     """
@@ -40,16 +49,19 @@ class Answers:
 
 
 class AnswerRun(ABC):
-    """One plan while it is being answered, a few queries at a time; obtained from `Aggregator.start`."""
+    """One plan while it is being answered, a few queries at a time; obtained from
+    `Aggregator.start`."""
 
     @abstractmethod
     def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries; `n_reached` of them, fewer than asked where the run stops."""
+        """Draw the answers to the next queries; `n_reached` of them, fewer than asked where the
+        run stops."""
 
     @property
     @abstractmethod
     def secret_state(self) -> dict[str, int] | None:
-        """What the next answer depends on besides its votes, with ``n_below``: for the vault alone; None for none."""
+        """What the next answer depends on besides its votes, with ``n_below``: for the vault
+        alone; None for none."""
 
     @property
     @abstractmethod
@@ -87,12 +99,14 @@ class Aggregator(ABC):
 
     @property
     def most_abstentions(self) -> int | None:
-        """Abstentions after which nothing more is answered; a recipe with such a stop keeps a secret state."""
+        """Abstentions after which nothing more is answered; a recipe with such a stop keeps a
+        secret state."""
         return None
 
     @property
     def sample(self) -> dict[str, Any] | None:
-        """The secret sample that the price speaks of, as JSON values; None where teachers learn from all records."""
+        """The secret sample that the price speaks of, as JSON values; None where teachers learn
+        from all records."""
         return None
 
     @abstractmethod
@@ -101,18 +115,22 @@ class Aggregator(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return the parameters as a JSON object from which `aggregator_from_description` rebuilds it."""
+        """Return the parameters as a JSON object from which `aggregator_from_description`
+        rebuilds it."""
 
     @abstractmethod
     def check_useful(self, n_teachers: int) -> None:
-        """Raise or warn, from public parameters alone, if the answers would be (nearly) worthless."""
+        """Raise or warn, from public parameters alone, if the answers would be (nearly)
+        worthless."""
 
     @abstractmethod
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
         """Draw the answers to at most `n_queries` queries."""
 
     @abstractmethod
-    def start(self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None) -> AnswerRun:
+    def start(
+        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
+    ) -> AnswerRun:
         """Begin to answer the plan, or go on where an earlier run left `state`."""
 
     def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...] | None:
@@ -135,11 +153,15 @@ class Aggregator(ABC):
         return hash(repr(self))
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{key}={value!r}" for key, value in self.describe().items() if key != "name")
+        settings = ", ".join(
+            f"{key}={value!r}" for key, value in self.describe().items() if key != "name"
+        )
         return f"{type(self).__name__}({settings})"
 
 
-def budget_or_price(budget: PrivacyBudget | None, delta: float | None, events: Sequence[Event]) -> PrivacyBudget:
+def budget_or_price(
+    budget: PrivacyBudget | None, delta: float | None, events: Sequence[Event]
+) -> PrivacyBudget:
     """Return `budget`, or the least epsilon at which `events` keep `delta`.
 
     Raises
@@ -154,27 +176,35 @@ def budget_or_price(budget: PrivacyBudget | None, delta: float | None, events: S
     raise ParameterError("Give either the budget of the release or the delta at which to price it.")
 
 
-def check_fields(description: Mapping[str, Any], name: str, fields: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of a description without its name, the budget rebuilt, or raise `ParameterError`."""
+def check_fields(
+    description: Mapping[str, Any], name: str, fields: Sequence[str]
+) -> dict[str, Any]:
+    """Return the fields of a description without its name, the budget rebuilt, or raise
+    `ParameterError`."""
     given = dict(description)
     if given.pop("name", None) != name or set(given) != set(fields):
         wanted = ", ".join(fields)
-        raise ParameterError(f"The description must have the name {name!r} and the fields {wanted}.")
+        raise ParameterError(
+            f"The description must have the name {name!r} and the fields {wanted}."
+        )
     budget = given["budget"]
     if not isinstance(budget, Mapping) or set(budget) != {"epsilon", "delta"}:
-        raise ParameterError("The description's budget must hold epsilon and delta and nothing else.")
+        raise ParameterError(
+            "The description's budget must hold epsilon and delta and nothing else."
+        )
     given["budget"] = PrivacyBudget(budget["epsilon"], budget["delta"])
     return given
 
 
 def check_votes(counts: IntArray, aggregator: Aggregator, n_teachers: int) -> IntArray:
-    """Return counts as int64 of shape (at most n_queries, n_classes), rows summing to the number of teachers.
+    """Return counts as int64 of shape (at most n_queries, n_classes), rows summing to the number of
+    teachers.
 
     Raises
     ------
     DataError
-        If they are not; no count is named. For votes counted from teachers that vote once each, it cannot
-        happen.
+        If they are not; no count is named. For votes counted from teachers that vote once each, it
+        cannot happen.
     """
     votes, k = np.asarray(counts), check_count("n_teachers", n_teachers)
     if votes.dtype.kind not in "iu" or votes.ndim != 2 or votes.shape[1] != aggregator.n_classes:

@@ -42,8 +42,8 @@ from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
 __all__ = ["GaussianAggregator", "paper_sigma"]
 
 _FIELDS = ("sigma", "n_queries", "n_classes", "release", "n_teachers", "calibration", "budget")
-# A unanimous vote that is right less often than this share of the way from guessing to certainty is drowned
-# in noise.
+# A unanimous vote that is right less often than this share of the way from guessing to certainty is
+# drowned in noise.
 _WORTHWHILE = 0.2
 
 
@@ -69,14 +69,16 @@ def paper_sigma(budget: PrivacyBudget, shifts: int) -> float:
     if not budget.delta > 0:
         raise ParameterError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
     log = -math.log(budget.delta)
-    return math.sqrt(shifts / 2) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
+    return (
+        math.sqrt(shifts / 2) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
+    )
 
 
 class GaussianAggregator(Aggregator):
     """Answer every query with the plurality of counts under discrete Gaussian noise.
 
-    Two classes: noise on the number of votes for class 1, label 1 if it is at least half. More: noise on
-    every count and the arg max, ties to the lowest class.
+    Two classes: noise on the number of votes for class 1, label 1 if it is at least half. More:
+    noise on every count and the arg max, ties to the lowest class.
 
     Parameters
     ----------
@@ -87,8 +89,8 @@ class GaussianAggregator(Aggregator):
     n_classes : int
         Number of classes, public.
     release : {"labels", "counts"}
-        Labels alone, or the noisy counts with the labels read off them. Two classes: labels alone are
-        cheaper.
+        Labels alone, or the noisy counts with the labels read off them. Two classes: labels alone
+        are cheaper.
     n_teachers : int, optional
         Price labels for this number of teachers only; by default for every number.
     budget : PrivacyBudget, optional
@@ -157,8 +159,8 @@ class GaussianAggregator(Aggregator):
         n_queries, n_classes, n_teachers, release
             As for the class.
         calibration : {"tight", "paper"}
-            "tight": the exact price. "paper": the closed form of Liu et al. 2021, Algorithm 1, times sqrt(2)
-            for more than two classes; more noise for the same promise.
+            "tight": the exact price. "paper": the closed form of Liu et al. 2021, Algorithm 1,
+            times sqrt(2) for more than two classes; more noise for the same promise.
 
         Raises
         ------
@@ -174,11 +176,13 @@ class GaussianAggregator(Aggregator):
         shifts = queries if classes == 2 else 2 * queries
         if calibration == "paper":
             sigma = paper_sigma(budget, shifts)
-            # labels alone cost less than the counts they are read off, whose price is quick to compute
+            # labels alone cost less than the counts they are read off, whose price is quick to
+            # compute
             if not delta_upper([GaussianEvent(sigma, shifts)], budget.epsilon) <= budget.delta:
                 raise ParameterError(
-                    f"The printed sigma {sigma:.6g} does not keep epsilon {budget.epsilon}, delta {budget.delta} "
-                    "with the discrete noise that is drawn; use calibration 'tight'."
+                    f"The printed sigma {sigma:.6g} does not keep epsilon {budget.epsilon}, delta"
+                    f" {budget.delta} with the discrete noise that is drawn; use calibration"
+                    " 'tight'."
                 )
         elif classes == 2 and release == "labels":
             sigma = calibrate_label_gaussian(budget, queries, n_teachers)
@@ -231,21 +235,29 @@ class GaussianAggregator(Aggregator):
         k = check_count("n_teachers", n_teachers)
         if self.n_teachers is not None and k != self.n_teachers:
             raise ParameterError(
-                f"n_teachers is {k}; this aggregator is priced for {self.n_teachers}. Calibrate it again."
+                f"n_teachers is {k}; this aggregator is priced for {self.n_teachers}. Calibrate it"
+                " again."
             )
         return k
 
     def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...]:
-        """Return what the first `n_asked` queries of the plan were to the accountant: the noise does not look back."""
+        """Return what the first `n_asked` queries of the plan were to the accountant: the noise
+        does not look back."""
         asked = check_count("n_asked", n_asked, minimum=0)
         if not asked <= self.n_queries:
             raise ParameterError(
-                f"n_asked is {asked}, more than the {self.n_queries} queries of the plan; count again."
+                f"n_asked is {asked}, more than the {self.n_queries} queries of the plan; count"
+                " again."
             )
-        return tuple(_first(event, asked, self.n_queries) for event in self.events(n_teachers)) if asked else ()
+        return (
+            tuple(_first(event, asked, self.n_queries) for event in self.events(n_teachers))
+            if asked
+            else ()
+        )
 
     def describe(self) -> dict[str, Any]:
-        """Return the parameters as a JSON object from which `aggregator_from_description` rebuilds it."""
+        """Return the parameters as a JSON object from which `aggregator_from_description`
+        rebuilds it."""
         fields = {field: getattr(self, field) for field in _FIELDS if field != "budget"}
         return {"name": self.name, **fields, "budget": self.budget.to_json()}
 
@@ -281,25 +293,25 @@ class GaussianAggregator(Aggregator):
     def check_useful(self, n_teachers: int) -> None:
         """Warn if the noise drowns even unanimous votes.
 
-        Labels: a unanimous vote is right hardly more often than a guess (two classes: less than 60 %).
-        Counts: even the mean of all counts, asked about one and the same point, is known no better than to
-        all the teachers.
+        Labels: a unanimous vote is right hardly more often than a guess (two classes: less than 60
+        %). Counts: even the mean of all counts, asked about one and the same point, is known no
+        better than to all the teachers.
         """
         k = self._check_teachers(n_teachers)
         if self.release == "counts":
             error = self.sigma / math.sqrt(self.n_queries)
             useless = error >= k
             message = (
-                f"sigma {self.sigma:.4g} with {k} teachers: even the mean of all {self.n_queries} noisy counts is "
-                f"off by {error:.3g} votes; use more teachers or a larger epsilon."
+                f"sigma {self.sigma:.4g} with {k} teachers: even the mean of all {self.n_queries}"
+                f" noisy counts is off by {error:.3g} votes; use more teachers or a larger epsilon."
             )
         else:
             right, guess = self.right_probability(k), 1 / self.n_classes
             useless = right < guess + _WORTHWHILE * (1 - guess)
             message = (
-                f"sigma {self.sigma:.4g} with {k} teachers: even a unanimous vote is right with probability "
-                f"{right:.2f} only; use more teachers, fewer queries, a larger epsilon, or release='counts' "
-                "with a student that averages."
+                f"sigma {self.sigma:.4g} with {k} teachers: even a unanimous vote is right with"
+                f" probability {right:.2f} only; use more teachers, fewer queries, a larger"
+                " epsilon, or release='counts' with a student that averages."
             )
         if useless:
             warnings.warn(message, WeakSignalWarning, stacklevel=2)
@@ -334,7 +346,9 @@ class GaussianAggregator(Aggregator):
         labels = majority(drawn, n_teachers) if self.n_classes == 2 else plurality(drawn)
         return Answers(labels, drawn, len(votes))
 
-    def start(self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None) -> "GaussianRun":
+    def start(
+        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
+    ) -> "GaussianRun":
         """Begin or go on; every query is answered by itself, so there is no state.
 
         Raises

@@ -1,4 +1,5 @@
-"""Sparse-vector voting of teachers that learned from a relabelled secret sample: Nandi, Bassily 2020, Algorithm 3."""
+"""Sparse-vector voting of teachers that learned from a relabelled secret sample: Nandi, Bassily
+2020, Algorithm 3."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -23,12 +24,13 @@ _FIELDS = (*_NOISE, *_SAMPLE, "n_queries", "n_classes", "calibration", "budget")
 
 
 class RelabelledAggregator(Aggregator):
-    """Answer as the sparse vector does; pay what it costs on a relabelled secret sample of the records.
+    """Answer as the sparse vector does; pay what it costs on a relabelled secret sample of the
+    records.
 
     The price is true only of teachers that learned from a sample drawn for this one plan, as
-    `secretballot.learners.labelers.agnostic` draws it: asked of other teachers, or twice of the same, it promises
-    too much. So the door takes it only with teachers that are declared to be of this sample, and for the plan they
-    were drawn for.
+    `secretballot.learners.labelers.agnostic` draws it: asked of other teachers, or twice of the
+    same, it promises too much. So the door takes it only with teachers that are declared to be of
+    this sample, and for the plan they were drawn for.
 
     Parameters
     ----------
@@ -72,7 +74,9 @@ class RelabelledAggregator(Aggregator):
         calibration: str = "given",
     ) -> None:
         if not isinstance(event, RelabelledSampleEvent):
-            raise ParameterError(f"event is a {type(event).__name__}; give a RelabelledSampleEvent.")
+            raise ParameterError(
+                f"event is a {type(event).__name__}; give a RelabelledSampleEvent."
+            )
         self.event = event
         self.n_queries = check_count("n_queries", n_queries)
         self.calibration = check_choice("calibration", calibration, ("given", "tight", "paper"))
@@ -109,7 +113,8 @@ class RelabelledAggregator(Aggregator):
         return (self.event,)
 
     def describe(self) -> dict[str, Any]:
-        """Return the parameters as a JSON object from which `aggregator_from_description` rebuilds it."""
+        """Return the parameters as a JSON object from which `aggregator_from_description`
+        rebuilds it."""
         return {
             "name": self.name,
             **{field: getattr(self.event.stream, field) for field in _NOISE},
@@ -133,10 +138,13 @@ class RelabelledAggregator(Aggregator):
         if given.pop("n_classes") != cls.n_classes:
             raise ParameterError("n_classes is not 2; a relabelled sample has two classes.")
         stream = SparseVectorEvent(**{field: given.pop(field) for field in _NOISE})
-        return cls(RelabelledSampleEvent(stream, **{field: given.pop(field) for field in _SAMPLE}), **given)
+        return cls(
+            RelabelledSampleEvent(stream, **{field: given.pop(field) for field in _SAMPLE}), **given
+        )
 
     def answer_probability(self, distance: int) -> float:
-        """Return the probability that the first query is answered if its stability is `distance`."""
+        """Return the probability that the first query is answered if its stability is
+        `distance`."""
         return self._voting.answer_probability(distance)
 
     def check_useful(self, n_teachers: int) -> None:
@@ -150,10 +158,13 @@ class RelabelledAggregator(Aggregator):
         self._voting.check_useful(n_teachers)
 
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries, as `SparseVectorAggregator.answer` does."""
+        """Draw the answers to at most `n_queries` queries, as `SparseVectorAggregator.answer`
+        does."""
         return self._voting.answer(counts, n_teachers, noise)
 
-    def start(self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None) -> SparseVectorVoting:
+    def start(
+        self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
+    ) -> SparseVectorVoting:
         """Begin a stream, or go on where an earlier run left its secret state.
 
         Raises

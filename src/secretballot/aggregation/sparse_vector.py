@@ -1,4 +1,5 @@
-"""Sparse-vector voting: Algorithm 2 of Liu et al. 2021 and of Bassily, Thakurta, Thakkar 2018, made right."""
+"""Sparse-vector voting: Algorithm 2 of Liu et al. 2021 and of Bassily, Thakurta, Thakkar 2018,
+made right."""
 
 import math
 from collections.abc import Mapping
@@ -7,7 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from secretballot._validation import check_choice, check_count
-from secretballot.aggregation.base import Aggregator, AnswerRun, Answers, budget_or_price, check_fields, check_votes
+from secretballot.aggregation.base import (
+    Aggregator,
+    AnswerRun,
+    Answers,
+    budget_or_price,
+    check_fields,
+    check_votes,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     Event,
@@ -16,7 +24,13 @@ from secretballot.privacy.accounting import (
     calibrate_sparse_vector,
     delta_upper,
 )
-from secretballot.privacy.mechanisms import ABSTAINED, SparseVector, SparseVectorRun, plurality, stability
+from secretballot.privacy.mechanisms import (
+    ABSTAINED,
+    SparseVector,
+    SparseVectorRun,
+    plurality,
+    stability,
+)
 from secretballot.privacy.noise import IntArray, NoiseSource
 
 __all__ = ["SparseVectorAggregator", "bassily_noise", "liu_noise"]
@@ -32,7 +46,8 @@ def _needs_delta(budget: PrivacyBudget) -> None:
 
 
 def liu_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> SparseVectorEvent:
-    """Return the noise that Liu et al. 2021 print in Algorithm 2, the threshold rounded up to a whole vote.
+    """Return the noise that Liu et al. 2021 print in Algorithm 2, the threshold rounded up to a
+    whole vote.
 
     Parameters
     ----------
@@ -53,13 +68,18 @@ def liu_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> Spars
     """
     _needs_delta(budget)
     log = math.log(2 / budget.delta)
-    scale = math.sqrt(2 * max_unstable) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
+    scale = (
+        math.sqrt(2 * max_unstable)
+        * (math.sqrt(budget.epsilon + log) + math.sqrt(log))
+        / budget.epsilon
+    )
     threshold = math.ceil(3 * scale * math.log(2 * (n_queries + max_unstable) / budget.delta))
     return SparseVectorEvent(scale, 2 * scale, threshold, max_unstable, refresh=True)
 
 
 def bassily_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> SparseVectorEvent:
-    """Return the noise that Bassily, Thakurta, Thakkar 2018 print in Algorithm 2, the threshold rounded up.
+    """Return the noise that Bassily, Thakurta, Thakkar 2018 print in Algorithm 2, the threshold
+    rounded up.
 
     Parameters
     ----------
@@ -90,9 +110,11 @@ class SparseVectorAggregator(Aggregator):
     Parameters
     ----------
     threshold_scale, query_scale : float
-        Scales of the discrete Laplace noise on the threshold and on every query's stability, in votes.
+        Scales of the discrete Laplace noise on the threshold and on every query's stability, in
+        votes.
     threshold : int
-        Public threshold w, in votes: a query is answered if stability + noise > w + threshold noise.
+        Public threshold w, in votes: a query is answered if stability + noise > w + threshold
+        noise.
     max_unstable : int
         Number T of abstentions at which the stream stops.
     refresh : bool
@@ -115,8 +137,8 @@ class SparseVectorAggregator(Aggregator):
     Sensitivity : stability = max(0, ceil(margin / 2) - 1) moves by at most 1 when one teacher moves one vote,
         and is 0 on both sides wherever the plurality changes.
     Price : the better of optimal composition of T epochs and the charge per abstention; at least one answer
-        differs with probability at most 1 - (1 - p0)^T, whatever the number of queries, which may be chosen
-        adaptively.
+        differs with probability at most 1 - (1 - p0)^T, whatever the number of queries, which may
+        be chosen adaptively.
     Source : Liu et al. 2021, Algorithm 2; Bassily, Thakurta, Thakkar 2018, Algorithm 2, stopped one
         abstention earlier; proofs in docs/prices.md.
     Rounding : upward, in the accountant.
@@ -143,11 +165,15 @@ class SparseVectorAggregator(Aggregator):
         delta: float | None = None,
         calibration: str = "given",
     ) -> None:
-        self.mechanism = SparseVector(threshold_scale, query_scale, threshold, max_unstable, refresh)
+        self.mechanism = SparseVector(
+            threshold_scale, query_scale, threshold, max_unstable, refresh
+        )
         self.n_queries = check_count("n_queries", n_queries)
         self.n_classes = check_count("n_classes", n_classes, minimum=2)
         self.release = "labels"
-        self.calibration = check_choice("calibration", calibration, ("given", "tight", "liu2021", "btt2018"))
+        self.calibration = check_choice(
+            "calibration", calibration, ("given", "tight", "liu2021", "btt2018")
+        )
         self.budget = budget_or_price(budget, delta, self._events())
 
     @classmethod
@@ -169,8 +195,8 @@ class SparseVectorAggregator(Aggregator):
         n_queries, max_unstable, n_classes : int
             As for the class.
         calibration : {"tight", "liu2021", "btt2018"}
-            "tight": the least noise among several designs, priced exactly. The others: the papers' closed
-            forms, for comparison, with our halved margin and our stop; they are priced too.
+            "tight": the least noise among several designs, priced exactly. The others: the papers'
+            closed forms, for comparison, with our halved margin and our stop; they are priced too.
 
         Raises
         ------
@@ -178,7 +204,10 @@ class SparseVectorAggregator(Aggregator):
             If a parameter is out of its range, or no noise keeps the budget.
         """
         check_choice("calibration", calibration, ("tight", "liu2021", "btt2018"))
-        queries, unstable = check_count("n_queries", n_queries), check_count("max_unstable", max_unstable)
+        queries, unstable = (
+            check_count("n_queries", n_queries),
+            check_count("max_unstable", max_unstable),
+        )
         if calibration == "tight":
             event = calibrate_sparse_vector(budget, unstable)
         else:
@@ -186,8 +215,8 @@ class SparseVectorAggregator(Aggregator):
             event = printed(budget, queries, unstable)
             if not delta_upper([event], budget.epsilon) <= budget.delta:
                 raise ParameterError(
-                    f"calibration {calibration!r} does not keep epsilon {budget.epsilon}, delta {budget.delta} "
-                    f"at max_unstable {unstable}; use 'tight'."
+                    f"calibration {calibration!r} does not keep epsilon {budget.epsilon}, delta"
+                    f" {budget.delta} at max_unstable {unstable}; use 'tight'."
                 )
         return cls(
             event.threshold_scale,
@@ -225,7 +254,8 @@ class SparseVectorAggregator(Aggregator):
         return self._events()
 
     def describe(self) -> dict[str, Any]:
-        """Return the parameters as a JSON object from which `aggregator_from_description` rebuilds it."""
+        """Return the parameters as a JSON object from which `aggregator_from_description`
+        rebuilds it."""
         noise = self.mechanism
         return {
             "name": self.name,
@@ -252,7 +282,8 @@ class SparseVectorAggregator(Aggregator):
         return cls(**check_fields(description, cls.name, _FIELDS))
 
     def answer_probability(self, distance: int) -> float:
-        """Return the probability that the first query is answered if its stability is `distance`."""
+        """Return the probability that the first query is answered if its stability is
+        `distance`."""
         return self.mechanism.above_probability(distance)
 
     def check_useful(self, n_teachers: int) -> None:
@@ -269,11 +300,13 @@ class SparseVectorAggregator(Aggregator):
             return
         # at distance w + 1 the noises decide evenly, so half of the unanimous votes pass
         enough = 2 * (self.mechanism.threshold + 2)
-        fewer = f"a smaller max_unstable (now {self.max_unstable}), " if self.max_unstable > 1 else ""
+        fewer = (
+            f"a smaller max_unstable (now {self.max_unstable}), " if self.max_unstable > 1 else ""
+        )
         raise ParameterError(
-            f"threshold {self.mechanism.threshold} cannot be passed: {k} teachers reach a distance of {largest}, so "
-            f"even a unanimous vote is answered with probability below {_HARDLY_EVER:.0%}; use {fewer}a larger "
-            f"epsilon, or at least {enough} teachers."
+            f"threshold {self.mechanism.threshold} cannot be passed: {k} teachers reach a distance"
+            f" of {largest}, so even a unanimous vote is answered with probability below"
+            f" {_HARDLY_EVER:.0%}; use {fewer}a larger epsilon, or at least {enough} teachers."
         )
 
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
@@ -315,9 +348,12 @@ class SparseVectorAggregator(Aggregator):
 
 
 class SparseVectorVoting(AnswerRun):
-    """Sparse-vector voting a few queries at a time; obtained from `SparseVectorAggregator.start`."""
+    """Sparse-vector voting a few queries at a time; obtained from
+    `SparseVectorAggregator.start`."""
 
-    def __init__(self, aggregator: SparseVectorAggregator, n_teachers: int, run: SparseVectorRun) -> None:
+    def __init__(
+        self, aggregator: SparseVectorAggregator, n_teachers: int, run: SparseVectorRun
+    ) -> None:
         self._aggregator, self._n_teachers, self._run = aggregator, n_teachers, run
 
     def answer(self, counts: IntArray) -> Answers:

@@ -1,8 +1,9 @@
 """Attacks on whole releases and on the mechanisms alone: what is promised must survive them.
 
-Mechanisms are attacked on dummy votes: small worlds are enumerated exactly (all neighbouring votes, every value of the
-noise, every adaptive choice of queries), larger runs are tested against exact distributions. Whole commands are run
-many times in processes of their own, and what they release is searched for whatever tells neighbouring inputs apart.
+Mechanisms are attacked on dummy votes: small worlds are enumerated exactly (all neighbouring votes,
+every value of the noise, every adaptive choice of queries), larger runs are tested against exact
+distributions. Whole commands are run many times in processes of their own, and what they release is
+searched for whatever tells neighbouring inputs apart.
 """
 
 from secretballot.audit.bounds import (
@@ -17,7 +18,12 @@ from secretballot.audit.games import Step, adaptive_delta, hockey_stick, shifted
 from secretballot.audit.laws import Law, discrete_gaussian_law, discrete_laplace_law, point_law
 from secretballot.audit.mechanisms_audit import MechanismFinding, MechanismsAudit, audit_mechanisms
 from secretballot.audit.release_audit import ReleaseAudit, audit_release
-from secretballot.audit.statistics import delta_lower, frequency_p_value, outcomes_p_value, sample_p_value
+from secretballot.audit.statistics import (
+    delta_lower,
+    frequency_p_value,
+    outcomes_p_value,
+    sample_p_value,
+)
 from secretballot.audit.threshold_game import StreamQuery, ThresholdGame, stream_law, stream_queries
 from secretballot.audit.worlds import ScriptedNoise, all_counts, neighbouring_counts, output_law
 

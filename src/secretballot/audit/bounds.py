@@ -1,14 +1,15 @@
 """Certified lower bounds on epsilon, from runs whose world was a secret fair coin.
 
-A mechanism that is (epsilon, delta)-DP lets nobody tell two neighbouring worlds apart too often. Two bounds turn that
-around, both exact at every number of runs:
+A mechanism that is (epsilon, delta)-DP lets nobody tell two neighbouring worlds apart too often.
+Two bounds turn that around, both exact at every number of runs:
 
 - *Rates* (Clopper-Pearson): an event of probability p in one world and q in the other shows
   epsilon >= log((p - delta) / q) and epsilon >= log((1 - q - delta) / (1 - p)), where confidence
   bounds stand for p and q.
-- *Guesses* (Steinke, Nasr, Jagielski 2023, arXiv:2305.08846, theorem 5.2): of `guesses` fair coins, at most a
-  binomial number of chance e^epsilon / (1 + e^epsilon) each is guessed right, up to a term of delta. Guesses may be
-  withheld, and the coins may all belong to one run (canaries) or to one run each.
+- *Guesses* (Steinke, Nasr, Jagielski 2023, arXiv:2305.08846, theorem 5.2): of `guesses` fair coins,
+  at most a binomial number of chance e^epsilon / (1 + e^epsilon) each is guessed right, up to a
+  term of delta. Guesses may be withheld, and the coins may all belong to one run (canaries) or to
+  one run each.
 """
 
 import math
@@ -19,14 +20,21 @@ from scipy.stats import beta, binom
 from secretballot._validation import check_count, check_delta, check_probability
 from secretballot.exceptions import ParameterError
 
-__all__ = ["clopper_pearson", "epsilon_from_guesses", "epsilon_from_rates", "group_privacy", "guess_p_value"]
+__all__ = [
+    "clopper_pearson",
+    "epsilon_from_guesses",
+    "epsilon_from_rates",
+    "group_privacy",
+    "guess_p_value",
+]
 
 _HALVINGS = 40
 _LOOKED_AT = 20
 
 
 def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, float]:
-    """Return exact one-sided confidence bounds of a probability, lower and upper, each wrong with chance `alpha`.
+    """Return exact one-sided confidence bounds of a probability, lower and upper, each wrong with
+    chance `alpha`.
 
     Parameters
     ----------
@@ -47,13 +55,17 @@ def clopper_pearson(successes: int, trials: int, alpha: float) -> tuple[float, f
     n, k = check_count("trials", trials, minimum=0), check_count("successes", successes, minimum=0)
     level = check_probability("alpha", alpha)
     if not k <= n:
-        raise ParameterError(f"{k} successes in {n} trials do not fit together; give at most as many as trials.")
+        raise ParameterError(
+            f"{k} successes in {n} trials do not fit together; give at most as many as trials."
+        )
     low = float(beta.ppf(level, k, n - k + 1)) if k else 0.0
     high = float(beta.ppf(1 - level, k + 1, n - k)) if k < n else 1.0
     return low, high
 
 
-def epsilon_from_rates(hits: int, runs: int, false_hits: int, other_runs: int, *, delta: float, alpha: float) -> float:
+def epsilon_from_rates(
+    hits: int, runs: int, false_hits: int, other_runs: int, *, delta: float, alpha: float
+) -> float:
     """Return a lower confidence bound on epsilon from how often one event happened in both worlds.
 
     The event and its direction must have been fixed before these runs were seen.
@@ -72,7 +84,8 @@ def epsilon_from_rates(hits: int, runs: int, false_hits: int, other_runs: int, *
     Returns
     -------
     float
-        At least 0, in nats. The complement of the event is used too: it needs the same two confidence bounds.
+        At least 0, in nats. The complement of the event is used too: it needs the same two
+        confidence bounds.
     """
     slack = check_delta("delta", delta)
     p_low, _ = clopper_pearson(hits, runs, alpha / 2)
@@ -90,7 +103,8 @@ def guess_p_value(right: int, guesses: int, coins: int, epsilon: float, delta: f
     Parameters
     ----------
     right, guesses, coins : int
-        Right guesses, guesses made, and fair coins tossed: those without a guess count in the term of delta.
+        Right guesses, guesses made, and fair coins tossed: those without a guess count in the term
+        of delta.
     epsilon, delta : float
         The promise under test.
 
@@ -105,17 +119,23 @@ def guess_p_value(right: int, guesses: int, coins: int, epsilon: float, delta: f
         Unless right <= guesses <= coins.
     """
     if not 0 <= right <= guesses <= coins:
-        raise ParameterError(f"{right} right guesses, {guesses} guesses and {coins} coins must not fall in this order.")
+        raise ParameterError(
+            f"{right} right guesses, {guesses} guesses and {coins} coins must not fall in this"
+            " order."
+        )
     chance = 1 / (1 + math.exp(-epsilon))
     by_chance = float(binom.sf(right - 1, guesses, chance))
     if delta == 0 or right == 0:
         return min(1.0, by_chance)
-    below = np.cumsum(binom.pmf(np.arange(right - 1, -1, -1), guesses, chance))  # P[right > W >= right - i]
+    # P[right > W >= right - i]
+    below = np.cumsum(binom.pmf(np.arange(right - 1, -1, -1), guesses, chance))
     worst = float((below / np.arange(1, right + 1)).max())
     return min(1.0, by_chance + 2 * coins * delta * worst)
 
 
-def epsilon_from_guesses(right: int, guesses: int, coins: int, *, delta: float, alpha: float) -> float:
+def epsilon_from_guesses(
+    right: int, guesses: int, coins: int, *, delta: float, alpha: float
+) -> float:
     """Return a lower confidence bound on epsilon from the number of coins that were guessed right.
 
     Parameters
@@ -145,8 +165,11 @@ def epsilon_from_guesses(right: int, guesses: int, coins: int, *, delta: float, 
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
-    # The term of delta need not rise with epsilon everywhere: a smaller one that stands is the bound.
-    below = (epsilon for epsilon in np.linspace(0.0, low, _LOOKED_AT).tolist() if not refuted(epsilon))
+    # The term of delta need not rise with epsilon everywhere: a smaller one that stands is the
+    # bound.
+    below = (
+        epsilon for epsilon in np.linspace(0.0, low, _LOOKED_AT).tolist() if not refuted(epsilon)
+    )
     return float(next(below, low))
 
 

@@ -1,10 +1,11 @@
 """Canaries in a poisoned private table, counted by an adversary who chooses every query.
 
-After Chadha, Jagielski, Papernot, Choquette-Choo and Nasr 2024 (arXiv:2402.09403): all private records but the
-canaries are the adversary's, and so are the public points. Each canary is in the table by the toss of a fair coin, and
-its teacher, whichever it is, then votes otherwise on the canary's point, where all queries of that canary are asked.
-Many runs with one canary each reach the whole price of a release; one run may hold many canaries, which share its
-queries (Steinke, Nasr, Jagielski 2023, arXiv:2305.08846). The number of right guesses bounds epsilon from below.
+After Chadha, Jagielski, Papernot, Choquette-Choo and Nasr 2024 (arXiv:2402.09403): all private
+records but the canaries are the adversary's, and so are the public points. Each canary is in the
+table by the toss of a fair coin, and its teacher, whichever it is, then votes otherwise on the
+canary's point, where all queries of that canary are asked. Many runs with one canary each reach the
+whole price of a release; one run may hold many canaries, which share its queries (Steinke, Nasr,
+Jagielski 2023, arXiv:2305.08846). The number of right guesses bounds epsilon from below.
 """
 
 import csv
@@ -45,11 +46,13 @@ class CanaryTask:
     queries : int
         In all; those left over by the canaries are asked far from all of them.
     release : str
-        "counts": teachers are poisoned to agree, and a canary adds one vote to the count on its point. "labels": all
-        other records have one class, so that teachers vote by their fixed rule, half of them for each class, and a
-        canary tips a tie, on its own point or on all others.
+        "counts": teachers are poisoned to agree, and a canary adds one vote to the count on its
+        point. "labels": all other records have one class, so that teachers vote by their fixed
+        rule, half of them for each class, and a canary tips a tie, on its own point or on all
+        others.
     neighbours : str
-        "add-remove": a canary is there or not. "replace-one": an ordinary record stands for a canary that is not.
+        "add-remove": a canary is there or not. "replace-one": an ordinary record stands for a
+        canary that is not.
     """
 
     canaries: int
@@ -80,7 +83,9 @@ class CanaryTask:
 
     def write_public(self, path: Path) -> None:
         """Write the points that are asked, canary by canary, then those far from all."""
-        rows = [self._point(number) for number in range(self.canaries) for _ in range(self.queries_each)]
+        rows = [
+            self._point(number) for number in range(self.canaries) for _ in range(self.queries_each)
+        ]
         rows += [[0] * self.canaries] * (self.queries - len(rows))
         self._write(path, self._columns, rows)
 
@@ -103,19 +108,23 @@ class CanaryTask:
         own = votes[: self.canaries * self.queries_each].reshape(self.canaries, self.queries_each)
         if self.release == "counts":
             return np.asarray(own.sum(axis=1) - self.queries_each / 2, dtype=np.float64)
-        # One vote tips a tie on the canary's own point up, or on all others down: half of that parts the two cases.
+        # One vote tips a tie on the canary's own point up, or on all others down: half of that
+        # parts the two cases.
         others = (votes.sum() - own.sum(axis=1)) / max(1, len(votes) - self.queries_each)
         tipped = float(norm.cdf(1 / sigma)) - 0.5
         return np.asarray(own.mean(axis=1) - others - tipped / 2, dtype=np.float64)
 
     def _answers(self, released: Fields) -> Floats:
-        """Return the released answer on every public point: the count of "yes", or 1 for the label "yes"."""
+        """Return the released answer on every public point: the count of "yes", or 1 for the
+        label "yes"."""
         answers = np.zeros(self.queries)
         for number in range(self.queries):
             point = released.get(f"labels.csv:query[{number}]")
             answer = released.get(f"labels.csv:{self._column}[{number}]")
             if not isinstance(point, int) or answer is None:
-                raise DataError("A run released no answers to all queries; a canary needs all of them.")
+                raise DataError(
+                    "A run released no answers to all queries; a canary needs all of them."
+                )
             answers[point] = float(answer == "yes") if self.release == "labels" else float(answer)
         return answers
 
@@ -177,10 +186,16 @@ class CanaryAudit:
         """Return the result for a person."""
         task = self.task
         lines = [
-            f"task         {task.canaries} canaries a run, {task.teachers} teachers, {task.queries} queries",
+            (
+                f"task         {task.canaries} canaries a run, {task.teachers} teachers,"
+                f" {task.queries} queries"
+            ),
             f"release      {task.release}, by `learn`",
             f"promise      epsilon {self.epsilon:g}, delta {self.delta:g} ({task.neighbours})",
-            f"runs         {self.runs}; {self.right} of {self.guesses} guesses right, of {self.coins} coins",
+            (
+                f"runs         {self.runs}; {self.right} of {self.guesses} guesses right, of"
+                f" {self.coins} coins"
+            ),
             f"power        at most epsilon {self.power:.2f} could be certified",
             f"canaries     epsilon >= {self.bound:.3f} at {100 * self.confidence:g} %",
             "PASSED       nothing found" if self.passed else "FAILED       more than was promised",
@@ -191,7 +206,8 @@ class CanaryAudit:
 def canary_bound(
     scores: Floats, present: Bits, *, delta: float, alpha: float, share: float = 1.0
 ) -> tuple[int, int, float]:
-    """Return right guesses, guesses and a certified lower bound on epsilon from the scores of all canaries.
+    """Return right guesses, guesses and a certified lower bound on epsilon from the scores of all
+    canaries.
 
     Parameters
     ----------
@@ -210,11 +226,17 @@ def canary_bound(
         If `share` is not in (0, 1].
     """
     if not 0 < share <= 1:
-        raise ParameterError(f"share is {share!r}; give a share of the canaries to guess, above 0 and at most 1.")
+        raise ParameterError(
+            f"share is {share!r}; give a share of the canaries to guess, above 0 and at most 1."
+        )
     guesses = max(1, round(share * len(scores)))
     surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
     right = int(((scores[surest] > 0) == present[surest]).sum())
-    return right, guesses, epsilon_from_guesses(right, guesses, len(scores), delta=delta, alpha=alpha)
+    return (
+        right,
+        guesses,
+        epsilon_from_guesses(right, guesses, len(scores), delta=delta, alpha=alpha),
+    )
 
 
 def audit_canaries(
@@ -254,7 +276,8 @@ def audit_canaries(
     release : {"counts", "labels"}
     neighbours : {"add-remove", "replace-one"}
     promise : float, optional
-        Epsilon to judge by, in place of the price: to see that the attack would catch a smaller promise.
+        Epsilon to judge by, in place of the price: to see that the attack would catch a smaller
+        promise.
     share : float
         Share of the canaries that are guessed, the surest first.
     confidence : float
@@ -286,7 +309,9 @@ def audit_canaries(
         neighbours,
     )
     if not task.queries_each >= 1:
-        raise ParameterError(f"{queries} queries are too few for {canaries} canaries; ask more of them.")
+        raise ParameterError(
+            f"{queries} queries are too few for {canaries} canaries; ask more of them."
+        )
     start = tuple(program or (sys.executable, "-m", "secretballot"))
     words = (*_command(task, epsilon, delta), *options)
     # 2. the runs
@@ -294,33 +319,59 @@ def audit_canaries(
     described = {"program": start, "words": words, "task": asdict(task)}
     work_folder = WorkFolder(folder, described, n_runs, seed, coins_per_run=canaries)
     task.write_public(folder / "public.csv")
-    experiment = Experiment(start, words, _tables(task, folder, work_folder.coins), "out/release", timeout)
-    trials = run_trials(experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None))
+    experiment = Experiment(
+        start, words, _tables(task, folder, work_folder.coins), "out/release", timeout
+    )
+    trials = run_trials(
+        experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None)
+    )
     # 3. every canary is guessed from the answers of its own run
-    scores = np.concatenate([task.scores(trial.channels["release"], _sigma(trial.certificate)) for trial in trials])
-    right, guesses, bound = canary_bound(scores, work_folder.coins.ravel(), delta=delta, alpha=alpha, share=share)
+    scores = np.concatenate(
+        [task.scores(trial.channels["release"], _sigma(trial.certificate)) for trial in trials]
+    )
+    right, guesses, bound = canary_bound(
+        scores, work_folder.coins.ravel(), delta=delta, alpha=alpha, share=share
+    )
     power = epsilon_from_guesses(guesses, guesses, len(scores), delta=delta, alpha=alpha)
     if not keep:
         work_folder.remove()
     stated = epsilon if promise is None else check_positive("promise", promise)
-    return CanaryAudit(task, stated, delta, n_runs, right, guesses, len(scores), bound, power, confidence)
+    return CanaryAudit(
+        task, stated, delta, n_runs, right, guesses, len(scores), bound, power, confidence
+    )
 
 
 def _sigma(certificate: Mapping[str, Any] | None) -> float:
     """Return the noise that a certificate states, in votes."""
     sigma = ((certificate or {}).get("mechanism") or {}).get("sigma")
     if not isinstance(sigma, float) or not sigma > 0:
-        raise DataError("The certificate of a run states no Gaussian noise; canaries attack Gaussian voting.")
+        raise DataError(
+            "The certificate of a run states no Gaussian noise; canaries attack Gaussian voting."
+        )
     return sigma
 
 
 def _command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str, ...]:
-    """Return the command; trees fit a single record exactly, and the schema names every column as a number."""
+    """Return the command; trees fit a single record exactly, and the schema names every column
+    as a number."""
     return (
-        *("learn", "private.csv", "public.csv", "--target", "class", "--classes", ",".join(_CLASSES)),
+        *(
+            "learn",
+            "private.csv",
+            "public.csv",
+            "--target",
+            "class",
+            "--classes",
+            ",".join(_CLASSES),
+        ),
         *("--epsilon", repr(epsilon), "--delta", repr(delta), "--teachers", str(task.teachers)),
         *("--queries", str(task.queries), "--release", task.release, "--teacher", "tree"),
-        *("--neighbours", task.neighbours, "--student", "logistic" if task.release == "labels" else "auto"),
+        *(
+            "--neighbours",
+            task.neighbours,
+            "--student",
+            "logistic" if task.release == "labels" else "auto",
+        ),
         *("--out", "out"),
     )
 

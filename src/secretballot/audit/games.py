@@ -1,13 +1,15 @@
-"""The true delta(epsilon) of short runs against an adversary who chooses every query from all answers so far.
+"""The true delta(epsilon) of short runs against an adversary who chooses every query from all
+answers so far.
 
-A step is a pair of outcome laws: what one query says under the votes and under a neighbour's. The adversary
-picks the next step knowing everything released. With x = e^epsilon Q / P the ratio so far,
+A step is a pair of outcome laws: what one query says under the votes and under a neighbour's. The
+adversary picks the next step knowing everything released. With x = e^epsilon Q / P the ratio so
+far,
 
     V_0(x) = max(0, 1 - x),    V_j(x) = max over steps of sum over outcomes o of p_o V_(j-1)(x q_o / p_o),
 
-and delta(epsilon) = V_l(e^epsilon). Ratios multiply in any order, so after j steps only as many values of x
-occur as there are multisets of j outcome ratios: few enough to list, with nothing rounded but the merging of
-equal products.
+and delta(epsilon) = V_l(e^epsilon). Ratios multiply in any order, so after j steps only as many
+values of x occur as there are multisets of j outcome ratios: few enough to list, with nothing
+rounded but the merging of equal products.
 """
 
 import math
@@ -30,7 +32,8 @@ _MAX_STATES = 3_000_000
 
 
 def hockey_stick(p: Floats, q: Floats, epsilon: float) -> float:
-    """Return the sum of max(0, p - e^epsilon q): the delta of two listed laws, in this direction."""
+    """Return the sum of max(0, p - e^epsilon q): the delta of two listed laws, in this
+    direction."""
     return float(np.maximum(0.0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
 
 
@@ -40,8 +43,9 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
     Parameters
     ----------
     steps : sequence of (p, q)
-        Outcome laws of one query on both sides, arrays of one shape; the adversary may choose any, again and
-        again. Give both directions of each pair if the neighbouring relation is symmetric.
+        Outcome laws of one query on both sides, arrays of one shape; the adversary may choose any,
+        again and again. Give both directions of each pair if the neighbouring relation is
+        symmetric.
     length : int
         Number of queries.
     epsilon : float
@@ -66,7 +70,8 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
     for before, after in zip(levels[-2::-1], levels[:0:-1], strict=True):
         best = np.zeros(len(before))
         for p_step, ratio_step, certain_step in zip(p, ratio, certain, strict=True):
-            # an outcome that the other side cannot produce gives everything away; so does an unlisted one
+            # an outcome that the other side cannot produce gives everything away; so does an
+            # unlisted one
             unlisted = max(0.0, 1 - float(p_step.sum()))
             total = np.full(len(before), float(p_step[certain_step].sum()) + unlisted)
             for chance, move in zip(p_step[~certain_step], ratio_step[~certain_step], strict=True):
@@ -79,9 +84,13 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
 
 def _merged(values: Floats) -> Floats:
     if not len(values) <= _MAX_STATES:
-        raise ParameterError("The run has too many outcomes to enumerate; use fewer queries or teachers.")
+        raise ParameterError(
+            "The run has too many outcomes to enumerate; use fewer queries or teachers."
+        )
     ordered = np.sort(values)
-    return np.asarray(ordered[np.concatenate([[True], np.diff(ordered) > _MERGE])], dtype=np.float64)
+    return np.asarray(
+        ordered[np.concatenate([[True], np.diff(ordered) > _MERGE])], dtype=np.float64
+    )
 
 
 def _places(ordered: Floats, wanted: Floats) -> NDArray[np.intp]:
@@ -92,10 +101,11 @@ def _places(ordered: Floats, wanted: Floats) -> NDArray[np.intp]:
 
 
 def shifted_delta(law: Law, shifts: int, epsilon: float, *, distance: int = 1) -> float:
-    """Return the exact delta(epsilon) of `shifts` noisy integers, each moved by `distance` between neighbours.
+    """Return the exact delta(epsilon) of `shifts` noisy integers, each moved by `distance` between
+    neighbours.
 
-    The noise is symmetric, so moving a count up or down loses the same, and adaptivity gains nothing: the
-    privacy loss is a sum of independent ones. Unlisted noise counts as lost.
+    The noise is symmetric, so moving a count up or down loses the same, and adaptivity gains
+    nothing: the privacy loss is a sum of independent ones. Unlisted noise counts as lost.
 
     Parameters
     ----------
@@ -125,7 +135,9 @@ def shifted_delta(law: Law, shifts: int, epsilon: float, *, distance: int = 1) -
 
 def _pooled(losses: Floats, weights: Floats) -> tuple[Floats, Floats]:
     if not len(losses) <= _MAX_STATES:
-        raise ParameterError("The run has too many outcomes to enumerate; use fewer queries or less noise.")
+        raise ParameterError(
+            "The run has too many outcomes to enumerate; use fewer queries or less noise."
+        )
     order = np.argsort(losses)
     first = np.concatenate([[True], np.diff(losses[order]) > 1e-9])
     starts = np.flatnonzero(first)

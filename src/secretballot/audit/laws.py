@@ -1,6 +1,7 @@
 """Noise laws written out: probabilities on whole numbers, and what is left out.
 
-Computed here from their definitions, not from the accountant's code, so that an audit is a second opinion.
+Computed here from their definitions, not from the accountant's code, so that an audit is a second
+opinion.
 """
 
 import math
@@ -47,12 +48,16 @@ class Law:
     def at_least(self, values: Any) -> Floats:
         """Return P(X >= value) over the listed values, for an array of whole numbers."""
         upper = np.append(np.cumsum(self.pmf[::-1])[::-1], 0.0)
-        return np.asarray(upper[np.clip(np.asarray(values) - self.low, 0, len(self.pmf))], dtype=np.float64)
+        return np.asarray(
+            upper[np.clip(np.asarray(values) - self.low, 0, len(self.pmf))], dtype=np.float64
+        )
 
     def at_most(self, values: Any) -> Floats:
         """Return P(X <= value) over the listed values, for an array of whole numbers."""
         lower = np.concatenate([[0.0], np.cumsum(self.pmf)])
-        return np.asarray(lower[np.clip(np.asarray(values) - self.low + 1, 0, len(self.pmf))], dtype=np.float64)
+        return np.asarray(
+            lower[np.clip(np.asarray(values) - self.low + 1, 0, len(self.pmf))], dtype=np.float64
+        )
 
 
 def point_law(value: int = 0) -> Law:
@@ -92,6 +97,7 @@ def discrete_gaussian_law(sigma: float, tail: float = 1e-14) -> Law:
 def _symmetric(reach: int) -> Floats:
     if not 2 * reach + 1 <= _MAX_SUPPORT:
         raise ParameterError(
-            f"The noise law has {2 * reach + 1} values; an audit lists at most {_MAX_SUPPORT}: use less noise."
+            f"The noise law has {2 * reach + 1} values; an audit lists at most {_MAX_SUPPORT}: use"
+            " less noise."
         )
     return np.arange(-reach, reach + 1, dtype=np.float64)

@@ -1,9 +1,10 @@
-"""The standing set of attacks on the mechanisms alone: exact games on small worlds, and tests of the real sampler.
+"""The standing set of attacks on the mechanisms alone: exact games on small worlds, and tests of
+the real sampler.
 
-Every game computes the true delta of a short run from the mechanism's own code and from distributions that are written
-out in this room, for the worst neighbouring votes and the worst adaptive choice of queries, and compares it with the
-price. How sharp an attack is, is found by planting too little noise: the mildest plant that it catches stands beside
-its result.
+Every game computes the true delta of a short run from the mechanism's own code and from
+distributions that are written out in this room, for the worst neighbouring votes and the worst
+adaptive choice of queries, and compares it with the price. How sharp an attack is, is found by
+planting too little noise: the mildest plant that it catches stands beside its result.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,11 +60,12 @@ class MechanismFinding:
     attack : str
         "game" (exact) or "sample" (statistical, at 1e-6).
     found, allowed : float
-        True delta and priced delta where they are nearest to each other; of a sample the p-value and the least that
-        passes.
+        True delta and priced delta where they are nearest to each other; of a sample the p-value
+        and the least that passes.
     passed : bool
     caught : float or None
-        Mildest plant that the same attack catches, as a factor of the noise; None if it catches none of those tried.
+        Mildest plant that the same attack catches, as a factor of the noise; None if it catches
+        none of those tried.
     """
 
     name: str
@@ -76,7 +78,11 @@ class MechanismFinding:
     def line(self) -> str:
         """Return the finding on one line."""
         power = "no plant caught" if self.caught is None else f"catches noise x{self.caught:g}"
-        words = "true delta {:.3e} of {:.3e}" if self.attack == "game" else "p-value {:.3g}, at least {:g}"
+        words = (
+            "true delta {:.3e} of {:.3e}"
+            if self.attack == "game"
+            else "p-value {:.3g}, at least {:g}"
+        )
         told = words.format(self.found, self.allowed)
         return f"{'ok    ' if self.passed else 'FAILED'}  {self.name:<52} {told:<36} {power}"
 
@@ -89,12 +95,17 @@ class MechanismsAudit:
 
     @property
     def passed(self) -> bool:
-        """Whether no mechanism loses more than its price, and no sampler strays from its distribution."""
+        """Whether no mechanism loses more than its price, and no sampler strays from its
+        distribution."""
         return all(finding.passed for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
-        return {"audit": "mechanisms", "passed": self.passed, "findings": [asdict(one) for one in self.findings]}
+        return {
+            "audit": "mechanisms",
+            "passed": self.passed,
+            "findings": [asdict(one) for one in self.findings],
+        }
 
     def text(self) -> str:
         """Return one line for each finding, and the verdict."""
@@ -103,7 +114,9 @@ class MechanismsAudit:
         return "\n".join(lines)
 
 
-def audit_mechanisms(*, draws: int = 20_000, progress: Callable[[int, int], None] | None = None) -> MechanismsAudit:
+def audit_mechanisms(
+    *, draws: int = 20_000, progress: Callable[[int, int], None] | None = None
+) -> MechanismsAudit:
     """Attack every mechanism with exact games, and every sampler with draws.
 
     Parameters
@@ -128,20 +141,58 @@ def audit_mechanisms(*, draws: int = 20_000, progress: Callable[[int, int], None
 
 
 def _games() -> list[Callable[[], MechanismFinding]]:
-    """Return one game for each mechanism: a small world in which its price is nearly reached, where one is known."""
+    """Return one game for each mechanism: a small world in which its price is nearly reached,
+    where one is known."""
     return [
-        _votes("Gaussian majority, 9 teachers, 6 queries", GaussianNoisyMajority(2.0, 9), 2.0, 9, 6),
+        _votes(
+            "Gaussian majority, 9 teachers, 6 queries", GaussianNoisyMajority(2.0, 9), 2.0, 9, 6
+        ),
         _counts("Gaussian count, 6 queries", GaussianNoisyCount(4.0).event(6), 4.0, 6),
-        _counts("Gaussian histogram, 3 classes, 3 queries", GaussianNoisyHistogram(4.0, 3).event(3), 4.0, 6),
-        _votes("Gaussian arg max, 3 classes, 4 teachers", GaussianNoisyArgmax(1.5, 3), 1.5, 4, 2, n_classes=3, draws=3),
+        _counts(
+            "Gaussian histogram, 3 classes, 3 queries",
+            GaussianNoisyHistogram(4.0, 3).event(3),
+            4.0,
+            6,
+        ),
+        _votes(
+            "Gaussian arg max, 3 classes, 4 teachers",
+            GaussianNoisyArgmax(1.5, 3),
+            1.5,
+            4,
+            2,
+            n_classes=3,
+            draws=3,
+        ),
         _threshold("Gaussian threshold, 4 queries", GaussianThreshold(2.0, 6), 2.0, 4),
-        _votes("Laplace majority, 9 teachers", LaplaceNoisyMajority(2.0, 9), 2.0, 9, 2, laplace=True),
-        _votes("Laplace arg max, 8 teachers", LaplaceNoisyArgmax(1.5, 2), 1.5, 8, 2, draws=2, laplace=True),
-        _distance("distance to instability, 9 teachers, 3 queries", DistanceToInstability(2.0, 3), 9, 3),
+        _votes(
+            "Laplace majority, 9 teachers", LaplaceNoisyMajority(2.0, 9), 2.0, 9, 2, laplace=True
+        ),
+        _votes(
+            "Laplace arg max, 8 teachers",
+            LaplaceNoisyArgmax(1.5, 2),
+            1.5,
+            8,
+            2,
+            draws=2,
+            laplace=True,
+        ),
+        _distance(
+            "distance to instability, 9 teachers, 3 queries", DistanceToInstability(2.0, 3), 9, 3
+        ),
         _stream("sparse vector, fresh threshold, 4 queries", SparseVector(2.0, 2.0, 3, 1, True), 4),
         _stream("sparse vector, one threshold, 4 queries", SparseVector(2.0, 2.0, 3, 2, False), 4),
-        _stream("outcomes of the first stream alone", SparseVector(2.0, 2.0, 3, 1, True), 4, labels=False),
-        _stream("outcomes of the second stream alone", SparseVector(2.0, 2.0, 3, 2, False), 4, labels=False),
+        _stream(
+            "outcomes of the first stream alone",
+            SparseVector(2.0, 2.0, 3, 1, True),
+            4,
+            labels=False,
+        ),
+        _stream(
+            "outcomes of the second stream alone",
+            SparseVector(2.0, 2.0, 3, 2, False),
+            4,
+            labels=False,
+        ),
         _choice("exponential choice of 3, monotone", ExponentialChoice(0.9, True)),
         _choice("exponential choice of 3, replaced records", ExponentialChoice(0.9, False)),
         _pool("sum of minorities, 3 points", MinoritySum(0.9, 3), 3),
@@ -149,7 +200,9 @@ def _games() -> list[Callable[[], MechanismFinding]]:
     ]
 
 
-def _game(name: str, event: Event, play: Play, epsilons: Sequence[float] = _EPSILONS) -> Callable[[], MechanismFinding]:
+def _game(
+    name: str, event: Event, play: Play, epsilons: Sequence[float] = _EPSILONS
+) -> Callable[[], MechanismFinding]:
     """Return the attack that plays a game at several epsilons, and again with planted noise."""
 
     def attack() -> MechanismFinding:
@@ -157,7 +210,9 @@ def _game(name: str, event: Event, play: Play, epsilons: Sequence[float] = _EPSI
 
         def excess(factor: float) -> tuple[float, float, float]:
             true = [play(factor, epsilon) for epsilon in epsilons]
-            return max((found / most, found, most) for found, most in zip(true, allowed, strict=True))
+            return max(
+                (found / most, found, most) for found, most in zip(true, allowed, strict=True)
+            )
 
         ratio, found, most = excess(1.0)
         caught = next((factor for factor in _PLANTS if excess(factor)[0] > 1), None)
@@ -181,30 +236,44 @@ def _votes(
     make = discrete_laplace_law if laplace else discrete_gaussian_law
 
     def play(factor: float, epsilon: float) -> float:
-        steps = _vote_steps(mechanism.release, make(factor * scale, 1e-13), n_teachers, n_classes, draws)
+        steps = _vote_steps(
+            mechanism.release, make(factor * scale, 1e-13), n_teachers, n_classes, draws
+        )
         return adaptive_delta(steps, length, epsilon)
 
     pure = getattr(mechanism.event(1), "epsilon", None)
-    return _game(name, mechanism.event(length), play, _EPSILONS if pure is None else (0.3, length * pure))
+    return _game(
+        name, mechanism.event(length), play, _EPSILONS if pure is None else (0.3, length * pure)
+    )
 
 
-def _vote_steps(release: Release, law: Law, n_teachers: int, n_classes: int, draws: int) -> list[Step]:
+def _vote_steps(
+    release: Release, law: Law, n_teachers: int, n_classes: int, draws: int
+) -> list[Step]:
     outcomes = {
         tuple(row): output_law(release, row, law, draws=draws, n_outcomes=n_classes)
         for row in all_counts(n_teachers, n_classes).tolist()
     }
-    pairs = zip(*(side.tolist() for side in neighbouring_counts(n_teachers, n_classes)), strict=True)
+    pairs = zip(
+        *(side.tolist() for side in neighbouring_counts(n_teachers, n_classes)), strict=True
+    )
     return [(outcomes[tuple(here)], outcomes[tuple(there)]) for here, there in pairs]
 
 
 def _counts(name: str, event: Event, sigma: float, shifts: int) -> Callable[[], MechanismFinding]:
     """Attack noisy counts, each moved by one vote."""
     return _game(
-        name, event, lambda factor, epsilon: shifted_delta(discrete_gaussian_law(factor * sigma), shifts, epsilon)
+        name,
+        event,
+        lambda factor, epsilon: shifted_delta(
+            discrete_gaussian_law(factor * sigma), shifts, epsilon
+        ),
     )
 
 
-def _threshold(name: str, mechanism: GaussianThreshold, sigma: float, length: int) -> Callable[[], MechanismFinding]:
+def _threshold(
+    name: str, mechanism: GaussianThreshold, sigma: float, length: int
+) -> Callable[[], MechanismFinding]:
     """Attack the answer whether a noisy count reaches a threshold."""
     most = 13  # votes
 
@@ -236,14 +305,20 @@ def _distance(
 
     def play(factor: float, epsilon: float) -> float:
         law = discrete_laplace_law(factor * mechanism.scale)
-        steps = [(told(here, law), told(there, law)) for here, there in zip(counts, neighbours, strict=True)]
+        steps = [
+            (told(here, law), told(there, law))
+            for here, there in zip(counts, neighbours, strict=True)
+        ]
         return adaptive_delta(steps, length, epsilon)
 
     return _game(name, mechanism.event(length), play, (0.3, length / mechanism.scale))
 
 
-def _stream(name: str, mechanism: SparseVector, length: int, *, labels: bool = True) -> Callable[[], MechanismFinding]:
-    """Attack a stream of threshold answers, with labels or without, its hidden noise carried along."""
+def _stream(
+    name: str, mechanism: SparseVector, length: int, *, labels: bool = True
+) -> Callable[[], MechanismFinding]:
+    """Attack a stream of threshold answers, with labels or without, its hidden noise carried
+    along."""
     pattern = mechanism.pattern_event()
 
     def play(factor: float, epsilon: float) -> float:
@@ -283,10 +358,13 @@ def _exponential(scores: IntArray, scale: float) -> np.ndarray[Any, np.dtype[np.
 
 
 def _pool(name: str, mechanism: Any, distance: int) -> Callable[[], MechanismFinding]:
-    """Attack one number about a whole pool of points, which one teacher moves by at most `distance`."""
+    """Attack one number about a whole pool of points, which one teacher moves by at most
+    `distance`."""
 
     def play(factor: float, epsilon: float) -> float:
-        return shifted_delta(discrete_laplace_law(factor * mechanism.scale), 1, epsilon, distance=distance)
+        return shifted_delta(
+            discrete_laplace_law(factor * mechanism.scale), 1, epsilon, distance=distance
+        )
 
     return _game(name, mechanism.event(), play, (0.3, mechanism.epsilon))
 
@@ -296,27 +374,49 @@ def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
     noise = ExactNoise()
     laplace = [
         _sample(
-            f"sampler, discrete Laplace, scale {scale:g}", noise.discrete_laplace, discrete_laplace_law, scale, draws
+            f"sampler, discrete Laplace, scale {scale:g}",
+            noise.discrete_laplace,
+            discrete_laplace_law,
+            scale,
+            draws,
         )
         for scale in (0.5, 3.0, 40.0)
     ]
     gaussian = [
-        _sample(f"sampler, discrete Gaussian, {sigma:g}", noise.discrete_gaussian, discrete_gaussian_law, sigma, draws)
+        _sample(
+            f"sampler, discrete Gaussian, {sigma:g}",
+            noise.discrete_gaussian,
+            discrete_gaussian_law,
+            sigma,
+            draws,
+        )
         for sigma in (0.5, 3.0, 26.7)
     ]
-    choice = _sample("sampler, exponential choice of 4", _choices(noise), _choice_law, 3.0, max(1000, draws // 10))
+    choice = _sample(
+        "sampler, exponential choice of 4",
+        _choices(noise),
+        _choice_law,
+        3.0,
+        max(1000, draws // 10),
+    )
     return [*laplace, *gaussian, choice]
 
 
 def _sample(
-    name: str, draw: Callable[[float, int], IntArray], law: Callable[[float], Law], scale: float, draws: int
+    name: str,
+    draw: Callable[[float, int], IntArray],
+    law: Callable[[float], Law],
+    scale: float,
+    draws: int,
 ) -> Callable[[], MechanismFinding]:
     """Return the test of draws against their distribution, and of draws with too little noise."""
 
     def attack() -> MechanismFinding:
         expected = law(scale)
         p_value = sample_p_value(draw(scale, draws), expected)
-        caught = next((f for f in _PLANTS if sample_p_value(draw(f * scale, draws), expected) < _ALPHA), None)
+        caught = next(
+            (f for f in _PLANTS if sample_p_value(draw(f * scale, draws), expected) < _ALPHA), None
+        )
         return MechanismFinding(name, "sample", p_value, _ALPHA, p_value >= _ALPHA, caught)
 
     return attack
@@ -327,7 +427,9 @@ _SCORES = np.array([0, 2, 5, 7])
 
 def _choices(noise: ExactNoise) -> Callable[[float, int], IntArray]:
     def draw(scale: float, size: int) -> IntArray:
-        return np.array([noise.exponential_choice(_SCORES, scale) for _ in range(size)], dtype=np.int64)
+        return np.array(
+            [noise.exponential_choice(_SCORES, scale) for _ in range(size)], dtype=np.int64
+        )
 
     return draw
 

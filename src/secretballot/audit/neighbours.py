@@ -1,4 +1,5 @@
-"""Neighbouring tables made from one: a record dropped, added, added with a missing value, or replaced."""
+"""Neighbouring tables made from one: a record dropped, added, added with a missing value, or
+replaced."""
 
 import contextlib
 from pathlib import Path
@@ -13,7 +14,8 @@ __all__ = ["CHANGES", "write_worlds"]
 
 #: Ways to make a neighbour.
 CHANGES = ("drop", "add", "add-missing", "replace")
-_FAR = 1000.0  # how much larger the numbers of a replaced or added record are: it should matter to its teacher
+# how much larger the numbers of a replaced or added record are: it should matter to its teacher
+_FAR = 1000.0
 
 
 def write_worlds(
@@ -26,8 +28,9 @@ def write_worlds(
     table : Path
         CSV or Parquet.
     change : {"drop", "add", "add-missing", "replace"}
-        What happens to the record; an added one is a copy of it with numbers a thousand times as large and another
-        class, a replaced one becomes that, and one added with a missing value is a copy without its first value.
+        What happens to the record; an added one is a copy of it with numbers a thousand times as
+        large and another class, a replaced one becomes that, and one added with a missing value is
+        a copy without its first value.
     first, second : Path
         Files to write.
     target : str, optional
@@ -46,7 +49,9 @@ def write_worlds(
     number = check_count("row", row, minimum=0)
     before = read_table(table, role="private file")
     if not number < len(before):
-        raise ParameterError(f"row is {number}; the private file has no such record: give a number below its rows.")
+        raise ParameterError(
+            f"row is {number}; the private file has no such record: give a number below its rows."
+        )
     record = before.iloc[[number]]
     if change == "drop":
         after = before.drop(index=before.index[number])

@@ -1,9 +1,9 @@
 """Everything that can be seen of a folder of released files, as named fields with plain values.
 
-A field is a place (`student.skops:schema.json:$.content.__id__`) with a number or a text. Containers
-are opened: members of a zip archive, leaves of a JSON document, cells of a table, header and values of
-an array, lines and numbers of a text. What cannot be read that way still shows by its size, its digest
-and the digests of its blocks.
+A field is a place (`student.skops:schema.json:$.content.__id__`) with a number or a text.
+Containers are opened: members of a zip archive, leaves of a JSON document, cells of a table, header
+and values of an array, lines and numbers of a text. What cannot be read that way still shows by its
+size, its digest and the digests of its blocks.
 """
 
 import csv
@@ -48,7 +48,8 @@ def observed_files(folder: Path) -> Fields:
     Returns
     -------
     dict
-        Field name to value; for every file also mode, number of links, size and place in the order of writing.
+        Field name to value; for every file also mode, number of links, size and place in the order
+        of writing.
     """
     if not folder.is_dir():
         return {"(folder)": "missing"}
@@ -57,7 +58,9 @@ def observed_files(folder: Path) -> Fields:
     fields: Fields = {
         "(folder):names": _short("\n".join(names.values())),
         "(folder):mode": oct(stat.S_IMODE(folder.stat().st_mode)),
-        "(folder):order written": _short("\n".join(names[path] for path in sorted(paths, key=_time_written))),
+        "(folder):order written": _short(
+            "\n".join(names[path] for path in sorted(paths, key=_time_written))
+        ),
     }
     for path, name in names.items():
         fields.update(_observed_file(path, name))
@@ -88,13 +91,22 @@ def _observed_file(path: Path, name: str) -> Fields:
 
 
 def _content_fields(name: str, content: bytes, depth: int) -> Fields:
-    """Return the fields of a file's bytes: digest first, then the structure that its bytes say it has."""
+    """Return the fields of a file's bytes: digest first, then the structure that its bytes say
+    it has."""
     fields: Fields = {f"{name}:digest": _digest(content)}
     try:
         found = _structure(name, content, depth)
         for _, (place, value) in zip(range(_MOST_FIELDS), found, strict=False):
             fields[place] = value
-    except (ValueError, zipfile.BadZipFile, csv.Error, RecursionError, NotImplementedError, RuntimeError, EOFError):
+    except (
+        ValueError,
+        zipfile.BadZipFile,
+        csv.Error,
+        RecursionError,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+    ):
         # not what it looked like: its blocks are shown instead
         fields.update(_block_fields(name, content))
     return fields
@@ -117,13 +129,18 @@ def _structure(name: str, content: bytes, depth: int) -> Found:
 
 
 def _archive_fields(name: str, content: bytes, depth: int) -> Found:
-    """Yield names, dates, sizes and contents of the members, by position and where names are plain by name."""
+    """Yield names, dates, sizes and contents of the members, by position and where names are
+    plain by name."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         yield f"{name}:members", len(members)
         opened = 0
         for number, member in enumerate(members):
-            place = f"{name}:member {number}" if _INTEGER.search(member.filename) else f"{name}:{member.filename}"
+            place = (
+                f"{name}:member {number}"
+                if _INTEGER.search(member.filename)
+                else f"{name}:{member.filename}"
+            )
             yield from _named(f"{place}:name", member.filename)
             yield f"{place}:date", "-".join(map(str, member.date_time))
             yield f"{place}:attributes", member.external_attr
@@ -165,7 +182,9 @@ def _table_fields(name: str, text: str) -> Found:
     yield f"{name}:header", _short(",".join(header))
     for number, column in enumerate(header):
         cells = [row[number] for row in body if number < len(row)]
-        numbers = [float(cell) for cell in cells if _NUMBER.fullmatch(cell) or cell.lstrip("-").isdigit()]
+        numbers = [
+            float(cell) for cell in cells if _NUMBER.fullmatch(cell) or cell.lstrip("-").isdigit()
+        ]
         if numbers:
             yield f"{name}:{column}:sum", math.fsum(numbers)
         for value in sorted(set(cells))[:10]:
@@ -211,7 +230,11 @@ def _plain(value: Any) -> Field:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else _short(repr(value))
+    return (
+        value
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else _short(repr(value))
+    )
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,5 @@
-"""Does anything that a command releases tell two neighbouring inputs apart better than its certificate allows?"""
+"""Does anything that a command releases tell two neighbouring inputs apart better than its
+certificate allows?"""
 
 import hashlib
 import math
@@ -12,10 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot._validation import check_choice, check_count, check_delta, check_positive, check_probability
+from secretballot._validation import (
+    check_choice,
+    check_count,
+    check_delta,
+    check_positive,
+    check_probability,
+)
 from secretballot.audit.bounds import group_privacy
 from secretballot.audit.neighbours import CHANGES, write_worlds
-from secretballot.audit.runs import CHANNELS, Experiment, Progress, Trial, WorkFolder, run_trials, unique_name
+from secretballot.audit.runs import (
+    CHANNELS,
+    Experiment,
+    Progress,
+    Trial,
+    WorkFolder,
+    run_trials,
+    unique_name,
+)
 from secretballot.audit.telltale import Verdict, find_rule, held_out
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.report.certificate.plan_checks import total_price
@@ -57,7 +72,8 @@ class ChannelFinding:
     ----------
     channel : str
     promised : bool
-        Whether the guarantee is about it; timing and the curator's messages are reported and not judged.
+        Whether the guarantee is about it; timing and the curator's messages are reported and not
+        judged.
     verdict : Verdict
         Counts on the runs held out, and the certified bound.
     tells : list of str
@@ -101,11 +117,14 @@ class ReleaseAudit:
     @property
     def passed(self) -> bool:
         """Whether no promised channel certifies more than the promise."""
-        return all(one.verdict.bound <= self.promise.epsilon for one in self.channels if one.promised)
+        return all(
+            one.verdict.bound <= self.promise.epsilon for one in self.channels if one.promised
+        )
 
     @property
     def power(self) -> float:
-        """The largest epsilon that this many runs could have certified: larger promises cannot be refuted."""
+        """The largest epsilon that this many runs could have certified: larger promises cannot
+        be refuted."""
         return max(one.verdict.power for one in self.channels)
 
     def to_json(self) -> dict[str, Any]:
@@ -118,22 +137,41 @@ class ReleaseAudit:
         steps = "" if promise.steps == 1 else f" over {promise.steps} steps"
         lines = [
             f"command      {self.command}",
-            f"promise      epsilon {promise.epsilon:g}, delta {promise.delta:g}{steps} ({promise.relation})",
-            f"runs         {self.runs}: {self.chosen_on} to choose a rule, {self.runs - self.chosen_on} held out",
-            f"power        at most epsilon {self.power:.2f} could be certified; larger promises cannot be refuted",
+            (
+                f"promise      epsilon {promise.epsilon:g}, delta {promise.delta:g}{steps}"
+                f" ({promise.relation})"
+            ),
+            (
+                f"runs         {self.runs}: {self.chosen_on} to choose a rule,"
+                f" {self.runs - self.chosen_on} held out"
+            ),
+            (
+                f"power        at most epsilon {self.power:.2f} could be certified; larger promises"
+                " cannot be refuted"
+            ),
         ]
         if not self.power > promise.epsilon:
-            lines.append("             so this audit cannot fail: use more runs, or a smaller epsilon")
+            lines.append(
+                "             so this audit cannot fail: use more runs, or a smaller epsilon"
+            )
         for one in self.channels:
             found = one.verdict
-            counted = f"{found.right} of {found.guesses} guesses right" if found.guesses else "no field to guess by"
+            counted = (
+                f"{found.right} of {found.guesses} guesses right"
+                if found.guesses
+                else "no field to guess by"
+            )
             unjudged = "" if one.promised else " (not promised)"
-            lines.append(f"{one.channel:<12} epsilon >= {found.bound:.3f} at {percent}; {counted}{unjudged}")
+            lines.append(
+                f"{one.channel:<12} epsilon >= {found.bound:.3f} at {percent}; {counted}{unjudged}"
+            )
             if one.tells and found.bound > 0:
                 more = f", and {one.same} more fields like it" if one.same else ""
                 lines.append(f"             told by {one.tells[0]}{more}")
                 lines += [f"                     {name}" for name in one.tells[1:]]
-        lines.append("PASSED       nothing found" if self.passed else "FAILED       more than was promised")
+        lines.append(
+            "PASSED       nothing found" if self.passed else "FAILED       more than was promised"
+        )
         return "\n".join(lines)
 
 
@@ -160,15 +198,17 @@ def audit_release(
 ) -> ReleaseAudit:
     """Run a command on two neighbouring inputs, many times each, and attack what it releases.
 
-    Every run has a process and a folder of its own, with the same names; which input it gets is the toss of a fair
-    coin. A third of the runs choose what tells the inputs apart: bytes, names, sizes, modes and parsed fields of all
-    released files, and exit codes. The others certify, with confidence, a lower bound on the epsilon of the command.
+    Every run has a process and a folder of its own, with the same names; which input it gets is the
+    toss of a fair coin. A third of the runs choose what tells the inputs apart: bytes, names,
+    sizes, modes and parsed fields of all released files, and exit codes. The others certify, with
+    confidence, a lower bound on the epsilon of the command.
 
     Parameters
     ----------
     command : sequence of str, or str
-        Words of the command, without the program: ``learn patients.csv public.csv --target ill ...``. Files that it
-        names are copied; its ``--out`` is set by the audit.
+        Words of the command, without the program:
+        ``learn patients.csv public.csv --target ill ...``. Files that it names are copied; its
+        ``--out`` is set by the audit.
     private : path
         The private file, as the command names it.
     neighbour : path, optional
@@ -182,15 +222,18 @@ def audit_release(
     confidence : float
         Chance that a bound is not above the truth.
     steps : int, optional
-        Steps of the certificate's relation between the inputs; 1, but 2 for ``change="replace"`` under add-remove.
+        Steps of the certificate's relation between the inputs; 1, but 2 for ``change="replace"``
+        under add-remove.
     epsilon, delta : float, optional
         The promise, where no certificate states it.
     released : str, optional
-        Folder to observe, relative to the folder of the run; ``out/release`` of a command that has ``--out``.
+        Folder to observe, relative to the folder of the run; ``out/release`` of a command that has
+        ``--out``.
     program : sequence of str, optional
         Words that start the program; this one by default.
     work : path
-        Private folder of the audit, mode 0700. An interrupted audit is taken up when repeated with the same one.
+        Private folder of the audit, mode 0700. An interrupted audit is taken up when repeated with
+        the same one.
     keep : bool
         Whether to leave it in place at the end.
     jobs : int
@@ -225,18 +268,33 @@ def audit_release(
     check_count("jobs", jobs)
     check_positive("timeout", timeout)
     if (neighbour is None) == (change is None):
-        raise ParameterError("Give either a neighbouring file or a change to make, not both or neither.")
+        raise ParameterError(
+            "Give either a neighbouring file or a change to make, not both or neither."
+        )
     if change is not None:
         check_choice("change", change, CHANGES)
         if any(word == "--unit" or word.startswith("--unit=") for word in words):
-            raise ParameterError("A change is made to one record, and the unit is a user; give the neighbouring file.")
+            raise ParameterError(
+                "A change is made to one record, and the unit is a user; give the neighbouring"
+                " file."
+            )
     # 2. the files of both worlds, and the words that find them
     folder = Path(work)
     start = tuple(program or (sys.executable, "-m", "secretballot"))
-    files = {"private": _digest(private), "neighbour": None if neighbour is None else _digest(neighbour)}
+    files = {
+        "private": _digest(private),
+        "neighbour": None if neighbour is None else _digest(neighbour),
+    }
     words, inputs, name, observed = _prepared(words, Path(private), released)
     same = {other: _digest(path) for other, path in sorted(inputs.items())}
-    described = {"program": start, "words": words, "inputs": same, **files, "change": change, "row": row}
+    described = {
+        "program": start,
+        "words": words,
+        "inputs": same,
+        **files,
+        "change": change,
+        "row": row,
+    }
     work_folder = WorkFolder(folder, described, n_runs, seed)
     differing = _worlds(folder, Path(private), neighbour, change, row, _value_of(words, "--target"))
     coins = work_folder.coins[:, 0].tolist()
@@ -248,7 +306,9 @@ def audit_release(
         timeout,
     )
     # 3. the runs; an interruption leaves the work folder, so that the audit can go on
-    trials = run_trials(experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None))
+    trials = run_trials(
+        experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None)
+    )
     promise = _promise(trials, change, steps, epsilon, delta)
     found = audit_trials(shlex.join(words), trials, coins, promise, alpha=alpha)
     if not keep:
@@ -259,7 +319,8 @@ def audit_release(
 def audit_trials(
     command: str, trials: Sequence[Trial], coins: Sequence[bool], promise: Promise, *, alpha: float
 ) -> ReleaseAudit:
-    """Choose a rule on the first runs, a third or a few more, and measure it on the others, for each channel.
+    """Choose a rule on the first runs, a third or a few more, and measure it on the others, for
+    each channel.
 
     Parameters
     ----------
@@ -289,9 +350,11 @@ def audit_trials(
 
 
 def _runs_to_choose_on(worlds: NDArray[np.bool_]) -> int:
-    """Return a third of the runs, or as many more as it takes, up to half, to know both worlds by several runs.
+    """Return a third of the runs, or as many more as it takes, up to half, to know both worlds by
+    several runs.
 
-    Only coins already tossed decide where to stop, so those of the runs held out are as fair as before.
+    Only coins already tossed decide where to stop, so those of the runs held out are as fair as
+    before.
     """
     for first in range(len(worlds) // 3, len(worlds) // 2):
         if min(worlds[:first].sum(), (~worlds[:first]).sum()) >= _LEAST_OF_A_WORLD:
@@ -306,8 +369,11 @@ def _digest(path: str | Path) -> str:
         raise DataError(f"{str(path)!r} cannot be read: {error.strerror}; name a file.") from None
 
 
-def _prepared(words: list[str], private: Path, released: str | None) -> tuple[list[str], dict[str, Path], str, str]:
-    """Return the words with plain file names, the files by these names, the private one's name, and what to observe."""
+def _prepared(
+    words: list[str], private: Path, released: str | None
+) -> tuple[list[str], dict[str, Path], str, str]:
+    """Return the words with plain file names, the files by these names, the private one's name,
+    and what to observe."""
     inputs: dict[str, Path] = {}
     named: dict[Path, str] = {}
     plain, has_out = _without_out(words)
@@ -320,15 +386,21 @@ def _prepared(words: list[str], private: Path, released: str | None) -> tuple[li
         prepared, has_out = [*prepared, "--out", _OUT], True
     name = named.get(private.resolve())
     if name is None:
-        raise ParameterError(f"The command does not name the private file {str(private)!r}; it must, by the same path.")
+        raise ParameterError(
+            f"The command does not name the private file {str(private)!r}; it must, by the same"
+            " path."
+        )
     if released is None and not has_out:
-        raise ParameterError("The command has no --out; say with --released which folder it releases.")
+        raise ParameterError(
+            "The command has no --out; say with --released which folder it releases."
+        )
     del inputs[name]
     return prepared, inputs, name, released or f"{_OUT}/release"
 
 
 def _without_out(words: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the words without an ``--out`` and its folder, and whether there was one: the audit sets its own."""
+    """Return the words without an ``--out`` and its folder, and whether there was one: the audit
+    sets its own."""
     kept = [word for word in words if not word.startswith("--out=")]
     if "--out" in kept:
         place = kept.index("--out")
@@ -337,7 +409,8 @@ def _without_out(words: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _taken(word: str, inputs: dict[str, Path], named: dict[Path, str]) -> str:
-    """Return the plain name of a word that is a file, having noted the file; any other word as it is."""
+    """Return the plain name of a word that is a file, having noted the file; any other word as
+    it is."""
     path = Path(word)
     try:
         if not word or not path.is_file():
@@ -364,9 +437,15 @@ def _value_of(words: Sequence[str], option: str) -> str | None:
 
 
 def _worlds(
-    folder: Path, private: Path, neighbour: str | Path | None, change: str | None, row: int, target: str | None
+    folder: Path,
+    private: Path,
+    neighbour: str | Path | None,
+    change: str | None,
+    row: int,
+    target: str | None,
 ) -> tuple[Path, Path]:
-    """Return the private file of each world; where a change is made, both are written anew, in one style."""
+    """Return the private file of each world; where a change is made, both are written anew, in
+    one style."""
     if neighbour is not None:
         return private, Path(neighbour)
     first, second = folder / "first", folder / "second"
@@ -375,12 +454,20 @@ def _worlds(
 
 
 def _promise(
-    trials: Sequence[Trial], change: str | None, steps: int | None, epsilon: float | None, delta: float | None
+    trials: Sequence[Trial],
+    change: str | None,
+    steps: int | None,
+    epsilon: float | None,
+    delta: float | None,
 ) -> Promise:
     """Return what the certificate, or else the caller, allows between the two inputs."""
-    certificate = next((trial.certificate for trial in trials if trial.certificate is not None), None)
+    certificate = next(
+        (trial.certificate for trial in trials if trial.certificate is not None), None
+    )
     if certificate is None and epsilon is None:
-        raise ParameterError("No run released a certificate; state the promise with epsilon and delta.")
+        raise ParameterError(
+            "No run released a certificate; state the promise with epsilon and delta."
+        )
     relation, price = _certified(certificate)
     stated = (
         price[0] if epsilon is None else check_positive("epsilon", epsilon),
@@ -388,9 +475,12 @@ def _promise(
     )
     if change is not None and change != "replace" and relation == "replace-one":
         raise ParameterError(
-            "The certificate promises replace-one, where the number of records is public; use change replace."
+            "The certificate promises replace-one, where the number of records is public; use"
+            " change replace."
         )
-    distance = steps if steps is not None else 1 + (change == "replace" and relation == "add-remove")
+    distance = (
+        steps if steps is not None else 1 + (change == "replace" and relation == "add-remove")
+    )
     return Promise(*group_privacy(*stated, distance), steps=distance, relation=relation)
 
 
@@ -400,4 +490,6 @@ def _certified(certificate: Mapping[str, Any] | None) -> tuple[str, tuple[float,
     try:
         return str(certificate["neighbours"]), total_price(certificate)
     except (KeyError, TypeError):
-        raise DataError("The certificate of a run has no price; state the promise with epsilon and delta.") from None
+        raise DataError(
+            "The certificate of a run has no price; state the promise with epsilon and delta."
+        ) from None

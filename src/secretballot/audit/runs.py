@@ -1,7 +1,9 @@
-"""Run one command many times, each time in a process and a folder of its own, and keep what could be seen of each run.
+"""Run one command many times, each time in a process and a folder of its own, and keep what could
+be seen of each run.
 
-Which of the two worlds a run is in is decided by a fair coin each, tossed before the first run and kept in the work
-folder, so that an interrupted audit goes on where it was. All runs see the same names of files and folders.
+Which of the two worlds a run is in is decided by a fair coin each, tossed before the first run and
+kept in the work folder, so that an interrupted audit goes on where it was. All runs see the same
+names of files and folders.
 """
 
 import gzip
@@ -113,7 +115,10 @@ class WorkFolder:
         plan = path / "audit.json"
         wanted = {**description, "runs": n_runs}
         if path.exists() and not plan.is_file() and any(path.iterdir()):
-            raise DataError(f"{str(path)!r} holds something else than an audit; name another folder with --work.")
+            raise DataError(
+                f"{str(path)!r} holds something else than an audit; name another folder with"
+                " --work."
+            )
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
         (path / "runs").mkdir(exist_ok=True)
@@ -121,9 +126,17 @@ class WorkFolder:
             found = json.loads(plan.read_text(encoding="utf-8"))
             coins = found.pop("coins", None)
             if found != json.loads(json.dumps(wanted)):
-                raise DataError(f"{str(path)!r} holds another audit; delete it, or name another folder with --work.")
+                raise DataError(
+                    f"{str(path)!r} holds another audit; delete it, or name another folder with"
+                    " --work."
+                )
         else:
-            coins = np.random.default_rng(seed).integers(2, size=(n_runs, coins_per_run)).astype(bool).tolist()
+            coins = (
+                np.random.default_rng(seed)
+                .integers(2, size=(n_runs, coins_per_run))
+                .astype(bool)
+                .tolist()
+            )
             _write(plan, json.dumps({**wanted, "coins": coins}).encode())
         self.coins: NDArray[np.bool_] = np.array(coins, dtype=bool)
 
@@ -153,7 +166,9 @@ def _write(path: Path, content: bytes) -> None:
     aside.replace(path)
 
 
-def run_trials(experiment: Experiment, folder: WorkFolder, *, jobs: int, progress: Progress) -> list[Trial]:
+def run_trials(
+    experiment: Experiment, folder: WorkFolder, *, jobs: int, progress: Progress
+) -> list[Trial]:
     """Run what is not finished yet and return all runs, in the order of their coins.
 
     Parameters
@@ -173,7 +188,9 @@ def run_trials(experiment: Experiment, folder: WorkFolder, *, jobs: int, progres
         If the program cannot be started.
     """
     n = len(folder.coins)
-    trials = {number: trial for number in range(n) if (trial := folder.finished(number)) is not None}
+    trials = {
+        number: trial for number in range(n) if (trial := folder.finished(number)) is not None
+    }
     progress(len(trials), n)
     slots: SimpleQueue[str] = SimpleQueue()
     for slot in range(jobs):
@@ -198,7 +215,9 @@ def run_trials(experiment: Experiment, folder: WorkFolder, *, jobs: int, progres
     return [trials[number] for number in range(n)]
 
 
-def _collect(waiting: dict[Future[Trial], int], folder: WorkFolder, trials: dict[int, Trial]) -> None:
+def _collect(
+    waiting: dict[Future[Trial], int], folder: WorkFolder, trials: dict[int, Trial]
+) -> None:
     done, _ = wait(waiting, return_when=FIRST_COMPLETED)
     for future in done:
         number = waiting.pop(future)
@@ -207,16 +226,19 @@ def _collect(waiting: dict[Future[Trial], int], folder: WorkFolder, trials: dict
 
 
 def _refuse_failures(trials: Mapping[int, Trial]) -> None:
-    """Refuse a command that always fails: there is nothing to see. Its own sentence may be private and stays unsaid."""
+    """Refuse a command that always fails: there is nothing to see. Its own sentence may be
+    private and stays unsaid."""
     if len(trials) >= 4 and all(trial.exit_code != 0 for trial in trials.values()):
         code = next(iter(trials.values())).exit_code
         raise DataError(
-            f"The command ended with exit code {code} in its first {len(trials)} runs; run it by itself until it works."
+            f"The command ended with exit code {code} in its first {len(trials)} runs; run it by"
+            " itself until it works."
         )
 
 
 def _run_once(experiment: Experiment, slot: Path, files: Mapping[str, Path]) -> Trial:
-    """Run the command in a fresh folder with the files of one world, observe, and delete the folder."""
+    """Run the command in a fresh folder with the files of one world, observe, and delete the
+    folder."""
     # 1. a folder of the same name and the same files, whatever was there before
     shutil.rmtree(slot, ignore_errors=True)
     slot.mkdir(mode=0o700)
@@ -236,9 +258,13 @@ def _run_once(experiment: Experiment, slot: Path, files: Mapping[str, Path]) -> 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise DataError(f"A run took more than {experiment.timeout:g} seconds; give more with --timeout.") from None
+        raise DataError(
+            f"A run took more than {experiment.timeout:g} seconds; give more with --timeout."
+        ) from None
     except OSError as error:
-        raise ParameterError(f"The program {experiment.program[0]!r} cannot be started: {error.strerror}.") from None
+        raise ParameterError(
+            f"The program {experiment.program[0]!r} cannot be started: {error.strerror}."
+        ) from None
     seconds = time.perf_counter() - start
     # 3. what everybody sees, what the curator sees, and how long it took, apart from each other
     released = slot / experiment.released

@@ -1,8 +1,9 @@
-"""Tests of drawn noise and drawn answers against their exact laws, with p-values that hold at every sample size.
+"""Tests of drawn noise and drawn answers against their exact laws, with p-values that hold at every
+sample size.
 
-Nothing here is asymptotic: each p-value comes from binomial tails, several at once by the union bound. A test
-that rejects at 1e-6 is wrong once in a million runs, and a sampler whose scale is off by 30 % must be
-rejected.
+Nothing here is asymptotic: each p-value comes from binomial tails, several at once by the union
+bound. A test that rejects at 1e-6 is wrong once in a million runs, and a sampler whose scale is off
+by 30 % must be rejected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,8 @@ def frequency_p_value(successes: int, trials: int, probability: float) -> float:
 
 
 def sample_p_value(sample: IntArray, law: Law) -> float:
-    """Return the p-value of independent draws under a law: too many or too few up to any of several quantiles.
+    """Return the p-value of independent draws under a law: too many or too few up to any of several
+    quantiles.
 
     Parameters
     ----------
@@ -55,12 +57,15 @@ def sample_p_value(sample: IntArray, law: Law) -> float:
     below = np.cumsum(law.pmf)
     cuts = np.unique(law.low + np.searchsorted(below, _QUANTILES))
     values = [
-        frequency_p_value(int((draws <= cut).sum()), len(draws), min(1.0, float(law.at_most(cut)))) for cut in cuts
+        frequency_p_value(int((draws <= cut).sum()), len(draws), min(1.0, float(law.at_most(cut))))
+        for cut in cuts
     ]
     # single values as well: a sampler that favours even numbers has the right quantiles
     centre = range(-2, 3)
     values += [
-        frequency_p_value(int((draws == x).sum()), len(draws), float(law.at_least(x)) - float(law.at_least(x + 1)))
+        frequency_p_value(
+            int((draws == x).sum()), len(draws), float(law.at_least(x)) - float(law.at_least(x + 1))
+        )
         for x in centre
     ]
     odd = float(law.pmf[(law.support % 2) == 1].sum())
@@ -69,7 +74,8 @@ def sample_p_value(sample: IntArray, law: Law) -> float:
 
 
 def outcomes_p_value(outcomes: Sequence[Outcome], law: Mapping[Outcome, float]) -> float:
-    """Return the p-value of independent outcomes under their exact probabilities; 0 if one has none.
+    """Return the p-value of independent outcomes under their exact probabilities; 0 if one has
+    none.
 
     Parameters
     ----------
@@ -81,7 +87,9 @@ def outcomes_p_value(outcomes: Sequence[Outcome], law: Mapping[Outcome, float]) 
     if not set(outcomes) <= set(law):
         return 0.0
     values = [
-        frequency_p_value(sum(seen == outcome for seen in outcomes), len(outcomes), min(1.0, probability))
+        frequency_p_value(
+            sum(seen == outcome for seen in outcomes), len(outcomes), min(1.0, probability)
+        )
         for outcome, probability in law.items()
     ]
     return min(1.0, len(values) * min(values))
@@ -92,7 +100,8 @@ def delta_lower(
 ) -> float:
     """Return a lower confidence bound on delta(epsilon) from runs of a black box on two neighbours.
 
-    Half of the runs choose the set of outputs that tells the two apart best; the other half measure it.
+    Half of the runs choose the set of outputs that tells the two apart best; the other half measure
+    it.
 
     Parameters
     ----------
@@ -116,13 +125,16 @@ def delta_lower(
     n = len(outputs)
     if n < 2 or len(neighbour_outputs) != n:
         raise ParameterError(
-            f"{n} and {len(neighbour_outputs)} runs were given; give two or more, as many on each side."
+            f"{n} and {len(neighbour_outputs)} runs were given; give two or more, as many on each"
+            " side."
         )
     factor = np.exp(check_finite("epsilon", epsilon))
     half, level = n // 2, check_probability("alpha", alpha) / 2
     values, codes = np.unique(np.concatenate([outputs, neighbour_outputs]), return_inverse=True)
     here, there = codes[:n], codes[n:]
-    chosen = np.bincount(here[:half], minlength=len(values)) > factor * np.bincount(there[:half], minlength=len(values))
+    chosen = np.bincount(here[:half], minlength=len(values)) > factor * np.bincount(
+        there[:half], minlength=len(values)
+    )
     trials = n - half
     hits, misses = int(chosen[here[half:]].sum()), int(chosen[there[half:]].sum())
     at_least = float(beta.ppf(level, hits, trials - hits + 1)) if hits else 0.0

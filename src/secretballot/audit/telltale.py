@@ -1,9 +1,11 @@
-"""Find the field that tells two worlds apart, on runs set aside for that, and measure it on runs it never saw.
+"""Find the field that tells two worlds apart, on runs set aside for that, and measure it on runs it
+never saw.
 
-Thousands of fields are tried and a few dozen runs are there, so a field counts by what *other* runs say about it: each
-run is scored by the log ratio of how often its value occurred in the two worlds among all other runs (leave one out).
-Values that occur once say nothing. One rule is chosen, a single field or a sum of several, and only this rule meets
-the runs held out; hence the certified bounds pay for one hypothesis.
+Thousands of fields are tried and a few dozen runs are there, so a field counts by what *other* runs
+say about it: each run is scored by the log ratio of how often its value occurred in the two worlds
+among all other runs (leave one out). Values that occur once say nothing. One rule is chosen, a
+single field or a sum of several, and only this rule meets the runs held out; hence the certified
+bounds pay for one hypothesis.
 """
 
 import math
@@ -24,7 +26,8 @@ Floats = NDArray[np.float64]
 Bits = NDArray[np.bool_]
 
 _MODULI = (4096, 64, 16)
-_LEVELS = (3, 8)  # least and most groups that a number with many values is cut into, by its quantiles
+# least and most groups that a number with many values is cut into, by its quantiles
+_LEVELS = (3, 8)
 _RUNS_FOR_A_LEVEL = 6
 _RUNS_TO_COMBINE = 60  # below, fields that were picked for their luck would be put together
 _MOST_TOGETHER = 24
@@ -43,8 +46,8 @@ class Telltale:
     field : str
         Place, as in `observed_files`.
     reading : str
-        "value", "level" (which of several ranges), "cut" (below or above one number), or "mod 4096", "mod 64",
-        "mod 16".
+        "value", "level" (which of several ranges), "cut" (below or above one number), or "mod
+        4096", "mod 64", "mod 16".
     cuts : tuple of float
         Limits of the ranges.
     weights : dict
@@ -67,7 +70,8 @@ class Telltale:
         return self.field if self.reading == "value" else f"{self.field} {self.reading}"
 
     def scores(self, runs: Sequence[Fields]) -> Floats:
-        """Return the log ratio of each run, shape (n_runs,); positive points to the second world."""
+        """Return the log ratio of each run, shape (n_runs,); positive points to the second
+        world."""
         read = [_reading(run.get(self.field), self.reading, self.cuts) for run in runs]
         return np.array([self.weights.get(value, 0.0) for value in read])
 
@@ -136,8 +140,11 @@ class Verdict:
     power: float
 
 
-def find_rule(runs: Sequence[Fields], worlds: Bits, held_out_runs: int, *, delta: float, alpha: float) -> Rule | None:
-    """Return the rule that tells the worlds apart best on these runs, None if no field varies with them.
+def find_rule(
+    runs: Sequence[Fields], worlds: Bits, held_out_runs: int, *, delta: float, alpha: float
+) -> Rule | None:
+    """Return the rule that tells the worlds apart best on these runs, None if no field varies with
+    them.
 
     Parameters
     ----------
@@ -164,9 +171,15 @@ def find_rule(runs: Sequence[Fields], worlds: Bits, held_out_runs: int, *, delta
     chosen = [column]
     # 3. several together, where they do clearly better than the best alone
     if others and len(runs) >= _RUNS_TO_COMBINE:
-        several, together = _combined(np.array([scores for _, scores in scored[:_MOST_TOGETHER]]).T, worlds)
+        several, together = _combined(
+            np.array([scores for _, scores in scored[:_MOST_TOGETHER]]).T, worlds
+        )
         if _loss(together, worlds) < 0.9 * _loss(train_scores, worlds):
-            chosen, factors, train_scores = [column, *(other for other, _ in others)], several, together
+            chosen, factors, train_scores = (
+                [column, *(other for other, _ in others)],
+                several,
+                together,
+            )
     return Rule(
         tuple(column.telltale(worlds) for column in chosen),
         factors,
@@ -175,7 +188,9 @@ def find_rule(runs: Sequence[Fields], worlds: Bits, held_out_runs: int, *, delta
     )
 
 
-def held_out(rule: Rule | None, runs: Sequence[Fields], worlds: Bits, *, delta: float, alpha: float) -> Verdict:
+def held_out(
+    rule: Rule | None, runs: Sequence[Fields], worlds: Bits, *, delta: float, alpha: float
+) -> Verdict:
     """Measure a rule on runs held out; half of `alpha` pays for guesses, half for rates.
 
     Parameters
@@ -195,15 +210,20 @@ def held_out(rule: Rule | None, runs: Sequence[Fields], worlds: Bits, *, delta: 
     """
     scores = np.zeros(len(runs)) if rule is None else rule.scores(runs)
     n = len(runs)
-    # The number of guesses is fixed by the rule and the number of runs; a run without a score is guessed as well.
+    # The number of guesses is fixed by the rule and the number of runs; a run without a score is
+    # guessed as well.
     guesses = 0 if rule is None or not n else max(1, round(rule.guesses * n))
     surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
     right = int(((scores[surest] > 0) == worlds[surest]).sum())
     above = scores > (0.0 if rule is None else rule.threshold)
     hits, false_hits = int((above & worlds).sum()), int((above & ~worlds).sum())
     seconds = int(worlds.sum())
-    by_guesses = epsilon_from_guesses(right, guesses, n, delta=delta, alpha=alpha / 2) if guesses else 0.0
-    by_rates = epsilon_from_rates(hits, seconds, false_hits, n - seconds, delta=delta, alpha=alpha / 2)
+    by_guesses = (
+        epsilon_from_guesses(right, guesses, n, delta=delta, alpha=alpha / 2) if guesses else 0.0
+    )
+    by_rates = epsilon_from_rates(
+        hits, seconds, false_hits, n - seconds, delta=delta, alpha=alpha / 2
+    )
     return Verdict(
         bound=max(by_guesses, by_rates),
         method="guesses" if by_guesses >= by_rates else "rates",
@@ -220,7 +240,8 @@ def held_out(rule: Rule | None, runs: Sequence[Fields], worlds: Bits, *, delta: 
 
 @dataclass
 class _Column:
-    """A field in one reading on the runs that choose: the values, and the number of each run's value."""
+    """A field in one reading on the runs that choose: the values, and the number of each run's
+    value."""
 
     field: str
     reading: str
@@ -235,12 +256,17 @@ class _Column:
         second, first = _counts(self.codes, worlds)
         weights = _log_ratio(second, int(worlds.sum()), first, int((~worlds).sum()))
         return Telltale(
-            self.field, self.reading, self.cuts, dict(zip(self.values, weights.tolist(), strict=True)), self.same
+            self.field,
+            self.reading,
+            self.cuts,
+            dict(zip(self.values, weights.tolist(), strict=True)),
+            self.same,
         )
 
 
 def _columns(runs: Sequence[Fields], worlds: Bits) -> Iterator[_Column]:
-    """Yield all fields in all readings that vary and repeat, one for each different pattern over the runs."""
+    """Yield all fields in all readings that vary and repeat, one for each different pattern over
+    the runs."""
     seen: dict[bytes, _Column] = {}
     for name in dict.fromkeys(name for run in runs for name in run):
         values = [run.get(name) for run in runs]
@@ -256,7 +282,9 @@ def _columns(runs: Sequence[Fields], worlds: Bits) -> Iterator[_Column]:
     yield from seen.values()
 
 
-def _readings(values: Sequence[Field | None], worlds: Bits) -> Iterator[tuple[str, tuple[float, ...]]]:
+def _readings(
+    values: Sequence[Field | None], worlds: Bits
+) -> Iterator[tuple[str, tuple[float, ...]]]:
     yield "value", ()
     numbers = [value for value in values if isinstance(value, int | float)]
     if numbers and all(isinstance(value, int) for value in numbers):
@@ -279,8 +307,13 @@ def _reading(value: Field | None, reading: str, cuts: tuple[float, ...]) -> Fiel
 
 
 def _best_cut(values: Sequence[Field | None], worlds: Bits) -> tuple[float, ...]:
-    """Return the number that parts the worlds best, in the middle of its gap; nothing unless both have numbers."""
-    known = [(value, world) for value, world in zip(values, worlds, strict=True) if isinstance(value, int | float)]
+    """Return the number that parts the worlds best, in the middle of its gap; nothing unless
+    both have numbers."""
+    known = [
+        (value, world)
+        for value, world in zip(values, worlds, strict=True)
+        if isinstance(value, int | float)
+    ]
     numbers = np.array([value for value, _ in known], dtype=np.float64)
     seconds = np.array([world for _, world in known], dtype=bool)
     if not seconds.any() or seconds.all():
@@ -306,7 +339,9 @@ def _scores_across_folds(values: Sequence[Field | None], worlds: Bits) -> Floats
         kept = worlds[~out]
         cut = _best_cut(others, kept)
         codes = np.array([_code(value, cut) for value in values], dtype=np.int64)
-        second, first = (np.bincount(codes[~out][side], minlength=3).astype(np.float64) for side in (kept, ~kept))
+        second, first = (
+            np.bincount(codes[~out][side], minlength=3).astype(np.float64) for side in (kept, ~kept)
+        )
         scores[out] = _log_ratio(second, int(kept.sum()), first, int((~kept).sum()))[codes[out]]
     return scores
 
@@ -316,11 +351,17 @@ def _code(value: Field | None, cut: tuple[float, ...]) -> int:
     return int(np.searchsorted(cut, value)) if isinstance(value, int | float) else 2
 
 
-def _coded(name: str, reading: str, cuts: tuple[float, ...], values: Sequence[Field | None], worlds: Bits) -> _Column:
+def _coded(
+    name: str, reading: str, cuts: tuple[float, ...], values: Sequence[Field | None], worlds: Bits
+) -> _Column:
     numbers: dict[Field | None, int] = {}
     read = [numbers.setdefault(_reading(value, reading, cuts), len(numbers)) for value in values]
     codes = np.array(read, dtype=np.int64)
-    left_out = _scores_across_folds(values, worlds) if reading == "cut" else _left_out_scores(codes, worlds)
+    left_out = (
+        _scores_across_folds(values, worlds)
+        if reading == "cut"
+        else _left_out_scores(codes, worlds)
+    )
     return _Column(name, reading, cuts, list(numbers), codes, left_out)
 
 
@@ -331,9 +372,13 @@ def _counts(codes: NDArray[np.int64], worlds: Bits) -> tuple[Floats, Floats]:
     return second, np.bincount(codes[~worlds], minlength=size).astype(np.float64)
 
 
-def _log_ratio(second: Floats, n_second: Floats | int, first: Floats, n_first: Floats | int) -> Floats:
+def _log_ratio(
+    second: Floats, n_second: Floats | int, first: Floats, n_first: Floats | int
+) -> Floats:
     """Return the smoothed log ratio of the worlds; 0 of a value that occurred in neither."""
-    ratio = np.log((second + 0.5) / (np.asarray(n_second) + 1.0)) - np.log((first + 0.5) / (np.asarray(n_first) + 1.0))
+    ratio = np.log((second + 0.5) / (np.asarray(n_second) + 1.0)) - np.log(
+        (first + 0.5) / (np.asarray(n_first) + 1.0)
+    )
     return np.asarray(np.where(second + first > 0, ratio, 0.0), dtype=np.float64)
 
 
@@ -342,7 +387,12 @@ def _left_out_scores(codes: NDArray[np.int64], worlds: Bits) -> Floats:
     second, first = _counts(codes, worlds)
     own = worlds.astype(np.float64)
     n = len(worlds)
-    return _log_ratio(second[codes] - own, worlds.sum() - own, first[codes] - (1 - own), n - worlds.sum() - (1 - own))
+    return _log_ratio(
+        second[codes] - own,
+        worlds.sum() - own,
+        first[codes] - (1 - own),
+        n - worlds.sum() - (1 - own),
+    )
 
 
 def _loss(scores: Floats, worlds: Bits) -> float:
@@ -351,10 +401,13 @@ def _loss(scores: Floats, worlds: Bits) -> float:
 
 
 def _combined(scores: Floats, worlds: Bits) -> tuple[tuple[float, ...], Floats]:
-    """Return factors for a sum of scores, and the sums on runs that had no part in their factors."""
+    """Return factors for a sum of scores, and the sums on runs that had no part in their
+    factors."""
     model = LogisticRegression(C=0.3, fit_intercept=False, max_iter=1000)
     left_out = cross_val_predict(model, scores, worlds, cv=_FOLDS, method="decision_function")
-    return tuple(model.fit(scores, worlds).coef_[0].tolist()), np.asarray(left_out, dtype=np.float64)
+    return tuple(model.fit(scores, worlds).coef_[0].tolist()), np.asarray(
+        left_out, dtype=np.float64
+    )
 
 
 def _best_share(scores: Floats, worlds: Bits, n: int, *, alpha: float) -> float:
@@ -366,13 +419,16 @@ def _best_share(scores: Floats, worlds: Bits, n: int, *, alpha: float) -> float:
         guessed = max(1, round(share * len(right)))
         rate = (right[:guessed].sum() + 0.5) / (guessed + 1)
         guesses = max(1, round(share * n))
-        return epsilon_from_guesses(math.floor(rate * guesses + 0.5), guesses, n, delta=0.0, alpha=alpha / 2)
+        return epsilon_from_guesses(
+            math.floor(rate * guesses + 0.5), guesses, n, delta=0.0, alpha=alpha / 2
+        )
 
     return max(_SHARES, key=promised) if n else 1.0
 
 
 def _best_threshold(scores: Floats, worlds: Bits, n: int, *, delta: float, alpha: float) -> float:
-    """Return the score from which the second world is claimed that promises the largest bound on `n` further runs."""
+    """Return the score from which the second world is claimed that promises the largest bound on
+    `n` further runs."""
     half = max(1, n // 2)
 
     def promised(threshold: float) -> float:
@@ -380,7 +436,12 @@ def _best_threshold(scores: Floats, worlds: Bits, n: int, *, delta: float, alpha
         hits = (above[worlds].sum() + 0.5) / (worlds.sum() + 1)
         false_hits = (above[~worlds].sum() + 0.5) / ((~worlds).sum() + 1)
         return epsilon_from_rates(
-            math.floor(hits * half + 0.5), half, math.floor(false_hits * half), half, delta=delta, alpha=alpha / 2
+            math.floor(hits * half + 0.5),
+            half,
+            math.floor(false_hits * half),
+            half,
+            delta=delta,
+            alpha=alpha / 2,
         )
 
     values = np.unique(scores)

@@ -1,9 +1,10 @@
-"""The true delta(epsilon) of the sparse vector on short streams, its hidden threshold noise carried along exactly.
+"""The true delta(epsilon) of the sparse vector on short streams, its hidden threshold noise carried
+along exactly.
 
-The adversary picks every query from all answers so far. Between its queries the mechanism remembers the noisy
-threshold, so the state of the game is, for both sides, the joint weight of the answers so far and every value
-of the threshold noise. Answers multiply these weights in any order, hence a state is a multiset of (query,
-answer).
+The adversary picks every query from all answers so far. Between its queries the mechanism remembers
+the noisy threshold, so the state of the game is, for both sides, the joint weight of the answers so
+far and every value of the threshold noise. Answers multiply these weights in any order, hence a
+state is a multiset of (query, answer).
 """
 
 import math
@@ -29,7 +30,8 @@ _MAX_STATES = 2_000_000
 
 @dataclass(frozen=True)
 class StreamQuery:
-    """One query on both sides: its distances, and whether the label that an answer would show differs."""
+    """One query on both sides: its distances, and whether the label that an answer would show
+    differs."""
 
     distance: int
     neighbour_distance: int
@@ -39,7 +41,8 @@ class StreamQuery:
 def stream_queries(
     n_teachers: int, n_classes: int = 2, distance: Callable[[IntArray], IntArray] = stability
 ) -> list[StreamQuery]:
-    """Return the distinct queries that one teacher's change can turn into one another, both directions.
+    """Return the distinct queries that one teacher's change can turn into one another, both
+    directions.
 
     Parameters
     ----------
@@ -52,8 +55,15 @@ def stream_queries(
     here, there = distance(counts).tolist(), distance(neighbours).tolist()
     differs = (plurality(counts) != plurality(neighbours)).tolist()
     found = {StreamQuery(*triple) for triple in zip(here, there, differs, strict=True)}
-    informative = [query for query in found if query.label_differs or query.distance != query.neighbour_distance]
-    return sorted(informative, key=lambda query: (query.label_differs, query.distance, query.neighbour_distance))
+    informative = [
+        query
+        for query in found
+        if query.label_differs or query.distance != query.neighbour_distance
+    ]
+    return sorted(
+        informative,
+        key=lambda query: (query.label_differs, query.distance, query.neighbour_distance),
+    )
 
 
 class ThresholdGame:
@@ -85,9 +95,13 @@ class ThresholdGame:
         noise = query_law or discrete_laplace_law(mechanism.query_scale)
         needed = mechanism.threshold + self._hidden.support + 1
         self._above_p = np.array([noise.at_least(needed - query.distance) for query in queries])
-        self._above_q = np.array([noise.at_least(needed - query.neighbour_distance) for query in queries])
+        self._above_q = np.array(
+            [noise.at_least(needed - query.neighbour_distance) for query in queries]
+        )
         self._below_p = np.array([noise.at_most(needed - 1 - query.distance) for query in queries])
-        self._below_q = np.array([noise.at_most(needed - 1 - query.neighbour_distance) for query in queries])
+        self._below_q = np.array(
+            [noise.at_most(needed - 1 - query.neighbour_distance) for query in queries]
+        )
         self._differs = np.array([labels and query.label_differs for query in queries])
         self._missing_query = noise.missing
 
@@ -115,21 +129,28 @@ class ThresholdGame:
         epochs = self.max_below if self.refresh else 1
         return value + length * self._missing_query + epochs * self._hidden.missing
 
-    def _value(self, p: Floats, q: Floats, epoch: tuple[int, ...], log_ratio: float, below: int, left: int) -> float:
-        """Return the value of a state; q carries e^epsilon. `epoch` lists the outcomes that p and q remember."""
+    def _value(
+        self, p: Floats, q: Floats, epoch: tuple[int, ...], log_ratio: float, below: int, left: int
+    ) -> float:
+        """Return the value of a state; q carries e^epsilon. `epoch` lists the outcomes that p
+        and q remember."""
         if left == 0 or below == self.max_below:
             return max(0.0, float(p.sum() - q.sum()))
         key = (epoch, round(log_ratio, 10), below, left)
         if key not in self._known:
             if len(self._known) >= _MAX_STATES:
-                raise ParameterError("The streams are too many to enumerate; use fewer queries or teachers.")
+                raise ParameterError(
+                    "The streams are too many to enumerate; use fewer queries or teachers."
+                )
             total = float(p.sum())
             if not total > 0:
                 return 0.0
             self._known[key] = self._best(p, q, epoch, log_ratio, below, left) / total
         return self._known[key] * float(p.sum())
 
-    def _best(self, p: Floats, q: Floats, epoch: tuple[int, ...], log_ratio: float, below: int, left: int) -> float:
+    def _best(
+        self, p: Floats, q: Floats, epoch: tuple[int, ...], log_ratio: float, below: int, left: int
+    ) -> float:
         best = 0.0
         for query in range(len(self._differs)):
             seen = tuple(sorted((*epoch, 2 * query)))
@@ -137,14 +158,23 @@ class ThresholdGame:
             if self._differs[query]:
                 value = float(p_above.sum())  # the label alone tells the sides apart
             else:
-                value = self._value(p_above, q * self._above_q[query], seen, log_ratio, below, left - 1)
+                value = self._value(
+                    p_above, q * self._above_q[query], seen, log_ratio, below, left - 1
+                )
             p_below, q_below = p * self._below_p[query], q * self._below_q[query]
             value += self._after_below(p_below, q_below, epoch, query, log_ratio, below, left)
             best = max(best, value)
         return best
 
     def _after_below(
-        self, p: Floats, q: Floats, epoch: tuple[int, ...], query: int, log_ratio: float, below: int, left: int
+        self,
+        p: Floats,
+        q: Floats,
+        epoch: tuple[int, ...],
+        query: int,
+        log_ratio: float,
+        below: int,
+        left: int,
     ) -> float:
         if not self.refresh:
             seen = tuple(sorted((*epoch, 2 * query + 1)))
@@ -159,7 +189,8 @@ class ThresholdGame:
 
 
 def stream_law(mechanism: SparseVector, values: IntArray) -> dict[tuple[bool, ...], float]:
-    """Return the exact probability of every pattern of above (true) and below that a fixed stream can show.
+    """Return the exact probability of every pattern of above (true) and below that a fixed stream
+    can show.
 
     Parameters
     ----------

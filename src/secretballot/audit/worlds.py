@@ -1,4 +1,5 @@
-"""Small worlds: all vote counts of a few teachers, all neighbours, and the exact law of what a mechanism says.
+"""Small worlds: all vote counts of a few teachers, all neighbours, and the exact law of what a
+mechanism says.
 
 The law is read off the mechanism's own code: it runs once on every value its noise can take.
 """
@@ -48,14 +49,20 @@ class ScriptedNoise:
 
     def _next(self, size: int) -> IntArray:
         if size > len(self._left):
-            raise ParameterError(f"The script has {len(self._left)} values left; {size} were asked for.")
+            raise ParameterError(
+                f"The script has {len(self._left)} values left; {size} were asked for."
+            )
         taken, self._left = self._left[:size], self._left[size:]
         return taken
 
 
 def all_counts(n_teachers: int, n_classes: int) -> IntArray:
-    """Return every vector of vote counts, shape (n_vectors, n_classes), rows summing to the number of teachers."""
-    k, classes = check_count("n_teachers", n_teachers), check_count("n_classes", n_classes, minimum=2)
+    """Return every vector of vote counts, shape (n_vectors, n_classes), rows summing to the
+    number of teachers."""
+    k, classes = (
+        check_count("n_teachers", n_teachers),
+        check_count("n_classes", n_classes, minimum=2),
+    )
     return np.array(list(_compositions(k, classes)), dtype=np.int64)
 
 
@@ -96,13 +103,14 @@ def output_law(
     draws: int = 1,
     n_outcomes: int,
 ) -> Floats:
-    """Return the exact law of one query's outcome, shape (n_outcomes,), by running `release` on all noise values.
+    """Return the exact law of one query's outcome, shape (n_outcomes,), by running `release` on all
+    noise values.
 
     Parameters
     ----------
     release : callable
-        Takes values or counts, one row per query, and a noise source; returns one whole number below
-        `n_outcomes` (or a truth value) per query. Outcome -1 counts as the last.
+        Takes values or counts, one row per query, and a noise source; returns one whole number
+        below `n_outcomes` (or a truth value) per query. Outcome -1 counts as the last.
     query : int or sequence of int
         The value, or the row of counts, of the one query.
     law : Law
@@ -117,7 +125,9 @@ def output_law(
         If the noise has too many combinations of values.
     """
     if not len(law.pmf) ** draws <= _MAX_RUNS:
-        raise ParameterError(f"{draws} draws of {len(law.pmf)} values are too many to enumerate; use less noise.")
+        raise ParameterError(
+            f"{draws} draws of {len(law.pmf)} values are too many to enumerate; use less noise."
+        )
     grid = np.stack(np.meshgrid(*[law.support] * draws, indexing="ij"), axis=-1).reshape(-1, draws)
     weight = np.ones(1)
     for _ in range(draws):

@@ -31,10 +31,17 @@ class Program(typer.core.TyperGroup):
         """Run the verb that the words name and leave with its exit code."""
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
         run = partial(
-            super().main, words, prog_name or "secretballot", complete_var, False, windows_expand_args, **extra
+            super().main,
+            words,
+            prog_name or "secretballot",
+            complete_var,
+            False,
+            windows_expand_args,
+            **extra,
         )
         with warnings.catch_warnings(), lasting_streams() as streams:
-            # A foreign learner's warning may quote its data; what matters is said by the verbs themselves.
+            # A foreign learner's warning may quote its data; what matters is said by the verbs
+            # themselves.
             warnings.simplefilter("ignore")
             code = settled(guarded(run, as_json="--json" in words), streams.trouble())
         sys.exit(code)
@@ -61,10 +68,14 @@ def _version(shown: bool) -> None:
 @app.callback()
 def program(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and leave.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Say the version and leave."
+        ),
     ] = False,
 ) -> None:
-    """Learn publishable models from private labels: many teachers vote in secret, only noisy outcomes leave."""
+    """Learn publishable models from private labels: many teachers vote in secret, only noisy
+    outcomes leave."""
 
 
 app.command(name="plan", epilog=EXIT_CODES)(plan.plan)

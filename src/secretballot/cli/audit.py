@@ -1,4 +1,5 @@
-"""`secretballot audit`: attack a command, a whole `learn` or the mechanisms, and say what was found."""
+"""`secretballot audit`: attack a command, a whole `learn` or the mechanisms, and say what was
+found."""
 
 import shlex
 from enum import StrEnum
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Attack releases and mechanisms: certified lower bounds on epsilon, beside what was promised.",
+    help=(
+        "Attack releases and mechanisms: certified lower bounds on epsilon, beside what was"
+        " promised."
+    ),
     epilog=EXIT_CODES,
     rich_markup_mode=None,
     no_args_is_help=False,
@@ -32,16 +36,27 @@ class Change(StrEnum):
     REPLACE = "replace"
 
 
-Runs = Annotated[int, typer.Option("--runs", metavar="N", help="Runs in all, half of them on each side.")]
-Confidence = Annotated[float, typer.Option("--confidence", help="Chance that a bound is not above the truth.")]
+Runs = Annotated[
+    int, typer.Option("--runs", metavar="N", help="Runs in all, half of them on each side.")
+]
+Confidence = Annotated[
+    float, typer.Option("--confidence", help="Chance that a bound is not above the truth.")
+]
 Jobs = Annotated[int, typer.Option("--jobs", metavar="N", help="Runs at the same time.")]
-Work = Annotated[Path, typer.Option("--work", metavar="DIR", help="Private folder of the audit; deleted at the end.")]
+Work = Annotated[
+    Path,
+    typer.Option("--work", metavar="DIR", help="Private folder of the audit; deleted at the end."),
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the work folder in place.")]
 Seed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", help="Random seed of which input each run gets; fresh by default.")
+    int | None,
+    typer.Option(
+        "--seed", metavar="N", help="Random seed of which input each run gets; fresh by default."
+    ),
 ]
 Program = Annotated[
-    str | None, typer.Option("--program", metavar="WORDS", help="What to start in place of this program.")
+    str | None,
+    typer.Option("--program", metavar="WORDS", help="What to start in place of this program."),
 ]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds for one run.")]
 
@@ -49,21 +64,33 @@ Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds 
 @app.command(epilog=EXIT_CODES)
 def release(
     command: Annotated[
-        list[str], typer.Argument(metavar="-- COMMAND", help="The command to attack, without `secretballot`.")
+        list[str],
+        typer.Argument(metavar="-- COMMAND", help="The command to attack, without `secretballot`."),
     ],
-    private: Annotated[Path, typer.Option("--private", metavar="FILE", help="The private file, as COMMAND names it.")],
+    private: Annotated[
+        Path,
+        typer.Option("--private", metavar="FILE", help="The private file, as COMMAND names it."),
+    ],
     neighbour: Annotated[
-        Path | None, typer.Option("--neighbour", metavar="FILE", help="The neighbouring file, for the second world.")
+        Path | None,
+        typer.Option(
+            "--neighbour", metavar="FILE", help="The neighbouring file, for the second world."
+        ),
     ] = None,
     change: Annotated[
-        Change | None, typer.Option("--change", help="In place of a neighbour: what to do to one record.")
+        Change | None,
+        typer.Option("--change", help="In place of a neighbour: what to do to one record."),
     ] = None,
     row: Annotated[int, typer.Option("--row", metavar="N", help="Which record, from 0.")] = 0,
     runs: Runs = 60,
     confidence: Confidence = 0.99,
     steps: Annotated[
         int | None,
-        typer.Option("--steps", metavar="K", help="Steps of the certificate's relation between the two inputs."),
+        typer.Option(
+            "--steps",
+            metavar="K",
+            help="Steps of the certificate's relation between the two inputs.",
+        ),
     ] = None,
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", help="The promise, in place of the certificate's.")
@@ -71,7 +98,11 @@ def release(
     delta: Annotated[float | None, typer.Option("--delta", help="Likewise.")] = None,
     released: Annotated[
         str | None,
-        typer.Option("--released", metavar="DIR", help="Folder to observe; the release of COMMAND by default."),
+        typer.Option(
+            "--released",
+            metavar="DIR",
+            help="Folder to observe; the release of COMMAND by default.",
+        ),
     ] = None,
     program: Program = None,
     work: Work = Path("secretballot-audit"),
@@ -83,9 +114,9 @@ def release(
 ) -> None:
     """Run a command on two neighbouring inputs, many times, and attack all that it releases.
 
-    Every run has a fresh process and folder. A third of the runs choose the field that tells the inputs apart; the
-    others certify a lower bound on epsilon, which must not exceed the certificate's. An interrupted audit goes on
-    when the same command is repeated.
+    Every run has a fresh process and folder. A third of the runs choose the field that tells the
+    inputs apart; the others certify a lower bound on epsilon, which must not exceed the
+    certificate's. An interrupted audit goes on when the same command is repeated.
 
     \b
     Example: secretballot audit release --private patients.csv --change drop --
@@ -132,16 +163,29 @@ def canaries(
     delta: Annotated[float, typer.Option("--delta", help="Likewise.")] = 1e-6,
     promise: Annotated[
         float | None,
-        typer.Option("--promise", metavar="E", help="Judge by this epsilon: would a smaller promise be refuted?"),
+        typer.Option(
+            "--promise",
+            metavar="E",
+            help="Judge by this epsilon: would a smaller promise be refuted?",
+        ),
     ] = None,
     runs: Annotated[int, typer.Option("--runs", metavar="N", help="Runs of `learn`.")] = 100,
-    per_run: Annotated[int, typer.Option("--canaries", metavar="M", help="Canaries in each run.")] = 1,
-    teachers: Annotated[int, typer.Option("--teachers", metavar="K", help="Teachers of each run.")] = 10,
-    queries: Annotated[int, typer.Option("--queries", metavar="L", help="Queries of each run.")] = 40,
+    per_run: Annotated[
+        int, typer.Option("--canaries", metavar="M", help="Canaries in each run.")
+    ] = 1,
+    teachers: Annotated[
+        int, typer.Option("--teachers", metavar="K", help="Teachers of each run.")
+    ] = 10,
+    queries: Annotated[
+        int, typer.Option("--queries", metavar="L", help="Queries of each run.")
+    ] = 40,
     release: Annotated[Released, typer.Option(help="What the runs release.")] = Released.COUNTS,
-    neighbours: Annotated[Neighbours, typer.Option(help="The change that is protected.")] = Neighbours.ADD_REMOVE,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="The change that is protected.")
+    ] = Neighbours.ADD_REMOVE,
     share: Annotated[
-        float, typer.Option("--share", help="Share of the canaries that are guessed, the surest first.")
+        float,
+        typer.Option("--share", help="Share of the canaries that are guessed, the surest first."),
     ] = 1.0,
     confidence: Confidence = 0.99,
     program: Program = None,
@@ -154,8 +198,9 @@ def canaries(
 ) -> None:
     """Attack a whole `learn` with canaries, poisoned teachers and queries of the attacker's choice.
 
-    All data are made here. A canary is a record that is there with probability one half; its teacher's vote shows
-    in the answers. One canary a run reaches the whole price; many share it, so that few runs can tell something.
+    All data are made here. A canary is a record that is there with probability one half; its
+    teacher's vote shows in the answers. One canary a run reaches the whole price; many share it, so
+    that few runs can tell something.
 
     \b
     Example: secretballot audit canaries --epsilon 8 --promise 0.8 --runs 200 --jobs 2
@@ -190,13 +235,16 @@ def canaries(
 
 @app.command(epilog=EXIT_CODES)
 def mechanisms(
-    draws: Annotated[int, typer.Option("--draws", metavar="N", help="Draws of every sampler.")] = 20_000,
+    draws: Annotated[
+        int, typer.Option("--draws", metavar="N", help="Draws of every sampler.")
+    ] = 20_000,
     as_json: AsJson = False,
 ) -> None:
-    """Attack every mechanism by itself: exact games on small worlds, and tests of the sampler that releases use.
+    """Attack every mechanism by itself: exact games on small worlds, and tests of the sampler that
+    releases use.
 
-    Each line says what was found, what was allowed, and the mildest plant of too little noise that the same attack
-    catches.
+    Each line says what was found, what was allowed, and the mildest plant of too little noise that
+    the same attack catches.
 
     \b
     Example: secretballot audit mechanisms --draws 100000

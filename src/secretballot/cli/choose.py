@@ -38,38 +38,66 @@ class HypothesesName(StrEnum):
 
 
 def choose(
-    private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")],
-    public: Annotated[Path, typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet.")],
+    private: Annotated[
+        Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")
+    ],
+    public: Annotated[
+        Path,
+        typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet."),
+    ],
     target: Annotated[str, typer.Option("--target", metavar="COL", help="Column with the class.")],
     epsilon: Epsilon,
     candidates: Annotated[
         str | None,
-        typer.Option("--candidates", metavar="A,B", help="Saved students to choose from: student.skops files."),
+        typer.Option(
+            "--candidates",
+            metavar="A,B",
+            help="Saved students to choose from: student.skops files.",
+        ),
     ] = None,
     hypotheses: Annotated[
         HypothesesName | None,
-        typer.Option("--hypotheses", help="In place of candidates: a class, of two classes, on the public points."),
+        typer.Option(
+            "--hypotheses",
+            help="In place of candidates: a class, of two classes, on the public points.",
+        ),
     ] = None,
     points: Annotated[
         int | None,
-        typer.Option("--points", metavar="N", help="How many public points make the class finite; all by default."),
+        typer.Option(
+            "--points",
+            metavar="N",
+            help="How many public points make the class finite; all by default.",
+        ),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option("--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."),
+        typer.Option(
+            "--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."
+        ),
     ] = None,
     classes: Classes = None,
     neighbours: Annotated[
-        Neighbours, typer.Option(help="The change that is protected: a unit more or less, or a record replaced.")
+        Neighbours,
+        typer.Option(
+            help="The change that is protected: a unit more or less, or a record replaced."
+        ),
     ] = Neighbours.ADD_REMOVE,
     evaluate: Annotated[
-        Path | None, typer.Option("--evaluate", metavar="FILE", help="Labelled records to measure the chosen one on.")
+        Path | None,
+        typer.Option(
+            "--evaluate", metavar="FILE", help="Labelled records to measure the chosen one on."
+        ),
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", metavar="FILE", help="JSON of column types, categories and classes.")
+        Path | None,
+        typer.Option(
+            "--schema", metavar="FILE", help="JSON of column types, categories and classes."
+        ),
     ] = None,
     drop: Annotated[
-        str | None, typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file.")
+        str | None,
+        typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file."),
     ] = None,
     seed: Seed = 0,
     out: Out = OUT,
@@ -80,12 +108,14 @@ def choose(
 ) -> None:
     """Choose the model that is right most often on the private records, or nearly so; delta is 0.
 
-    The candidates must not depend on these records, unless they were paid for from the same ledger. Candidates that
-    were saved with a release read the columns of its schema.json: name that with --schema.
+    The candidates must not depend on these records, unless they were paid for from the same ledger.
+    Candidates that were saved with a release read the columns of its schema.json: name that with
+    --schema.
 
     \b
     Example: secretballot choose new.csv public.csv --target ill --classes no,yes --epsilon 0.5
-             --candidates first/release/student.skops,second/release/student.skops --schema first/release/schema.json
+             --candidates first/release/student.skops,second/release/student.skops --schema
+             first/release/schema.json
     """
     from secretballot.cli.console import watching
     from secretballot.publishing.process import start_publishing
@@ -95,7 +125,9 @@ def choose(
     from secretballot.runs.tables import RunTables
 
     run = ChooseRun(
-        RunTables(private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate),
+        RunTables(
+            private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate
+        ),
         epsilon,
         out,
         candidates=tuple(Path(word) for word in words_of(candidates)),

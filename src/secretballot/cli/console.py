@@ -1,11 +1,19 @@
-"""What a person sees while a verb works: notes and, on a terminal, progress; all of it on standard error."""
+"""What a person sees while a verb works: notes and, on a terminal, progress; all of it on
+standard error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 if TYPE_CHECKING:
     from secretballot.runs.progress import Note, Watch
@@ -23,7 +31,8 @@ def watching() -> Iterator["Watch"]:
     def tell(note: "Note") -> None:
         console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
 
-    if not console.is_terminal:  # a bar that is switched off still ends with an empty line in some versions of rich
+    # a bar that is switched off still ends with an empty line in some versions of rich
+    if not console.is_terminal:
         yield Watch(tell=tell)
         return
     columns = (

@@ -13,10 +13,13 @@ __all__ = ["demo"]
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for data and runs.")] = Path("demo-out"),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder for data and runs.")
+    ] = Path("demo-out"),
     as_json: AsJson = False,
 ) -> None:
-    """Write two small data sets as files and run `learn` on each: a made-up clinic, and breast cancer data.
+    """Write two small data sets as files and run `learn` on each: a made-up clinic, and breast
+    cancer data.
 
     Takes less than two minutes on two cores, and needs no network.
 

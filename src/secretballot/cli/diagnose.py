@@ -31,47 +31,76 @@ class Resampling(StrEnum):
 
 
 def diagnose(
-    vault: Annotated[Path, typer.Argument(metavar="VAULT", help="Vault of a finished `learn`, or its folder.")],
+    vault: Annotated[
+        Path, typer.Argument(metavar="VAULT", help="Vault of a finished `learn`, or its folder.")
+    ],
     public: Annotated[
-        Path, typer.Option("--public", metavar="FILE", help="Points to vote on, with the columns of the run.")
+        Path,
+        typer.Option(
+            "--public", metavar="FILE", help="Points to vote on, with the columns of the run."
+        ),
     ],
     private: Annotated[
         Path | None,
-        typer.Option("--private", metavar="FILE", help="The run's private file: trains teachers again on resamples."),
+        typer.Option(
+            "--private",
+            metavar="FILE",
+            help="The run's private file: trains teachers again on resamples.",
+        ),
     ] = None,
     labelled: Annotated[
         Path | None,
-        typer.Option("--labelled", metavar="FILE", help="Labelled points: is the vote right, how noisy are labels?"),
+        typer.Option(
+            "--labelled",
+            metavar="FILE",
+            help="Labelled points: is the vote right, how noisy are labels?",
+        ),
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="Of a sparse vector to consider; by default the run's.")
+        float | None,
+        typer.Option("--epsilon", help="Of a sparse vector to consider; by default the run's."),
     ] = None,
     delta: Annotated[float | None, typer.Option("--delta", help="Likewise.")] = None,
     max_unstable: Annotated[
-        str, typer.Option("--max-unstable", metavar="T,T", help="Numbers of its abstentions to consider.")
+        str,
+        typer.Option(
+            "--max-unstable", metavar="T,T", help="Numbers of its abstentions to consider."
+        ),
     ] = "1,3,10,30,100",
     ensembles: Annotated[
-        int, typer.Option("--ensembles", metavar="R", help="How many times all teachers are trained again.")
+        int,
+        typer.Option(
+            "--ensembles", metavar="R", help="How many times all teachers are trained again."
+        ),
     ] = 5,
     resampling: Annotated[
-        Resampling, typer.Option(help="How records are resampled: new splits, or drawn with replacement.")
+        Resampling,
+        typer.Option(help="How records are resampled: new splits, or drawn with replacement."),
     ] = Resampling.SPLITS,
     schema: Annotated[
         Path | None,
-        typer.Option("--schema", metavar="FILE", help="The release's schema.json, where it was moved from the vault."),
+        typer.Option(
+            "--schema",
+            metavar="FILE",
+            help="The release's schema.json, where it was moved from the vault.",
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Workers for the teachers.")] = 1,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Private folder for the results; by default in the vault."),
+        typer.Option(
+            "--out", metavar="DIR", help="Private folder for the results; by default in the vault."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look into the vault of a finished run: margins, stability, agreement, noise. NOT RELEASABLE, all of it.
+    """Look into the vault of a finished run: margins, stability, agreement, noise. NOT RELEASABLE,
+    all of it.
 
-    For the curator's eyes: every number is computed from private votes without noise. The results go to
-    VAULT/diagnostics, never into a release. Settings of a later run that are chosen by them are chosen by private data.
+    For the curator's eyes: every number is computed from private votes without noise. The results
+    go to VAULT/diagnostics, never into a release. Settings of a later run that are chosen by them
+    are chosen by private data.
 
     \b
     Example: secretballot diagnose study/vault --public public.csv --private patients.csv
@@ -106,7 +135,9 @@ def _numbers(text: str) -> tuple[int, ...]:
     """Return whole numbers listed by commas."""
     words = words_of(text)
     if not words or not all(word.isdecimal() and len(word) <= _LONGEST_NUMBER for word in words):
-        raise ParameterError(f"max_unstable is {shown(text)}; give whole numbers by commas, such as 1,10,100.")
+        raise ParameterError(
+            f"max_unstable is {shown(text)}; give whole numbers by commas, such as 1,10,100."
+        )
     return tuple(int(word) for word in words)
 
 
@@ -116,17 +147,27 @@ def _print_lines(outcome: "DiagnoseOutcome") -> None:
 
     found = outcome.diagnoses
     sizes = found["margins"].sizes
-    print(f"{NOT_RELEASABLE}: computed from private data without noise, for the curator's eyes alone.")
-    print(f"votes        of {sizes['teachers']:,} teachers {outcome.teachers}, on {sizes['queries']:,} public points")
+    print(
+        f"{NOT_RELEASABLE}: computed from private data without noise, for the curator's eyes alone."
+    )
+    print(
+        f"votes        of {sizes['teachers']:,} teachers {outcome.teachers}, on"
+        f" {sizes['queries']:,} public points"
+    )
     _print_margins(found["margins"], found["expected"])
     for name, words in (("reference", "one model of all records"), ("labels", "the labelled file")):
         if name in found:
             values = found[name].values()
             vote, ties, teacher = (100 * values[part] for part in ("vote", "ties", "teacher"))
-            print(f"agreement    with {words}: the vote {vote:.1f} % (ties {ties:.1f} %), a teacher {teacher:.1f} %")
+            print(
+                f"agreement    with {words}: the vote {vote:.1f} % (ties {ties:.1f} %), a teacher"
+                f" {teacher:.1f} %"
+            )
     _print_stability(outcome)
     if "noise" in found:
-        tau, low, high, eta, least = (found["noise"].values()[k] for k in ("tau", "low", "high", "eta", "massart"))
+        tau, low, high, eta, least = (
+            found["noise"].values()[k] for k in ("tau", "low", "high", "eta", "massart")
+        )
         interval = f"tau {tau:.2f} ({low:.2f} to {high:.2f})"
         print(f"noise        {interval}, eta {eta:.3g}; least |r - 1/2| {least:.2g} (estimated)")
     for path in outcome.files[:1]:
@@ -138,7 +179,10 @@ def _print_margins(realised: "Diagnosis", expected: "Diagnosis") -> None:
 
     margins, k = realised.values()["margins"], realised.sizes["teachers"]
     low, middle, high = np.quantile(margins, [0.1, 0.5, 0.9])
-    print(f"margins      median {middle:.0f} of {k:,} votes; a tenth at most {low:.0f}, a tenth at least {high:.0f}")
+    print(
+        f"margins      median {middle:.0f} of {k:,} votes; a tenth at most {low:.0f}, a tenth at"
+        f" least {high:.0f}"
+    )
     values, r = expected.values(), expected.sizes["ensembles"]
     from_ = f"{r} ensembles" if r > 1 else "one ensemble"
     print(
@@ -148,15 +192,20 @@ def _print_margins(realised: "Diagnosis", expected: "Diagnosis") -> None:
     for level in _SHOWN_LEVELS:
         at = int(np.searchsorted(values["levels"], level - 1e-9))
         share, low, high = (values[name][at] for name in ("shares", "low", "high"))
-        print(f"  at most {level:<4g} at {100 * share:5.1f} % of the points ({100 * low:.1f} to {100 * high:.1f} %)")
+        print(
+            f"  at most {level:<4g} at {100 * share:5.1f} % of the points ({100 * low:.1f} to"
+            f" {100 * high:.1f} %)"
+        )
 
 
 def _print_stability(outcome: "DiagnoseOutcome") -> None:
     values, budget = outcome.diagnoses["stability"].values(), outcome.budget
-    print(f"stability    for a sparse vector of epsilon {budget.epsilon:g}, delta {budget.delta:g}:")
+    print(
+        f"stability    for a sparse vector of epsilon {budget.epsilon:g}, delta {budget.delta:g}:"
+    )
     columns = (values[name] for name in ("max_unstable", "needed", "unstable", "answered", "asked"))
     for t, needed, unstable, answered, asked in zip(*columns, strict=True):
         print(
-            f"  T {t:>5,}: needs a margin of {2 * math.ceil(needed) + 1:,}, {100 * unstable:5.1f} % unstable, answers "
-            f"{answered:,.1f} of {asked:,.1f} asked"
+            f"  T {t:>5,}: needs a margin of {2 * math.ceil(needed) + 1:,}, {100 * unstable:5.1f} %"
+            f" unstable, answers {answered:,.1f} of {asked:,.1f} asked"
         )

@@ -32,23 +32,35 @@ __all__ = ["label"]
 
 
 def label(
-    votes: Annotated[Path, typer.Option("--votes", metavar="FILE", help="Votes or counts: .npy, .csv or .parquet.")],
+    votes: Annotated[
+        Path,
+        typer.Option("--votes", metavar="FILE", help="Votes or counts: .npy, .csv or .parquet."),
+    ],
     epsilon: Epsilon,
     delta: Delta,
     kind: Annotated[
-        VotesKind | None, typer.Option(help="Columns are teachers (votes) or classes (counts of votes).")
+        VotesKind | None,
+        typer.Option(help="Columns are teachers (votes) or classes (counts of votes)."),
     ] = None,
     header: Annotated[
-        HeaderLine | None, typer.Option("--header", help="Whether the first line of a CSV file names its columns.")
+        HeaderLine | None,
+        typer.Option("--header", help="Whether the first line of a CSV file names its columns."),
     ] = None,
     classes: Classes = None,
     teachers: Annotated[
-        int | None, typer.Option("--teachers", metavar="K", help="Number of teachers; checked against the file.")
+        int | None,
+        typer.Option(
+            "--teachers", metavar="K", help="Number of teachers; checked against the file."
+        ),
     ] = None,
     queries: Queries = None,
-    aggregator: Annotated[AggregatorName, typer.Option(help="How votes become answers.")] = AggregatorName.GAUSSIAN,
+    aggregator: Annotated[
+        AggregatorName, typer.Option(help="How votes become answers.")
+    ] = AggregatorName.GAUSSIAN,
     max_unstable: MaxUnstable = None,
-    release: Annotated[ReleaseKind, typer.Option(help="Labels alone (auto), or noisy counts.")] = ReleaseKind.LABELS,
+    release: Annotated[
+        ReleaseKind, typer.Option(help="Labels alone (auto), or noisy counts.")
+    ] = ReleaseKind.LABELS,
     seed: Seed = 0,
     out: Out = OUT,
     ledger: LedgerFile = None,
@@ -58,10 +70,11 @@ def label(
 ) -> None:
     """Release labels for the votes of teachers that were trained elsewhere.
 
-    One row of the file is one query. That each record reached one teacher only is your word; the certificate says so.
+    One row of the file is one query. That each record reached one teacher only is your word; the
+    certificate says so.
 
-    \b
-    Example: secretballot label --votes counts.npy --kind counts --epsilon 1 --delta 1e-5 --queries 300
+    \b Example: secretballot label --votes counts.npy --kind counts --epsilon 1 --delta 1e-5
+    --queries 300
     """
     from secretballot.cli.console import watching
     from secretballot.publishing.process import start_publishing

@@ -39,31 +39,48 @@ LEARNER_NAMES = "logistic, tree, forest, boosting, naive-bayes, knn, or package.
 
 def learn(
     ctx: typer.Context,
-    private: Annotated[Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")],
-    public: Annotated[Path, typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet.")],
+    private: Annotated[
+        Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")
+    ],
+    public: Annotated[
+        Path,
+        typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet."),
+    ],
     target: Annotated[str, typer.Option("--target", metavar="COL", help="Column with the class.")],
     epsilon: Annotated[
         float | None,
-        typer.Option("--epsilon", help="Privacy budget epsilon of this release, in nats; needed without a plan."),
+        typer.Option(
+            "--epsilon",
+            help="Privacy budget epsilon of this release, in nats; needed without a plan.",
+        ),
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option("--delta", help="Privacy budget delta, well below one over the records; needed without a plan."),
+        typer.Option(
+            "--delta",
+            help="Privacy budget delta, well below one over the records; needed without a plan.",
+        ),
     ] = None,
     plan: Annotated[
         Path | None,
         typer.Option(
-            "--plan", metavar="FILE", help="A plan, from `secretballot plan --json`: it supplies price and settings."
+            "--plan",
+            metavar="FILE",
+            help="A plan, from `secretballot plan --json`: it supplies price and settings.",
         ),
     ] = None,
     teachers: Annotated[
         int | None,
         typer.Option(
-            "--teachers", metavar="K", help="Number of teachers; by default 250, or what suits the stated --records."
+            "--teachers",
+            metavar="K",
+            help="Number of teachers; by default 250, or what suits the stated --records.",
         ),
     ] = None,
     queries: Queries = None,
-    aggregator: Annotated[AggregatorName, typer.Option(help="How votes become answers.")] = AggregatorName.GAUSSIAN,
+    aggregator: Annotated[
+        AggregatorName, typer.Option(help="How votes become answers.")
+    ] = AggregatorName.GAUSSIAN,
     max_unstable: MaxUnstable = None,
     estimate_epsilon: Annotated[
         float | None,
@@ -77,36 +94,62 @@ def learn(
         ReleaseKind, typer.Option(help="Labels alone, or noisy counts; auto suits the student.")
     ] = ReleaseKind.AUTO,
     strategy: Annotated[
-        StrategyName, typer.Option(help="Which public points to ask: random ones at once, or chosen ones in rounds.")
+        StrategyName,
+        typer.Option(
+            help="Which public points to ask: random ones at once, or chosen ones in rounds."
+        ),
     ] = StrategyName.PASSIVE,
     round_size: Annotated[
         int | None,
-        typer.Option("--round-size", metavar="N", help="Queries per round; by default a twentieth of --queries."),
+        typer.Option(
+            "--round-size",
+            metavar="N",
+            help="Queries per round; by default a twentieth of --queries.",
+        ),
     ] = None,
-    teacher: Annotated[str, typer.Option("--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}.")] = "logistic",
+    teacher: Annotated[
+        str, typer.Option("--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}.")
+    ] = "logistic",
     student: Annotated[
-        str, typer.Option("--student", metavar="NAME", help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}.")
+        str,
+        typer.Option(
+            "--student", metavar="NAME", help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}."
+        ),
     ] = "auto",
     unit: Annotated[
         str | None,
-        typer.Option("--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."),
+        typer.Option(
+            "--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."
+        ),
     ] = None,
     classes: Classes = None,
     records: Annotated[
         int | None,
-        typer.Option("--records", metavar="N", help="Public statement of how many private records there are."),
+        typer.Option(
+            "--records", metavar="N", help="Public statement of how many private records there are."
+        ),
     ] = None,
     neighbours: Annotated[
-        Neighbours, typer.Option(help="The change that is protected: a unit more or less, or a record replaced.")
+        Neighbours,
+        typer.Option(
+            help="The change that is protected: a unit more or less, or a record replaced."
+        ),
     ] = Neighbours.ADD_REMOVE,
     evaluate: Annotated[
-        Path | None, typer.Option("--evaluate", metavar="FILE", help="Labelled records to measure the student on.")
+        Path | None,
+        typer.Option(
+            "--evaluate", metavar="FILE", help="Labelled records to measure the student on."
+        ),
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", metavar="FILE", help="JSON of column types, categories and classes.")
+        Path | None,
+        typer.Option(
+            "--schema", metavar="FILE", help="JSON of column types, categories and classes."
+        ),
     ] = None,
     drop: Annotated[
-        str | None, typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file.")
+        str | None,
+        typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file."),
     ] = None,
     abstentions: Annotated[
         Abstentions, typer.Option(help="What the student makes of queries without an answer.")
@@ -121,11 +164,11 @@ def learn(
 ) -> None:
     """Learn a publishable student from private records and public points.
 
-    Writes two folders: DIR/release, which may be published once you have read its README.txt, and DIR/vault, which must
-    stay secret. An interrupted run goes on when the same command is repeated.
+    Writes two folders: DIR/release, which may be published once you have read its README.txt, and
+    DIR/vault, which must stay secret. An interrupted run goes on when the same command is repeated.
 
-    \b
-    Example: secretballot learn patients.csv public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6
+    \b Example: secretballot learn patients.csv public.csv --target ill --classes no,yes --epsilon 1
+    --delta 1e-6
     """
     from secretballot.publishing.process import start_publishing
 
@@ -134,7 +177,9 @@ def learn(
     from secretballot.runs.plan import read_plan, run_by_plan
     from secretballot.runs.tables import RunTables
 
-    tables = RunTables(private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate)
+    tables = RunTables(
+        private, public, target, classes_of(classes), unit, schema, words_of(drop), evaluate
+    )
     settings: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,
@@ -174,10 +219,13 @@ def was_given(ctx: typer.Context, name: str) -> bool:
 
 def _need_price(epsilon: float | None, delta: float | None) -> None:
     """Refuse a run that nobody has put a price on, in the words of a missing option."""
-    missing = [name for name, value in (("--epsilon", epsilon), ("--delta", delta)) if value is None]
+    missing = [
+        name for name, value in (("--epsilon", epsilon), ("--delta", delta)) if value is None
+    ]
     if missing:
         raise typer.BadParameter(
-            "give the price of the release, or a plan with --plan.", param_hint=" and ".join(missing)
+            "give the price of the release, or a plan with --plan.",
+            param_hint=" and ".join(missing),
         )
 
 
@@ -191,7 +239,8 @@ def perform(run: "LearnRun", *, as_json: bool) -> None:
 
 
 def run_and_watch(run: "LearnRun") -> tuple["LearnOutcome", list[str]]:
-    """Run under the eyes of the curator and return the outcome with the notes that may be published."""
+    """Run under the eyes of the curator and return the outcome with the notes that may be
+    published."""
     from secretballot.cli.console import watching
     from secretballot.runs.learn import run_learn
 
@@ -224,7 +273,8 @@ def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
 
 
 def forecast_of(outcome: "LearnOutcome") -> dict[str, Any] | None:
-    """Return what the plan of a run had forecast, for machines; None where the run followed no plan."""
+    """Return what the plan of a run had forecast, for machines; None where the run followed no
+    plan."""
     if outcome.plan is None:
         return None
     expected = outcome.plan.recommended.expected
@@ -232,7 +282,8 @@ def forecast_of(outcome: "LearnOutcome") -> dict[str, Any] | None:
 
 
 def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
-    """Print what a plan had forecast beside what came: both are public, but for accuracy on the test file."""
+    """Print what a plan had forecast beside what came: both are public, but for accuracy on the
+    test file."""
     from secretballot.planning.plan.text import number_range, share_range
 
     expected = plan.recommended.expected

@@ -36,11 +36,17 @@ def show(file: File, as_json: AsJson = False) -> None:
     ledger = Ledger.open_existing(file)
     amounts = {
         name: {"epsilon": pair.epsilon, "delta": pair.delta}
-        for name, pair in (("budget", ledger.budget), ("spent", ledger.spent()), ("remaining", ledger.remaining()))
+        for name, pair in (
+            ("budget", ledger.budget),
+            ("spent", ledger.spent()),
+            ("remaining", ledger.remaining()),
+        )
     }
     releases = ledger.releases()
     if as_json:
-        terms = {name: getattr(ledger, name) for name in ("dataset", "unit", "neighbours", "composition")}
+        terms = {
+            name: getattr(ledger, name) for name in ("dataset", "unit", "neighbours", "composition")
+        }
         print_json({**terms, "releases": releases, **amounts})
         return
     say(f"dataset      {ledger.dataset}")
@@ -62,13 +68,17 @@ def history(file: File, as_json: AsJson = False) -> None:
 
     entries = Ledger.open_existing(file).history()
     if as_json:
-        plain = [{**vars(entry), "events": [event.to_json() for event in entry.events]} for entry in entries]
+        plain = [
+            {**vars(entry), "events": [event.to_json() for event in entry.events]}
+            for entry in entries
+        ]
         print_json({"releases": plain})
         return
     for entry in entries:
         say(
-            f"{entry.id:>4}  {entry.reserved_at[:19]}  {entry.state:<10}  epsilon {entry.epsilon:<10.6g} "
-            f"delta {entry.delta:<10.6g} {_answers(entry)}{entry.purpose}  {entry.request}"
+            f"{entry.id:>4}  {entry.reserved_at[:19]}  {entry.state:<10}  epsilon"
+            f" {entry.epsilon:<10.6g} delta {entry.delta:<10.6g} {_answers(entry)}{entry.purpose} "
+            f" {entry.request}"
         )
     if not entries:
         say("Nothing was paid for yet.")
@@ -94,7 +104,8 @@ def check(file: File, as_json: AsJson = False) -> None:
 
 @app.command(epilog=EXIT_CODES)
 def upgrade(file: File, as_json: AsJson = False) -> None:
-    """Bring a file of the format before to this one; keep a copy, as earlier versions cannot read it afterwards.
+    """Bring a file of the format before to this one; keep a copy, as earlier versions cannot read
+    it afterwards.
 
     \b
     Example: secretballot ledger upgrade registry.ledger
@@ -105,11 +116,16 @@ def upgrade(file: File, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"upgraded": upgraded})
         return
-    say("The ledger was checked and upgraded." if upgraded else "The ledger is of this format already.")
+    say(
+        "The ledger was checked and upgraded."
+        if upgraded
+        else "The ledger is of this format already."
+    )
 
 
 def _answers(entry: "LedgerEntry") -> str:
-    """Return how many answers a plan has given one by one, and of how many where its events say so."""
+    """Return how many answers a plan has given one by one, and of how many where its events say
+    so."""
     planned = sum(getattr(event, "queries", 0) for event in entry.events)
     if not entry.parts:
         return ""
@@ -119,23 +135,39 @@ def _answers(entry: "LedgerEntry") -> str:
 @app.command(epilog=EXIT_CODES)
 def create(
     file: File,
-    dataset: Annotated[str, typer.Option("--dataset", metavar="NAME", help="Public name of the private dataset.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", help="All the epsilon that may ever be spent on the dataset.")],
-    delta: Annotated[float, typer.Option("--delta", help="All the delta that may ever be spent on the dataset.")],
-    composition: Annotated[Composition, typer.Option(help="How releases add up.")] = Composition.BASIC,
+    dataset: Annotated[
+        str, typer.Option("--dataset", metavar="NAME", help="Public name of the private dataset.")
+    ],
+    epsilon: Annotated[
+        float,
+        typer.Option("--epsilon", help="All the epsilon that may ever be spent on the dataset."),
+    ],
+    delta: Annotated[
+        float, typer.Option("--delta", help="All the delta that may ever be spent on the dataset.")
+    ],
+    composition: Annotated[
+        Composition, typer.Option(help="How releases add up.")
+    ] = Composition.BASIC,
     unit_kind: Annotated[
         UnitKind,
-        typer.Option(help="What the total promises: one record, all records of a user, or one record's label."),
+        typer.Option(
+            help=(
+                "What the total promises: one record, all records of a user, or one record's label."
+            )
+        ),
     ] = UnitKind.RECORD,
     neighbours: Annotated[
-        Neighbours, typer.Option(help="The change that is protected: a unit more or less, or a record replaced.")
+        Neighbours,
+        typer.Option(
+            help="The change that is protected: a unit more or less, or a record replaced."
+        ),
     ] = Neighbours.ADD_REMOVE,
     as_json: AsJson = False,
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.
 
-    \b
-    Example: secretballot ledger create registry.ledger --dataset registry-2026 --epsilon 4 --delta 1e-5
+    \b Example: secretballot ledger create registry.ledger --dataset registry-2026 --epsilon 4
+    --delta 1e-5
     """
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
@@ -143,7 +175,8 @@ def create(
     budget = PrivacyBudget(epsilon, delta)
     if file.exists() or file.is_symlink():
         raise LedgerError(
-            f"{str(file)!r} exists already; a ledger is made once, so give another path or keep that one."
+            f"{str(file)!r} exists already; a ledger is made once, so give another path or keep"
+            " that one."
         )
     Ledger(
         file,

@@ -110,34 +110,68 @@ class Composition(StrEnum):
     RENYI = "renyi"
 
 
-Epsilon = Annotated[float, typer.Option("--epsilon", help="Privacy budget epsilon of this release, in nats.")]
-Delta = Annotated[float, typer.Option("--delta", help="Privacy budget delta; well below one over the records.")]
-Queries = Annotated[int | None, typer.Option("--queries", metavar="L", help="How many public points to have labelled.")]
+Epsilon = Annotated[
+    float, typer.Option("--epsilon", help="Privacy budget epsilon of this release, in nats.")
+]
+Delta = Annotated[
+    float, typer.Option("--delta", help="Privacy budget delta; well below one over the records.")
+]
+Queries = Annotated[
+    int | None,
+    typer.Option("--queries", metavar="L", help="How many public points to have labelled."),
+]
 MaxUnstable = Annotated[
     int | None,
-    typer.Option("--max-unstable", metavar="T", help="Sparse vector only: stop at this many abstentions."),
+    typer.Option(
+        "--max-unstable", metavar="T", help="Sparse vector only: stop at this many abstentions."
+    ),
 ]
 Classes = Annotated[
     str | None,
-    typer.Option("--classes", metavar="A,B", help="All classes of the target, by commas; never read off private data."),
+    typer.Option(
+        "--classes",
+        metavar="A,B",
+        help="All classes of the target, by commas; never read off private data.",
+    ),
 ]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for vault and release; must be new.")]
+Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder for vault and release; must be new.")
+]
 LedgerFile = Annotated[
     Path | None,
-    typer.Option("--ledger", metavar="FILE", help="Account of the private dataset; a new one in the vault by default."),
+    typer.Option(
+        "--ledger",
+        metavar="FILE",
+        help="Account of the private dataset; a new one in the vault by default.",
+    ),
 ]
 Dataset = Annotated[
     str | None,
-    typer.Option("--dataset", metavar="NAME", help="Public name of the private dataset; its file's name by default."),
+    typer.Option(
+        "--dataset",
+        metavar="NAME",
+        help="Public name of the private dataset; its file's name by default.",
+    ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Of fits and of the choice of public points; never of the noise.")
+    int,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        help="Of fits and of the choice of public points; never of the noise.",
+    ),
 ]
 Without = Annotated[
     str | None,
-    typer.Option("--without", metavar="PARTS", help="Parts of the release to leave out: report, student, or both."),
+    typer.Option(
+        "--without",
+        metavar="PARTS",
+        help="Parts of the release to leave out: report, student, or both.",
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output and nothing else.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object to standard output and nothing else.")
+]
 
 
 def words_of(text: str | None) -> tuple[str, ...]:
@@ -153,13 +187,17 @@ def words_of(text: str | None) -> tuple[str, ...]:
     problem = ""
     try:
         text.encode()
-        words = tuple(word.strip() for row in csv.reader([text], skipinitialspace=True) for word in row)
+        words = tuple(
+            word.strip() for row in csv.reader([text], skipinitialspace=True) for word in row
+        )
     except UnicodeEncodeError:
         problem = "it is not UTF-8"
     except csv.Error:
         problem = "it has a line break, or a quotation mark that is not closed"
     if problem:
-        raise ParameterError(f"The list {shown(text)} cannot be read ({problem}); give words by commas, on one line.")
+        raise ParameterError(
+            f"The list {shown(text)} cannot be read ({problem}); give words by commas, on one line."
+        )
     return words
 
 

@@ -1,4 +1,5 @@
-"""How a verb ends: its exit code, one sentence for a person, one object for a machine, and never a traceback."""
+"""How a verb ends: its exit code, one sentence for a person, one object for a machine, and never
+a traceback."""
 
 import errno
 import json
@@ -37,7 +38,16 @@ __all__ = [
     "written_file",
 ]
 
-DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED, NOT_CONFIRMED, FOUND, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED, NOT_CONFIRMED, FOUND, INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    130,
+)
 
 #: What the exit codes mean, for the help texts.
 EXIT_CODES = (
@@ -46,7 +56,8 @@ EXIT_CODES = (
     "6 audit found more than was promised, 130 interrupted."
 )
 
-# typer bundles click or depends on it, according to its version; either way its bad parameter is a usage error.
+# typer bundles click or depends on it, according to its version; either way its bad parameter is a
+# usage error.
 _UsageError = typer.BadParameter.__mro__[1]
 _ClickError = typer.BadParameter.__mro__[2]
 
@@ -81,7 +92,8 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what to say of an exception, on one line; of one that nobody foresaw, only its type and place.
+    """Return what to say of an exception, on one line; of one that nobody foresaw, only its type
+    and place.
 
     The message of a foreign exception may quote a private cell, so it is not shown.
     """
@@ -94,12 +106,17 @@ def _failure_of(error: BaseException) -> Failure:
         if isinstance(error, kind):
             return Failure(as_options(plain_line(str(error))), word, code)
     if isinstance(error, _ClickError):
-        words = str(getattr(error, "format_message", lambda: error)())  # lists choices on lines of their own
+        # lists choices on lines of their own
+        words = str(getattr(error, "format_message", lambda: error)())
         return Failure(" ".join(words.split()), "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return Failure("Interrupted; repeat the same command to go on.", "interrupted", INTERRUPTED)
     if isinstance(error, MemoryError):
-        return Failure("The memory of this machine is not enough; give fewer rows or columns.", "system", BAD_INPUT)
+        return Failure(
+            "The memory of this machine is not enough; give fewer rows or columns.",
+            "system",
+            BAD_INPUT,
+        )
     if isinstance(error, OSError):
         return Failure(_system_sentence(error), "system", BAD_INPUT)
     return Failure(_defect_sentence(error), "defect", DEFECT)
@@ -123,26 +140,35 @@ def guarded(work: Callable[[], object], *, as_json: bool) -> int:
 
 
 def settled(code: int, trouble: str | None) -> int:
-    """Return the exit code of a verb whose output could not be written for the reason `trouble`, None for no reason."""
+    """Return the exit code of a verb whose output could not be written for the reason `trouble`,
+    None for no reason."""
     if trouble is None or code:
         return code
     sentence = (
-        f"The output could not be written ({trouble}), though the work is done; make room and repeat the command."
+        f"The output could not be written ({trouble}), though the work is done; make room and"
+        " repeat the command."
     )
     print(f"secretballot: {plain_line(sentence)}", file=sys.stderr)
     return BAD_INPUT
 
 
 def say(line: str) -> None:
-    """Print one line for a person; names in it may hold control characters, which are written out."""
+    """Print one line for a person; names in it may hold control characters, which are written
+    out."""
     print(without_controls(line))
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object to standard output; what a terminal may obey, or cannot show, is written as an escape."""
+    """Print one JSON object to standard output; what a terminal may obey, or cannot show, is
+    written as an escape."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print("".join(letter if _is_harmless(letter, encoding) else json.dumps(letter)[1:-1] for letter in text))
+    print(
+        "".join(
+            letter if _is_harmless(letter, encoding) else json.dumps(letter)[1:-1]
+            for letter in text
+        )
+    )
 
 
 def _is_harmless(letter: str, encoding: str) -> bool:
@@ -154,7 +180,10 @@ def _is_harmless(letter: str, encoding: str) -> bool:
 def _system_sentence(error: OSError) -> str:
     place = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"The disk is full{place}; make room and repeat the command: what was paid for is kept in the ledger."
+        return (
+            f"The disk is full{place}; make room and repeat the command: what was paid for is kept"
+            " in the ledger."
+        )
     return f"The system refused{place}: {error.strerror or type(error).__name__}."
 
 
@@ -163,8 +192,8 @@ def _defect_sentence(error: BaseException) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
     place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
     return (
-        f"A defect of the program ({type(error).__name__}{place}), whose details are withheld since they might quote "
-        "private data; please report it."
+        f"A defect of the program ({type(error).__name__}{place}), whose details are withheld since"
+        " they might quote private data; please report it."
     )
 
 

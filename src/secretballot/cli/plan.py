@@ -15,34 +15,54 @@ __all__ = ["curve_of", "number_or_names", "plan"]
 
 def plan(
     records: Annotated[
-        int, typer.Option("--records", metavar="N", help="Public statement of how many private records there are.")
+        int,
+        typer.Option(
+            "--records", metavar="N", help="Public statement of how many private records there are."
+        ),
     ],
-    public: Annotated[int, typer.Option("--public", metavar="M", help="How many public points there are.")],
+    public: Annotated[
+        int, typer.Option("--public", metavar="M", help="How many public points there are.")
+    ],
     epsilon: Epsilon,
     delta: Delta,
     classes: Annotated[
         str | None,
         typer.Option(
-            "--classes", metavar="C", help="Number of classes, or their names by commas; by default --like's."
+            "--classes",
+            metavar="C",
+            help="Number of classes, or their names by commas; by default --like's.",
         ),
     ] = None,
     learner: Annotated[
-        str, typer.Option("--learner", "--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}.")
+        str,
+        typer.Option("--learner", "--teacher", metavar="NAME", help=f"Teacher: {LEARNER_NAMES}."),
     ] = "logistic",
     student: Annotated[
-        str, typer.Option("--student", metavar="NAME", help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}.")
+        str,
+        typer.Option(
+            "--student", metavar="NAME", help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}."
+        ),
     ] = "auto",
     like: Annotated[
         Path | None,
-        typer.Option("--like", metavar="FILE", help="Labelled PUBLIC records that stand in for the private ones."),
+        typer.Option(
+            "--like",
+            metavar="FILE",
+            help="Labelled PUBLIC records that stand in for the private ones.",
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option("--target", metavar="COL", help="Column of --like with the class.")
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", metavar="FILE", help="JSON of column types, as for the run to come.")
+        Path | None,
+        typer.Option(
+            "--schema", metavar="FILE", help="JSON of column types, as for the run to come."
+        ),
     ] = None,
-    drop: Annotated[str | None, typer.Option("--drop", metavar="A,B", help="Columns of --like to leave out.")] = None,
+    drop: Annotated[
+        str | None, typer.Option("--drop", metavar="A,B", help="Columns of --like to leave out.")
+    ] = None,
     curve: Annotated[
         str | None,
         typer.Option(
@@ -53,22 +73,31 @@ def plan(
     ] = None,
     teachers: Annotated[
         int | None,
-        typer.Option("--teachers", metavar="K", help="Number of teachers, where it is given; by default it is chosen."),
+        typer.Option(
+            "--teachers",
+            metavar="K",
+            help="Number of teachers, where it is given; by default it is chosen.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the simulation.")] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the plan, in words and pictures.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Folder for the plan, in words and pictures."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the plan as JSON, for `learn --plan`, and nothing else.")
+        bool,
+        typer.Option(
+            "--json", help="Print the plan as JSON, for `learn --plan`, and nothing else."
+        ),
     ] = False,
 ) -> None:
-    """Plan a release: teachers, queries, recipe, what to expect of them, and why. No private data are read.
+    """Plan a release: teachers, queries, recipe, what to expect of them, and why. No private data
+    are read.
 
     Without --like or --curve the forecast rests on a guess.
 
-    \b
-    Example: secretballot plan --records 20000 --public 2000 --classes 2 --epsilon 1 --delta 1e-6 --json > plan.json
+    \b Example: secretballot plan --records 20000 --public 2000 --classes 2 --epsilon 1 --delta 1e-6
+    --json > plan.json
     """
     from secretballot.cli.console import watching
     from secretballot.planning.plan.text import describe
@@ -95,7 +124,10 @@ def plan(
         return
     print(describe(made), end="")
     if out is not None:
-        print(f"\nwritten to {out}; for use: secretballot learn PRIVATE PUBLIC --target COL --plan {out / 'plan.json'}")
+        print(
+            f"\nwritten to {out}; for use: secretballot learn PRIVATE PUBLIC --target COL --plan"
+            f" {out / 'plan.json'}"
+        )
 
 
 def _stand_in(like: Path | None, target: str | None, schema: Path | None, drop: str | None) -> Any:
@@ -104,16 +136,22 @@ def _stand_in(like: Path | None, target: str | None, schema: Path | None, drop: 
 
     if like is not None:
         if target is None:
-            raise ParameterError("target is missing; name the column of --like that holds the class.")
+            raise ParameterError(
+                "target is missing; name the column of --like that holds the class."
+            )
         return StandInTable(like, target, schema, words_of(drop))
     for name, given in (("--target", target), ("--schema", schema), ("--drop", drop)):
         if given is not None:
-            raise ParameterError(f"{name} is about the table of --like, and none is given; name one, or leave it out.")
+            raise ParameterError(
+                f"{name} is about the table of --like, and none is given; name one, or leave it"
+                " out."
+            )
     return None
 
 
 def number_or_names(text: str | None) -> tuple[str | int, ...] | int | None:
-    """Return how many classes there are if one whole number is given, else the classes that were listed."""
+    """Return how many classes there are if one whole number is given, else the classes that were
+    listed."""
     names = classes_of(text)
     if names is not None and len(names) == 1 and isinstance(names[0], int):
         return names[0]
@@ -140,8 +178,12 @@ def curve_of(text: str | None) -> dict[int, float] | None:
                 f"curve has {word.strip()!r}; write size:accuracy pairs, as in 50:0.72,200:0.8."
             ) from None
         if not (number >= 1 and number > max(curve, default=0)):
-            raise ParameterError(f"curve has the size {number} in the wrong place; sizes are at least 1 and rise.")
+            raise ParameterError(
+                f"curve has the size {number} in the wrong place; sizes are at least 1 and rise."
+            )
         if not 0 < share < 1:
-            raise ParameterError(f"curve has the accuracy {accuracy.strip()}; each lies strictly between 0 and 1.")
+            raise ParameterError(
+                f"curve has the accuracy {accuracy.strip()}; each lies strictly between 0 and 1."
+            )
         curve[number] = share
     return curve

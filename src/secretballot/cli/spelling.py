@@ -20,10 +20,40 @@ _OPTIONS = {
     **{
         name: f"--{name}"
         for name in (
-            *("epsilon", "delta", "dataset", "composition", "teachers", "queries", "records", "points", "jobs", "seed"),
-            *("aggregator", "release", "strategy", "teacher", "student", "classes", "abstentions", "hypotheses"),
+            *(
+                "epsilon",
+                "delta",
+                "dataset",
+                "composition",
+                "teachers",
+                "queries",
+                "records",
+                "points",
+                "jobs",
+                "seed",
+            ),
+            *(
+                "aggregator",
+                "release",
+                "strategy",
+                "teacher",
+                "student",
+                "classes",
+                "abstentions",
+                "hypotheses",
+            ),
             *("public", "like", "curve", "target", "header", "kind"),
-            *("runs", "draws", "confidence", "canaries", "share", "promise", "row", "steps", "timeout"),
+            *(
+                "runs",
+                "draws",
+                "confidence",
+                "canaries",
+                "share",
+                "promise",
+                "row",
+                "steps",
+                "timeout",
+            ),
         )
     },
 }
@@ -38,10 +68,11 @@ _PLACES = re.compile(
 
 
 def as_options(sentence: str) -> str:
-    """Return a sentence about parameters as one about options: ``release='labels'`` becomes ``--release labels``.
+    """Return a sentence about parameters as one about options: ``release='labels'`` becomes
+    ``--release labels``.
 
-    What stands in quotes, such as the name of a column, and paths stay as they are, and so do words that are English
-    unless they begin the sentence as what it is about.
+    What stands in quotes, such as the name of a column, and paths stay as they are, and so do words
+    that are English unless they begin the sentence as what it is about.
     """
     return _PLACES.sub(_spelled, sentence)
 

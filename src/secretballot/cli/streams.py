@@ -1,4 +1,5 @@
-"""Standard output and error that break no verb: what cannot be written is remembered, and told at the end."""
+"""Standard output and error that break no verb: what cannot be written is remembered, and told
+at the end."""
 
 import errno
 import io
@@ -36,7 +37,8 @@ class _Sink(io.RawIOBase):
             except OSError as error:
                 self.problem = error
                 break
-            if written is None:  # a terminal or pipe that is full for the moment and was set not to wait
+            # a terminal or pipe that is full for the moment and was set not to wait
+            if written is None:
                 time.sleep(_WAIT_SECONDS)
             rest = rest[written or 0 :]
         return size
@@ -49,7 +51,8 @@ class _Sink(io.RawIOBase):
 
 
 class _PlainText(io.TextIOWrapper):
-    """Text without control characters but for the ends of lines: names in it may come from anybody's file."""
+    """Text without control characters but for the ends of lines: names in it may come from
+    anybody's file."""
 
     def write(self, text: str, /) -> int:
         super().write(without_controls(text, keep="\n\t"))
@@ -69,7 +72,8 @@ class Streams:
         self._output = output
 
     def trouble(self) -> str | None:
-        """Return why the output could not be written, None where it was, or where its reader wanted no more of it."""
+        """Return why the output could not be written, None where it was, or where its reader
+        wanted no more of it."""
         sys.stdout.flush()
         problem = None if self._output is None else self._output.problem
         if problem is None or problem.errno in _READER_LEFT:
@@ -93,11 +97,13 @@ def lasting_streams() -> Iterator[Streams]:
 
 
 def _lasting(stream: TextIO, kind: type[io.TextIOWrapper]) -> tuple[_Sink | None, TextIO]:
-    """Return a sink below a new stream of text; the same stream and no sink where it has no bytes below."""
+    """Return a sink below a new stream of text; the same stream and no sink where it has no
+    bytes below."""
     below = getattr(stream, "buffer", None)
     if below is None:
         return None, stream
-    # past the buffer of the old stream: what that holds when a write fails would be tried again at the very end
+    # past the buffer of the old stream: what that holds when a write fails would be tried again at
+    # the very end
     sink = _Sink(getattr(below, "raw", below))
     text = kind(
         io.BufferedWriter(sink),
@@ -111,8 +117,8 @@ def _lasting(stream: TextIO, kind: type[io.TextIOWrapper]) -> tuple[_Sink | None
 def _fill_closed_places() -> None:
     """Put nothing in the place of standard streams that were closed.
 
-    Else the next file that is opened, maybe a ledger, gets the number of standard error, and messages of libraries are
-    written into it.
+    Else the next file that is opened, maybe a ledger, gets the number of standard error, and
+    messages of libraries are written into it.
     """
     for place in range(3):
         try:

@@ -18,22 +18,28 @@ __all__ = ["verify"]
 
 def verify(
     certificate: Annotated[
-        Path, typer.Argument(metavar="CERTIFICATE", help="A certificate.json, or a release folder with its labels.")
+        Path,
+        typer.Argument(
+            metavar="CERTIFICATE", help="A certificate.json, or a release folder with its labels."
+        ),
     ],
     independent: Annotated[
         bool,
-        typer.Option("--independent", help="Let a second program, written by itself, check the release folder too."),
+        typer.Option(
+            "--independent",
+            help="Let a second program, written by itself, check the release folder too.",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Price the events of a certificate again and compare it with what it promises.
 
-    Given a release folder, or the certificate in one, it also checks that the folder holds the released files and no
-    other, and that every row of labels.csv was paid for. The digest shows damage and is no signature: take
-    certificates from those you trust.
+    Given a release folder, or the certificate in one, it also checks that the folder holds the
+    released files and no other, and that every row of labels.csv was paid for. The digest shows
+    damage and is no signature: take certificates from those you trust.
 
-    The second program is one file, secretballot/verify_release.py, which needs nothing but Python: copy it and run it
-    alone.
+    The second program is one file, secretballot/verify_release.py, which needs nothing but Python:
+    copy it and run it alone.
 
     \b
     Example: secretballot verify secretballot-out/release
@@ -41,7 +47,9 @@ def verify(
     from secretballot.report.certificate.verify import verify_certificate
 
     if not certificate.exists():
-        raise DataError(f"There is no {str(certificate)!r}; give a certificate.json or a release folder.")
+        raise DataError(
+            f"There is no {str(certificate)!r}; give a certificate.json or a release folder."
+        )
     if (certificate / "release").is_dir():
         certificate = certificate / "release"
     verification = verify_certificate(certificate)
@@ -53,7 +61,9 @@ def verify(
         _print_checks(verification)
         for finding in second:
             print(f"{finding.verdict:<7} second: {finding.name:<12} {finding.detail}")
-        print("The certificate verifies." if verification.ok else "The certificate does NOT verify.")
+        print(
+            "The certificate verifies." if verification.ok else "The certificate does NOT verify."
+        )
     if not verification.ok:
         raise typer.Exit(NOT_VERIFIED)
     if second:
@@ -68,10 +78,13 @@ def _print_checks(verification: "Verification") -> None:
 
 
 def _second_opinion(certificate: Path) -> list[Finding]:
-    """Return what the second program finds in the release folder that was given, or that the certificate stands in."""
+    """Return what the second program finds in the release folder that was given, or that the
+    certificate stands in."""
     path = certificate / "certificate.json" if certificate.is_dir() else certificate
     if path.name != "certificate.json" or not path.exists():
-        raise DataError("The second program checks release folders; give the folder of the certificate.")
+        raise DataError(
+            "The second program checks release folders; give the folder of the certificate."
+        )
     return check_release(str(path.parent))
 
 

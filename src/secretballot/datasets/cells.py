@@ -1,8 +1,9 @@
 """What one cell of a table means: a text, a number or nothing.
 
-Every rule here looks at one cell at a time, so that what becomes of a private row never depends on the other
-rows of its file. A null or a fraction gives a whole column of a typed table another type, so a value must also
-mean the same in every type that can hold it: 3 and 3.0, a day's length in seconds or in nanoseconds.
+Every rule here looks at one cell at a time, so that what becomes of a private row never depends on
+the other rows of its file. A null or a fraction gives a whole column of a typed table another type,
+so a value must also mean the same in every type that can hold it: 3 and 3.0, a day's length in
+seconds or in nanoseconds.
 """
 
 import datetime
@@ -15,12 +16,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST_NUMBER", "MISSING_WORDS", "coded", "is_missing", "numbers_of", "texts_of", "whole"]
+__all__ = [
+    "LARGEST_NUMBER",
+    "MISSING_WORDS",
+    "coded",
+    "is_missing",
+    "numbers_of",
+    "texts_of",
+    "whole",
+]
 
 #: Cells that say "nothing is known", compared without regard to case.
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
 
-#: Numbers beyond this size count as unreadable: single precision, which tree learners use, still holds them.
+#: Numbers beyond this size count as unreadable: single precision, which tree learners use, still
+#: holds them.
 LARGEST_NUMBER = 1e30
 
 #: Whole numbers of at most this many bits are written out in decimal digits.
@@ -39,7 +49,8 @@ def is_missing(text: str) -> bool:
 
 
 def whole(text: str) -> str:
-    """Return "1" for "1.0": a whole number that went through floating point is still that number."""
+    """Return "1" for "1.0": a whole number that went through floating point is still that
+    number."""
     head, point, tail = text.partition(".")
     return head if point and tail.strip("0") == "" and head.lstrip("+-").isdigit() else text
 
@@ -47,8 +58,8 @@ def whole(text: str) -> str:
 def coded(texts: Iterable[str]) -> tuple[IntArray, list[str]]:
     """Return the place of every text in the list of distinct texts, and that list.
 
-    A dictionary tells texts apart exactly; the tables behind `pandas.factorize` are not held to that for every
-    text (zero bytes, lone surrogates) in every version.
+    A dictionary tells texts apart exactly; the tables behind `pandas.factorize` are not held to
+    that for every text (zero bytes, lone surrogates) in every version.
     """
     places: dict[str, int] = {}
     codes = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int64)
@@ -58,9 +69,10 @@ def coded(texts: Iterable[str]) -> tuple[IntArray, list[str]]:
 def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     """Return the cells of a column as stripped texts, "" where a cell is null.
 
-    A value reads alike in every type of column that holds it exactly: "3" for the integer 3, the float 3.0 and
-    the text "3.0"; "0" for the float -0.0; "1.5" for the decimal 1.50. What pandas rounded before, such as whole
-    numbers beyond 2**53 in a column that one null made a column of floats, stays rounded.
+    A value reads alike in every type of column that holds it exactly: "3" for the integer 3, the
+    float 3.0 and the text "3.0"; "0" for the float -0.0; "1.5" for the decimal 1.50. What pandas
+    rounded before, such as whole numbers beyond 2**53 in a column that one null made a column of
+    floats, stays rounded.
 
     Parameters
     ----------
@@ -77,12 +89,14 @@ def texts_of(column: "pd.Series[Any]") -> ObjectArray:
 
 
 def numbers_of(column: "pd.Series[Any]") -> FloatArray:
-    """Return the cells of a column as floats, nan where a cell holds no finite number of ordinary size.
+    """Return the cells of a column as floats, nan where a cell holds no finite number of ordinary
+    size.
 
     Parameters
     ----------
     column : pandas.Series, shape (n_rows,)
-        Cells of any type; texts are read with a decimal point. There is no negative zero in the result.
+        Cells of any type; texts are read with a decimal point. There is no negative zero in the
+        result.
 
     Returns
     -------
@@ -94,10 +108,12 @@ def numbers_of(column: "pd.Series[Any]") -> FloatArray:
 
 
 def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
-    """Return for every cell the place in a list of a cell that means the same, -1 for a null, and that list.
+    """Return for every cell the place in a list of a cell that means the same, -1 for a null, and
+    that list.
 
-    Cells are gathered only where equal ones have one meaning, by `_plain`, whichever comes first. Elsewhere they
-    need not: True, 1 and 1.0 are equal, and so are complex numbers or intervals with zeros of either sign.
+    Cells are gathered only where equal ones have one meaning, by `_plain`, whichever comes first.
+    Elsewhere they need not: True, 1 and 1.0 are equal, and so are complex numbers or intervals with
+    zeros of either sign.
     """
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype):
@@ -106,7 +122,10 @@ def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
         codes, distinct = pd.factorize(column, use_na_sentinel=True)
         return np.asarray(codes, dtype=np.int64), list(distinct)
     null, cells = _nulls(column), list(column)
-    if isinstance(kind, pd.StringDtype) or pd.api.types.infer_dtype(column, skipna=True) == "string":
+    if (
+        isinstance(kind, pd.StringDtype)
+        or pd.api.types.infer_dtype(column, skipna=True) == "string"
+    ):
         return coded("" if nothing else cell for cell, nothing in zip(cells, null, strict=True))
     return np.where(null, -1, np.arange(len(cells))), cells
 
@@ -114,15 +133,28 @@ def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
 def _nulls(column: "pd.Series[Any]") -> NDArray[np.bool_]:
     try:
         return np.asarray(column.isna(), dtype=bool)
-    except decimal.InvalidOperation:  # pandas compares decimals with themselves, which a signalling nan refuses
-        cells = (math.nan if isinstance(cell, decimal.Decimal) and cell.is_nan() else cell for cell in column)
+    except (
+        decimal.InvalidOperation
+    ):  # pandas compares decimals with themselves, which a signalling nan refuses
+        cells = (
+            math.nan if isinstance(cell, decimal.Decimal) and cell.is_nan() else cell
+            for cell in column
+        )
         return np.array([pd.isna(cell) is True for cell in cells], dtype=bool)
 
 
 def _is_plain_number(kind: Any) -> bool:
-    """Return whether a column holds integers, or floats of at most double precision, and nothing else."""
-    single = isinstance(kind, np.dtype | pd.api.extensions.ExtensionDtype) and not isinstance(kind, pd.SparseDtype)
-    is_float = kind in (np.dtype(np.float32), np.dtype(np.float64), pd.Float32Dtype(), pd.Float64Dtype())
+    """Return whether a column holds integers, or floats of at most double precision, and nothing
+    else."""
+    single = isinstance(kind, np.dtype | pd.api.extensions.ExtensionDtype) and not isinstance(
+        kind, pd.SparseDtype
+    )
+    is_float = kind in (
+        np.dtype(np.float32),
+        np.dtype(np.float64),
+        pd.Float32Dtype(),
+        pd.Float64Dtype(),
+    )
     return is_float or (single and pd.api.types.is_integer_dtype(kind))
 
 
@@ -133,7 +165,11 @@ def _text(cell: object) -> str:
 def _number(cell: object) -> float:
     try:
         number = float(_plain(cell))
-    except (TypeError, ValueError, OverflowError):  # any cell may come; what float refuses is no number
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+    ):  # any cell may come; what float refuses is no number
         return math.nan
     return number + 0.0 if abs(number) <= LARGEST_NUMBER else math.nan
 
@@ -145,7 +181,8 @@ def _plain(cell: Any) -> Any:
     if isinstance(cell, float | np.floating):
         return _plain_float(float(cell))
     if isinstance(cell, int):
-        return cell if cell.bit_length() <= _WRITTEN_OUT_BITS else hex(cell)  # Python limits decimal digits
+        # Python limits decimal digits
+        return cell if cell.bit_length() <= _WRITTEN_OUT_BITS else hex(cell)
     if isinstance(cell, decimal.Decimal):
         return _plain_decimal(cell)
     if isinstance(cell, pd.Interval):
@@ -161,7 +198,8 @@ def _plain_float(number: float) -> float | int | str:
 
 
 def _plain_decimal(number: decimal.Decimal) -> str:
-    """Return a decimal without the zeros at its end: the scale of a column depends on all of its cells."""
+    """Return a decimal without the zeros at its end: the scale of a column depends on all of its
+    cells."""
     if number and not (number.is_finite() and abs(number.adjusted()) <= _WRITTEN_OUT_ORDER):
         return str(number)
     text = f"{number:f}" if number else "0"

@@ -1,6 +1,7 @@
 """What one column of a table becomes in the matrix.
 
-Every column is fixed by public cells or by what the user declares. Encoding looks at one cell at a time.
+Every column is fixed by public cells or by what the user declares. Encoding looks at one cell at a
+time.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from secretballot._validation import shown
-from secretballot.datasets.cells import LARGEST_NUMBER, coded, is_missing, numbers_of, texts_of, whole
+from secretballot.datasets.cells import (
+    LARGEST_NUMBER,
+    coded,
+    is_missing,
+    numbers_of,
+    texts_of,
+    whole,
+)
 from secretballot.exceptions import DataError
 
 __all__ = [
@@ -24,7 +32,8 @@ __all__ = [
     "inferred_column",
 ]
 
-#: A column is numeric where at least this share of its public cells are numbers; the others count as missing.
+#: A column is numeric where at least this share of its public cells are numbers; the others count
+#: as missing.
 _NUMERIC_SHARE = 0.95
 #: Categories kept per column, the most frequent ones; the rest fall into "other".
 _MOST_CATEGORIES = 200
@@ -62,7 +71,8 @@ class NumericColumn:
         return (self.name, f"{self.name}=missing") if self.indicator else (self.name,)
 
     def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> IntArray:
-        """Fill `out`, shape (n_rows, 1 or 2), and return the rows that hold something other than a number."""
+        """Fill `out`, shape (n_rows, 1 or 2), and return the rows that hold something other than
+        a number."""
         numbers = numbers_of(cells)
         unknown = np.isnan(numbers)
         encoded = (np.where(unknown, self.median, numbers) - self.center) / self.scale
@@ -87,7 +97,8 @@ class NumericColumn:
 
 @dataclass(frozen=True)
 class CategoricalColumn:
-    """A column of categories: one encoded column for each, and one for "other" (unseen and missing ones).
+    """A column of categories: one encoded column for each, and one for "other" (unseen and missing
+    ones).
 
     Parameters
     ----------
@@ -103,7 +114,10 @@ class CategoricalColumn:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
-        return (*(f"{self.name}={category}" for category in self.categories), f"{self.name}=(other)")
+        return (
+            *(f"{self.name}={category}" for category in self.categories),
+            f"{self.name}=(other)",
+        )
 
     def encode(self, cells: "pd.Series[Any]", out: FloatArray) -> IntArray:
         """Fill `out`, shape (n_rows, n_categories + 1); no row is refused."""
@@ -157,8 +171,8 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> Column:
     Returns
     -------
     Column
-        Numeric where nearly all known cells are numbers, else categorical with the most frequent texts;
-        ignored where nothing is known or nearly every text is its own.
+        Numeric where nearly all known cells are numbers, else categorical with the most frequent
+        texts; ignored where nothing is known or nearly every text is its own.
     """
     texts = texts_of(cells)
     known = ~np.array([is_missing(text) for text in texts], dtype=bool)
@@ -174,7 +188,8 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> Column:
 def _numeric(name: str, numbers: FloatArray) -> NumericColumn:
     finite = numbers[np.isfinite(numbers)]
     spread = float(finite.std())
-    # A spread within rounding of zero is a constant column: dividing by it would blow up other values.
+    # A spread within rounding of zero is a constant column: dividing by it would blow up other
+    # values.
     scale = spread if spread > 1e-9 * float(np.abs(finite).max()) else 1.0
     return NumericColumn(
         name,
@@ -188,7 +203,9 @@ def _numeric(name: str, numbers: FloatArray) -> NumericColumn:
 def _categorical(name: str, texts: NDArray[np.object_]) -> Column:
     counts = pd.Series(texts).value_counts()
     if len(counts) > _MOST_CATEGORIES and len(counts) > len(texts) / 2:
-        return IgnoredColumn(name, f"{len(counts)} different texts in {len(texts)} public rows: an id or free text")
+        return IgnoredColumn(
+            name, f"{len(counts)} different texts in {len(texts)} public rows: an id or free text"
+        )
     frequent = sorted(counts.index, key=lambda text: (-counts[text], text))[:_MOST_CATEGORIES]
     return CategoricalColumn(name, tuple(sorted(frequent)))
 
@@ -201,7 +218,8 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
     name : str
         Name of the column.
     spec : object
-        "numeric", "categorical", "ignored", a list of categories, or an object as `to_json` writes it.
+        "numeric", "categorical", "ignored", a list of categories, or an object as `to_json` writes
+        it.
     public : pandas.DataFrame or None
         Public table.
 
@@ -226,44 +244,71 @@ def declared_column(name: str, spec: object, public: pd.DataFrame | None) -> Col
     return _declared_categorical(name, spec, public)
 
 
-def _declared_numeric(name: str, spec: Mapping[str, Any], public: pd.DataFrame | None) -> NumericColumn:
+def _declared_numeric(
+    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
+) -> NumericColumn:
     parts = {key: spec[key] for key in ("median", "center", "scale", "indicator") if key in spec}
     for key in ("median", "center", "scale"):
         number = parts.get(key, 1)
-        usable = isinstance(number, int | float) and not isinstance(number, bool) and abs(number) <= LARGEST_NUMBER
+        usable = (
+            isinstance(number, int | float)
+            and not isinstance(number, bool)
+            and abs(number) <= LARGEST_NUMBER
+        )
         if not usable or (key == "scale" and not number > 0):
             raise DataError(
-                f"The schema's {key} of column {shown(name)} is {shown(number)}; it must be a number (scale: positive)."
+                f"The schema's {key} of column {shown(name)} is {shown(number)}; it must be a"
+                " number (scale: positive)."
             )
     if len(parts) < 4:
         numbers = numbers_of(_public_cells(name, public))
         if not np.isfinite(numbers).any():
             raise DataError(
-                f"No public row has a number in column {shown(name)}; give its median and scale in the schema."
+                f"No public row has a number in column {shown(name)}; give its median and scale in"
+                " the schema."
             )
         found = _numeric(name, numbers)
-        parts = {key: parts.get(key, getattr(found, key)) for key in ("median", "center", "scale", "indicator")}
+        parts = {
+            key: parts.get(key, getattr(found, key))
+            for key in ("median", "center", "scale", "indicator")
+        }
     return NumericColumn(
-        name, float(parts["median"]), float(parts["center"]), float(parts["scale"]), bool(parts["indicator"])
+        name,
+        float(parts["median"]),
+        float(parts["center"]),
+        float(parts["scale"]),
+        bool(parts["indicator"]),
     )
 
 
-def _declared_categorical(name: str, spec: Mapping[str, Any], public: pd.DataFrame | None) -> CategoricalColumn:
+def _declared_categorical(
+    name: str, spec: Mapping[str, Any], public: pd.DataFrame | None
+) -> CategoricalColumn:
     listed = spec.get("categories")
     if listed is None:
         texts = texts_of(_public_cells(name, public))
-        return CategoricalColumn(name, tuple(sorted({text for text in texts if not is_missing(text)})))
-    if not isinstance(listed, list) or not all(isinstance(entry, str | int | float | bool) for entry in listed):
-        raise DataError(f"The schema's categories of column {shown(name)} must be a list of texts or numbers.")
+        return CategoricalColumn(
+            name, tuple(sorted({text for text in texts if not is_missing(text)}))
+        )
+    if not isinstance(listed, list) or not all(
+        isinstance(entry, str | int | float | bool) for entry in listed
+    ):
+        raise DataError(
+            f"The schema's categories of column {shown(name)} must be a list of texts or numbers."
+        )
     categories = tuple(dict.fromkeys(whole(str(entry).strip()) for entry in listed))
     return CategoricalColumn(name, categories)
 
 
 def _public_cells(name: str, public: pd.DataFrame | None) -> "pd.Series[Any]":
     if public is None:
-        raise DataError(f"The schema leaves column {shown(name)} open and there is no public table to say the rest.")
+        raise DataError(
+            f"The schema leaves column {shown(name)} open and there is no public table to say the"
+            " rest."
+        )
     if name not in public.columns:
         raise DataError(
-            f"The schema has a column {shown(name)} that the public file lacks; add it or declare it ignored."
+            f"The schema has a column {shown(name)} that the public file lacks; add it or declare"
+            " it ignored."
         )
     return public[name]

@@ -1,4 +1,5 @@
-"""Small data that comes with the program, as files: a clinic that never was, and scikit-learn's breast cancer data."""
+"""Small data that comes with the program, as files: a clinic that never was, and scikit-learn's
+breast cancer data."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,8 @@ class DemonstrationFiles:
 
 
 def write_clinic(folder: Path) -> DemonstrationFiles:
-    """Write made-up patients of one clinic: numbers, categories, a few gaps, and whether each came back.
+    """Write made-up patients of one clinic: numbers, categories, a few gaps, and whether each came
+    back.
 
     Parameters
     ----------
@@ -63,7 +65,8 @@ def write_clinic(folder: Path) -> DemonstrationFiles:
 
 
 def write_breast_cancer(folder: Path) -> DemonstrationFiles:
-    """Write scikit-learn's breast cancer data, split at random into private, public and test records.
+    """Write scikit-learn's breast cancer data, split at random into private, public and test
+    records.
 
     Parameters
     ----------
@@ -79,7 +82,9 @@ def write_breast_cancer(folder: Path) -> DemonstrationFiles:
     return _write(folder, frame, "diagnosis", (320, 120))
 
 
-def _write(folder: Path, frame: pd.DataFrame, target: str, sizes: tuple[int, int]) -> DemonstrationFiles:
+def _write(
+    folder: Path, frame: pd.DataFrame, target: str, sizes: tuple[int, int]
+) -> DemonstrationFiles:
     """Write the first rows as private, the next as public without the target, the rest as test."""
     folder.mkdir(parents=True, exist_ok=True)
     first, second = sizes[0], sum(sizes)

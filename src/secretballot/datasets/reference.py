@@ -1,4 +1,5 @@
-"""Reference data, read where it lies: a9a, MNIST and the vote counts that the PATE papers published."""
+"""Reference data, read where it lies: a9a, MNIST and the vote counts that the PATE papers
+published."""
 
 import gzip
 import os
@@ -37,7 +38,8 @@ class Split(NamedTuple):
 
 
 def data_folder(folder: Folder = None) -> Path:
-    """Return the folder of the reference data: the one given, else $SECRETBALLOT_DATA, else ../shared/data.
+    """Return the folder of the reference data: the one given, else $SECRETBALLOT_DATA, else
+    ../shared/data.
 
     Raises
     ------
@@ -46,7 +48,9 @@ def data_folder(folder: Folder = None) -> Path:
     """
     chosen = Path(folder or os.environ.get(_VARIABLE) or _DEFAULT)
     if not chosen.is_dir():
-        raise DataError(f"there is no folder of reference data at {str(chosen)!r}; name one in {_VARIABLE}.")
+        raise DataError(
+            f"there is no folder of reference data at {str(chosen)!r}; name one in {_VARIABLE}."
+        )
     return chosen
 
 
@@ -61,7 +65,8 @@ def reference_file(folder: Folder, *parts: str) -> Path:
     path = data_folder(folder).joinpath(*parts)
     if not path.is_file():
         raise DataError(
-            f"the reference data lack {'/'.join(parts)}; put it there or name another folder in {_VARIABLE}."
+            f"the reference data lack {'/'.join(parts)}; put it there or name another folder in"
+            f" {_VARIABLE}."
         )
     return path
 
@@ -72,7 +77,8 @@ def a9a(folder: Folder = None) -> Split:
     Returns
     -------
     Split
-        CSR matrices of float64, shapes (32561, 123) and (16281, 123); class 1 is an income above 50K.
+        CSR matrices of float64, shapes (32561, 123) and (16281, 123); class 1 is an income above
+        50K.
 
     Raises
     ------
@@ -83,7 +89,9 @@ def a9a(folder: Folder = None) -> Split:
 
     paths = [reference_file(folder, "a9a", name) for name in ("a9a", "a9a.t")]
     try:
-        X_train, y_train, X_test, y_test = load_svmlight_files([str(path) for path in paths], n_features=_A9A_FEATURES)
+        X_train, y_train, X_test, y_test = load_svmlight_files(
+            [str(path) for path in paths], n_features=_A9A_FEATURES
+        )
     except ValueError:
         raise DataError("the a9a files are damaged; fetch them again.") from None
     return Split(X_train, (y_train > 0).astype(np.int64), X_test, (y_test > 0).astype(np.int64))
@@ -104,8 +112,14 @@ def mnist(folder: Folder = None) -> Split:
     """
     parts: list[Any] = []
     for name in ("train", "t10k"):
-        parts.append(_idx(reference_file(folder, "mnist", f"{name}-images-idx3-ubyte.gz")).reshape(-1, _IMAGE_SIDE**2))
-        parts.append(_idx(reference_file(folder, "mnist", f"{name}-labels-idx1-ubyte.gz")).astype(np.int64))
+        parts.append(
+            _idx(reference_file(folder, "mnist", f"{name}-images-idx3-ubyte.gz")).reshape(
+                -1, _IMAGE_SIDE**2
+            )
+        )
+        parts.append(
+            _idx(reference_file(folder, "mnist", f"{name}-labels-idx1-ubyte.gz")).astype(np.int64)
+        )
     return Split(*parts)
 
 
@@ -129,11 +143,14 @@ def _votes(folder: Folder, name: str) -> npt.NDArray[np.int64]:
 
 
 def _idx(path: Path) -> npt.NDArray[np.uint8]:
-    """Read an IDX file of bytes: two zero bytes, the type, the number of dimensions, the dimensions, the values."""
+    """Read an IDX file of bytes: two zero bytes, the type, the number of dimensions, the
+    dimensions, the values."""
     try:
         data = gzip.decompress(path.read_bytes())
         n_dimensions = data[3]
         shape = np.frombuffer(data, dtype=">u4", count=n_dimensions, offset=4)
-        return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * n_dimensions).reshape(shape.tolist())
+        return np.frombuffer(data, dtype=np.uint8, offset=4 + 4 * n_dimensions).reshape(
+            shape.tolist()
+        )
     except (OSError, EOFError, ValueError, IndexError):
         raise DataError(f"the reference file {path.name} is damaged; fetch it again.") from None

@@ -1,8 +1,8 @@
 """From a table to a matrix, by a rule that knows public data alone.
 
-A `Schema` says for every feature column whether it is numeric or categorical and holds what its encoding
-needs: medians, scales and categories, taken from the public table or declared by the user, never from private
-rows. Each row is encoded by itself, so a private row touches no other row.
+A `Schema` says for every feature column whether it is numeric or categorical and holds what its
+encoding needs: medians, scales and categories, taken from the public table or declared by the user,
+never from private rows. Each row is encoded by itself, so a private row touches no other row.
 """
 
 import json
@@ -78,19 +78,24 @@ class Schema:
             If no column is left that could be a feature.
         """
         frame, aside = frame_of(public, role="public table"), set(ignore)
-        columns = tuple(inferred_column(name, frame[name]) for name in frame.columns if name not in aside)
+        columns = tuple(
+            inferred_column(name, frame[name]) for name in frame.columns if name not in aside
+        )
         return cls(columns)._with_features()
 
     @classmethod
-    def from_json(cls, declared: Mapping[str, Any], *, public: Any = None, ignore: Sequence[str] = ()) -> "Schema":
-        """Build a schema from its JSON form; what the JSON leaves open is taken from the public table.
+    def from_json(
+        cls, declared: Mapping[str, Any], *, public: Any = None, ignore: Sequence[str] = ()
+    ) -> "Schema":
+        """Build a schema from its JSON form; what the JSON leaves open is taken from the public
+        table.
 
         Parameters
         ----------
         declared : mapping
-            ``{"columns": {name: spec, ...}, "classes": [...]}``. A `spec` is "numeric", "categorical",
-            "ignored", a list of categories, or an object as `to_json` writes it; any part but `kind` may be
-            left out.
+            ``{"columns": {name: spec, ...}, "classes": [...]}``. A `spec` is "numeric",
+            "categorical", "ignored", a list of categories, or an object as `to_json` writes it; any
+            part but `kind` may be left out.
         public : DataFrame, optional
             Public table for the parts left out.
         ignore : sequence of str
@@ -104,13 +109,19 @@ class Schema:
         _check_header(declared)
         frame = None if public is None else frame_of(public, role="public table")
         columns = tuple(
-            declared_column(name, spec, frame) for name, spec in declared["columns"].items() if name not in set(ignore)
+            declared_column(name, spec, frame)
+            for name, spec in declared["columns"].items()
+            if name not in set(ignore)
         )
         classes = declared.get("classes")
-        return cls(columns, None if classes is None else tuple(classes), "the schema")._with_features()
+        return cls(
+            columns, None if classes is None else tuple(classes), "the schema"
+        )._with_features()
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, public: Any = None, ignore: Sequence[str] = ()) -> "Schema":
+    def read(
+        cls, path: str | os.PathLike[str], *, public: Any = None, ignore: Sequence[str] = ()
+    ) -> "Schema":
         """Read a schema file; see `from_json`.
 
         Raises
@@ -121,9 +132,13 @@ class Schema:
         try:
             declared = json.loads(Path(path).read_text(encoding="utf-8-sig"))
         except OSError as error:
-            raise DataError(f"The schema file {str(path)!r} cannot be read ({error.strerror}).") from None
+            raise DataError(
+                f"The schema file {str(path)!r} cannot be read ({error.strerror})."
+            ) from None
         except (ValueError, RecursionError):
-            raise DataError(f"The schema file {str(path)!r} is no JSON text in UTF-8 of ordinary depth.") from None
+            raise DataError(
+                f"The schema file {str(path)!r} is no JSON text in UTF-8 of ordinary depth."
+            ) from None
         return cls.from_json(declared, public=public, ignore=ignore)
 
     @property
@@ -134,7 +149,11 @@ class Schema:
     @property
     def ignored(self) -> dict[str, str]:
         """Names of the columns that are no features, with the reason."""
-        return {column.name: column.reason for column in self.columns if isinstance(column, IgnoredColumn)}
+        return {
+            column.name: column.reason
+            for column in self.columns
+            if isinstance(column, IgnoredColumn)
+        }
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -148,14 +167,15 @@ class Schema:
     def encoding(self, table: Any, *, role: str = "table") -> Encoding:
         """Encode a table row by row.
 
-        Numbers: public median where missing, centred and scaled. Categories: one-hot, unseen and missing ones
-        in "other". The width depends on the schema alone. Columns that the schema does not know are left out;
-        `tables.check_columns` refuses them where that matters.
+        Numbers: public median where missing, centred and scaled. Categories: one-hot, unseen and
+        missing ones in "other". The width depends on the schema alone. Columns that the schema does
+        not know are left out; `tables.check_columns` refuses them where that matters.
 
-        A cell is encoded by its value, not by the type of its column. What pandas lost when the frame was made
-        is beyond recall, and then one cell may have changed others: in a column of integers, a null or a
-        fraction made whole numbers beyond 2**53 round (declare the type, "Int64", or give them as text); numpy
-        turns truth values beside numbers into 1 and 0. `tables.read_table` has no such loss.
+        A cell is encoded by its value, not by the type of its column. What pandas lost when the
+        frame was made is beyond recall, and then one cell may have changed others: in a column of
+        integers, a null or a fraction made whole numbers beyond 2**53 round (declare the type,
+        "Int64", or give them as text); numpy turns truth values beside numbers into 1 and 0.
+        `tables.read_table` has no such loss.
 
         Parameters
         ----------
@@ -197,8 +217,12 @@ class Schema:
 
     def _with_features(self) -> "Schema":
         if not self.names:
-            why = "".join(f"; {shown(name)}: {reason}" for name, reason in list(self.ignored.items())[:3])
-            raise DataError(f"{self.source.capitalize()} has no column that could be a feature{why}.")
+            why = "".join(
+                f"; {shown(name)}: {reason}" for name, reason in list(self.ignored.items())[:3]
+            )
+            raise DataError(
+                f"{self.source.capitalize()} has no column that could be a feature{why}."
+            )
         return self
 
     def _empty_matrix(self, n_rows: int, role: str) -> FloatArray:
@@ -206,8 +230,9 @@ class Schema:
         size = 8 * n_rows * width
         if size > memory_bytes():
             raise DataError(
-                f"The {role} would be a matrix of {n_rows} x {width} numbers ({size:,} bytes), more than "
-                "this machine's memory; give fewer rows, or declare wide columns as ignored in a schema."
+                f"The {role} would be a matrix of {n_rows} x {width} numbers ({size:,} bytes), more"
+                " than this machine's memory; give fewer rows, or declare wide columns as ignored"
+                " in a schema."
             )
         return np.empty((n_rows, width), dtype=np.float64)
 
@@ -217,12 +242,13 @@ def _check_header(declared: object) -> None:
         raise DataError('A schema is a JSON object with "columns": {name: kind}; this one is not.')
     if declared.get("format", FORMAT) != FORMAT:
         raise DataError(
-            f"The schema says it has the format {shown(declared['format'])}; it must be {FORMAT!r} or say nothing."
+            f"The schema says it has the format {shown(declared['format'])}; it must be {FORMAT!r}"
+            " or say nothing."
         )
     if declared.get("version", VERSION) != VERSION:
         raise DataError(
-            f"The schema has version {shown(declared['version'])} and this program reads version {VERSION}; "
-            "use the program that wrote it, or a newer one."
+            f"The schema has version {shown(declared['version'])} and this program reads version"
+            f" {VERSION}; use the program that wrote it, or a newer one."
         )
     classes = declared.get("classes")
     if classes is not None and not (isinstance(classes, list) and len(classes) >= 2):

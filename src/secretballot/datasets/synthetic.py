@@ -34,11 +34,13 @@ class TwoClassSample(NamedTuple):
     bayes_error: float
 
 
-def synthetic_two_class(n: int, *, n_features: int = 5, bayes_error: float = 0.1, seed: int) -> TwoClassSample:
+def synthetic_two_class(
+    n: int, *, n_features: int = 5, bayes_error: float = 0.1, seed: int
+) -> TwoClassSample:
     """Draw from two equally likely normal classes with a chosen Bayes error.
 
-    Class 1 is N(m u, I) and class 0 is N(-m u, I) for the unit vector u with equal entries, so the Bayes error is
-    Phi(-m), and `m` is chosen to make it `bayes_error`.
+    Class 1 is N(m u, I) and class 0 is N(-m u, I) for the unit vector u with equal entries, so the
+    Bayes error is Phi(-m), and `m` is chosen to make it `bayes_error`.
 
     Parameters
     ----------
@@ -60,7 +62,9 @@ def synthetic_two_class(n: int, *, n_features: int = 5, bayes_error: float = 0.1
     check_count("n_features", n_features)
     check_count("seed", seed, minimum=0)
     if not check_positive("bayes_error", bayes_error) < 0.5:
-        raise ParameterError(f"bayes_error is {shown(bayes_error)}; it must lie strictly between 0 and 0.5.")
+        raise ParameterError(
+            f"bayes_error is {shown(bayes_error)}; it must lie strictly between 0 and 0.5."
+        )
     m = -NormalDist().inv_cdf(bayes_error)
     direction = np.full(n_features, 1 / math.sqrt(n_features))
     rng = np.random.default_rng(seed)
@@ -78,10 +82,11 @@ def synthetic_massart(
     noise: float = 0.0,
     seed: int,
 ) -> TwoClassSample:
-    """Label points by a concept, and flip every label with one probability: Massart noise at its strongest.
+    """Label points by a concept, and flip every label with one probability: Massart noise at its
+    strongest.
 
-    The best possible classifier is the concept, and its error is `noise`. A classifier that differs from the concept on
-    a share s of the points errs by ``(1 - 2 noise) s`` more.
+    The best possible classifier is the concept, and its error is `noise`. A classifier that differs
+    from the concept on a share s of the points errs by ``(1 - 2 noise) s`` more.
 
     Parameters
     ----------
@@ -105,10 +110,14 @@ def synthetic_massart(
         raise ParameterError(f"noise is {shown(noise)}; it must be at least 0 and less than 0.5.")
     points = np.asarray(X, dtype=np.float64)
     if points.ndim != 2:
-        raise DataError(f"X has {points.ndim} dimensions; it must have two: one row for each point.")
+        raise DataError(
+            f"X has {points.ndim} dimensions; it must have two: one row for each point."
+        )
     best = np.asarray(concept(points))
     if best.shape != (len(points),) or not np.isin(best, (0, 1)).all():
-        raise DataError("the concept does not give 0 or 1 for every point; give one label for each row of X.")
+        raise DataError(
+            "the concept does not give 0 or 1 for every point; give one label for each row of X."
+        )
     flipped = np.random.default_rng(seed).random(len(points)) < noise
     y = np.where(flipped, 1 - best, best).astype(np.int64)
     return TwoClassSample(points, y, np.where(best == 1, 1 - noise, noise), noise)

@@ -1,7 +1,9 @@
-"""Tables as they lie on disk or in memory, the columns they must share, and the two columns with a duty.
+"""Tables as they lie on disk or in memory, the columns they must share, and the two columns with a
+duty.
 
-Files are read as text, cell by cell: no type is ever guessed from a private file. Messages name columns,
-counts and row numbers, never a cell. Rows are counted from 0, without the header, as in the released labels.
+Files are read as text, cell by cell: no type is ever guessed from a private file. Messages name
+columns, counts and row numbers, never a cell. Rows are counted from 0, without the header, as in
+the released labels.
 """
 
 import contextlib
@@ -46,14 +48,16 @@ _GROWTH = 3
 def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFrame:
     """Read a CSV or Parquet file.
 
-    A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter (comma,
-    semicolon, tab or bar) is the one that gives the header most fields; a byte order mark, quoted fields and
-    space around fields are accepted. Every record stands on one line, also where fields are quoted.
+    A Parquet file is known by its first bytes, whatever its name. In a CSV file the delimiter
+    (comma, semicolon, tab or bar) is the one that gives the header most fields; a byte order mark,
+    quoted fields and space around fields are accepted. Every record stands on one line, also where
+    fields are quoted.
 
-    A null in a Parquet file changes its own cell alone: the type of a column of the frame follows from the type
-    of the column in the file. That type is taken from the file, so it must not depend on single records; a file
-    that pandas wrote from integers and one null has floats in it, and whole numbers beyond 2**53 were rounded
-    when it was written. Write ids and codes of that size as text.
+    A null in a Parquet file changes its own cell alone: the type of a column of the frame follows
+    from the type of the column in the file. That type is taken from the file, so it must not depend
+    on single records; a file that pandas wrote from integers and one null has floats in it, and
+    whole numbers beyond 2**53 were rounded when it was written. Write ids and codes of that size as
+    text.
 
     Parameters
     ----------
@@ -110,8 +114,8 @@ def check_columns(
     Raises
     ------
     DataError
-        If columns are missing or extra. Extra names are shown only where nothing is missing: in a file
-        without a header the "names" are the cells of its first record.
+        If columns are missing or extra. Extra names are shown only where nothing is missing: in a
+        file without a header the "names" are the cells of its first record.
     """
     found = [str(name) for name in frame.columns]
     present, known = set(found), {*expected, *aside}
@@ -135,7 +139,9 @@ def check_columns(
         )
 
 
-def class_indices(frame: pd.DataFrame, target: str, classes: Sequence[object], *, role: str) -> NDArray[np.int64]:
+def class_indices(
+    frame: pd.DataFrame, target: str, classes: Sequence[object], *, role: str
+) -> NDArray[np.int64]:
     """Return the class of every row as an index into the declared classes.
 
     Parameters
@@ -156,7 +162,8 @@ def class_indices(frame: pd.DataFrame, target: str, classes: Sequence[object], *
     Raises
     ------
     DataError
-        If the column is absent, or a row has no class or none of the declared; rows are named, labels not.
+        If the column is absent, or a row has no class or none of the declared; rows are named,
+        labels not.
     """
     check_named(frame, target, "its label column with --target", role=role)
     codes, distinct = coded(texts_of(frame[target]))
@@ -166,14 +173,15 @@ def class_indices(frame: pd.DataFrame, target: str, classes: Sequence[object], *
     rows = np.flatnonzero((empty & (index < 0))[codes])
     if rows.size:
         raise DataError(
-            f"The {role} has {rows.size} rows without a label in column {shown(target)} ({name_rows(rows)}); "
-            "label them or take them out."
+            f"The {role} has {rows.size} rows without a label in column {shown(target)}"
+            f" ({name_rows(rows)}); label them or take them out."
         )
     rows = np.flatnonzero((index < 0)[codes])
     if rows.size:
         raise DataError(
-            f"The {role} has {rows.size} rows whose label in column {shown(target)} is none of the {len(places)} "
-            f"declared classes ({name_rows(rows)}); declare every class with --classes, or take the rows out."
+            f"The {role} has {rows.size} rows whose label in column {shown(target)} is none of the"
+            f" {len(places)} declared classes ({name_rows(rows)}); declare every class with"
+            " --classes, or take the rows out."
         )
     return np.asarray(index[codes], dtype=np.int64)
 
@@ -203,8 +211,8 @@ def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> NDArray[np.objec
     rows = np.flatnonzero([is_missing(text) for text in ids])
     if rows.size:
         raise DataError(
-            f"The {role} has {rows.size} rows without a unit in column {shown(column)} ({name_rows(rows)}); "
-            "give every row the id of its unit, or take the rows out."
+            f"The {role} has {rows.size} rows without a unit in column {shown(column)}"
+            f" ({name_rows(rows)}); give every row the id of its unit, or take the rows out."
         )
     return ids
 
@@ -219,7 +227,8 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file") -> bytes:
     Raises
     ------
     DataError
-        If it is no regular file, empty, unreadable, or larger than this machine's memory could hold.
+        If it is no regular file, empty, unreadable, or larger than this machine's memory could
+        hold.
     """
     path, problem, start = Path(path), "", b""
     try:
@@ -231,7 +240,10 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file") -> bytes:
         elif status.st_size == 0:
             problem = "is empty; give a table with a header and at least one row."
         elif status.st_size * _GROWTH > memory_bytes():
-            problem = f"is too large for this machine's memory ({status.st_size:,} bytes); give a part of it."
+            problem = (
+                f"is too large for this machine's memory ({status.st_size:,} bytes); give a part"
+                " of it."
+            )
         else:
             with path.open("rb") as file:
                 start = file.read(65536)
@@ -256,7 +268,8 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
         parquet = None
     if parquet is None:
         raise DataError(
-            f"{where} is Parquet, which needs pyarrow; install it with: pip install 'secretballot[parquet]'."
+            f"{where} is Parquet, which needs pyarrow; install it with: pip install"
+            " 'secretballot[parquet]'."
         )
     # The file's cells must not ride on an exception's context, hence no raise inside the except.
     table = None
@@ -280,7 +293,10 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
     except UnicodeDecodeError:
         problem = "is not text in UTF-8; save it in that encoding."
     except csv.Error:
-        problem = "is no well-formed CSV; look for a misplaced quotation mark or a field over 131072 characters."
+        problem = (
+            "is no well-formed CSV; look for a misplaced quotation mark or a field over 131072"
+            " characters."
+        )
     except OSError as error:
         problem = f"cannot be read ({error.strerror})."
     raise DataError(f"{where} {problem}")
@@ -293,7 +309,9 @@ def _delimiter(path: Path) -> str:
         header: list[str] = []
         # with the wrong delimiter a long header is one field, longer than the reader takes
         with path.open(encoding="utf-8-sig", newline="") as file, contextlib.suppress(csv.Error):
-            header = next(_records(csv.reader(file, delimiter=delimiter, skipinitialspace=True)), [])
+            header = next(
+                _records(csv.reader(file, delimiter=delimiter, skipinitialspace=True)), []
+            )
         counts.append(len(header))
     return DELIMITERS[counts.index(max(counts))]
 
@@ -304,13 +322,14 @@ def _one_line_each(reader: Any, where: str) -> Iterator[list[str]]:
     Raises
     ------
     DataError
-        If a quoted field goes on beyond its line: one stray quotation mark would swallow the records of others.
+        If a quoted field goes on beyond its line: one stray quotation mark would swallow the
+        records of others.
     """
     for number, record in enumerate(reader, start=1):
         if reader.line_num != number:
             raise DataError(
-                f"{where} has a quoted field that does not end on its line (line {number}); write every record on one "
-                "line, or the table as Parquet."
+                f"{where} has a quoted field that does not end on its line (line {number}); write"
+                " every record on one line, or the table as Parquet."
             )
         yield record
 
@@ -331,14 +350,16 @@ def _assemble(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
         odd = [done + row for row, record in enumerate(block) if len(record) != len(header)]
         if odd:
             raise DataError(
-                f"{where} has a header of {len(header)} fields but another number in {name_rows(odd)}; "
-                "quote fields that contain the delimiter, or mend the rows."
+                f"{where} has a header of {len(header)} fields but another number in"
+                f" {name_rows(odd)}; quote fields that contain the delimiter, or mend the rows."
             )
         for parts, cells in zip(blocks, zip(*block, strict=True), strict=True):
             parts.append(_compact(cells))
         done += len(block)
     empty = np.empty(0, dtype=object)
-    columns = {name: np.concatenate([empty, *parts]) for name, parts in zip(header, blocks, strict=True)}
+    columns = {
+        name: np.concatenate([empty, *parts]) for name, parts in zip(header, blocks, strict=True)
+    }
     return pd.DataFrame(columns, dtype=object)
 
 
@@ -351,7 +372,8 @@ def _compact(cells: Sequence[str]) -> NDArray[np.object_]:
 
 
 def _check_names(names: Sequence[str], where: str) -> None:
-    """Refuse a header with nameless or repeated columns; by position, since a "name" may be a cell."""
+    """Refuse a header with nameless or repeated columns; by position, since a "name" may be a
+    cell."""
     blank = [place + 1 for place, name in enumerate(names) if not name.strip()]
     if blank or not names:
         places = ", ".join(map(str, blank[:NAMED_AT_MOST])) or "none"
@@ -360,7 +382,11 @@ def _check_names(names: Sequence[str], where: str) -> None:
             "name every column in the first line, or write the file without its row index."
         )
     first_places: dict[str, int] = {}
-    twice = [place + 1 for place, name in enumerate(names) if first_places.setdefault(name, place) < place]
+    twice = [
+        place + 1
+        for place, name in enumerate(names)
+        if first_places.setdefault(name, place) < place
+    ]
     if twice:
         raise DataError(
             f"{where} has a column name twice in its header (column number "
@@ -369,9 +395,11 @@ def _check_names(names: Sequence[str], where: str) -> None:
 
 
 def frame_of(table: Any, *, role: str = "table") -> pd.DataFrame:
-    """Return a pandas frame with text names and a fresh index from a pandas, polars or pyarrow table.
+    """Return a pandas frame with text names and a fresh index from a pandas, polars or pyarrow
+    table.
 
-    Polars and Arrow tables are converted cell by cell; a pandas frame is taken with the types that it has.
+    Polars and Arrow tables are converted cell by cell; a pandas frame is taken with the types that
+    it has.
 
     Raises
     ------
@@ -383,7 +411,9 @@ def frame_of(table: Any, *, role: str = "table") -> pd.DataFrame:
         if arrow is not None:
             return _with_text_names(frame_of_arrow(arrow, f"The {role}"))
         if not hasattr(table, "to_pandas"):
-            raise DataError(f"The {role} is a {type(table).__name__}; give a pandas or polars frame or a path.")
+            raise DataError(
+                f"The {role} is a {type(table).__name__}; give a pandas or polars frame or a path."
+            )
         table = table.to_pandas()
     return _with_text_names(table.reset_index(drop=True))
 

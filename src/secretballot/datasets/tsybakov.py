@@ -1,4 +1,5 @@
-"""Made-up labels on the unit interval that hold the Tsybakov noise condition with a known exponent, and no better."""
+"""Made-up labels on the unit interval that hold the Tsybakov noise condition with a known
+exponent, and no better."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,13 +19,14 @@ FloatArray = npt.NDArray[np.float64]
 class TsybakovThresholds:
     """Uniform points on [0, 1] whose labels are the noisier the nearer they are to a threshold t.
 
-    The best classifier is 1[x >= t]. At distance z from t the probability r(x) of label 1 has |2 r(x) - 1| = (1 - 2
-    noise) min(1, z / scale)^((1 - tau) / tau), times `left_margin` to the left of t.
+    The best classifier is 1[x >= t]. At distance z from t the probability r(x) of label 1 has |2
+    r(x) - 1| = (1 - 2 noise) min(1, z / scale)^((1 - tau) / tau), times `left_margin` to the left
+    of t.
 
-    So P(|r(x) - 1/2| <= s) is proportional to s^(tau / (1 - tau)) for small s (Liu et al. 2021, Definition 3), and a
-    threshold at distance z <= scale has the excess error (1 - 2 noise) tau scale (z / scale)^(1 / tau), times
-    `left_margin` on the left: the condition P(h != h*) <= eta excess^tau of their Lemma 4 is an equality, and holds
-    for no larger exponent.
+    So P(|r(x) - 1/2| <= s) is proportional to s^(tau / (1 - tau)) for small s (Liu et al. 2021,
+    Definition 3), and a threshold at distance z <= scale has the excess error (1 - 2 noise) tau
+    scale (z / scale)^(1 / tau), times `left_margin` on the left: the condition P(h != h*) <= eta
+    excess^tau of their Lemma 4 is an equality, and holds for no larger exponent.
 
     Attributes
     ----------
@@ -37,8 +39,8 @@ class TsybakovThresholds:
     noise : float
         Probability, from 0 to below 0.5, that the label of a point far from t is flipped.
     left_margin : float
-        Above 0, at most 1. Below 1 the two sides differ; then learners of few records err more often to the left, all
-        alike, and no vote among them mends it.
+        Above 0, at most 1. Below 1 the two sides differ; then learners of few records err more
+        often to the left, all alike, and no vote among them mends it.
 
     Raises
     ------
@@ -57,11 +59,17 @@ class TsybakovThresholds:
         if not check_positive("tau", self.tau) <= 1:
             raise ParameterError(f"tau is {shown(self.tau)}; it must be above 0 and at most 1.")
         if not 0 < check_finite("threshold", self.threshold) < 1:
-            raise ParameterError(f"threshold is {shown(self.threshold)}; it must lie strictly between 0 and 1.")
+            raise ParameterError(
+                f"threshold is {shown(self.threshold)}; it must lie strictly between 0 and 1."
+            )
         if not 0 <= check_finite("noise", self.noise) < 0.5:
-            raise ParameterError(f"noise is {shown(self.noise)}; it must be at least 0 and less than 0.5.")
+            raise ParameterError(
+                f"noise is {shown(self.noise)}; it must be at least 0 and less than 0.5."
+            )
         if not check_positive("left_margin", self.left_margin) <= 1:
-            raise ParameterError(f"left_margin is {shown(self.left_margin)}; it must be above 0 and at most 1.")
+            raise ParameterError(
+                f"left_margin is {shown(self.left_margin)}; it must be above 0 and at most 1."
+            )
 
     def probability(self, x: npt.ArrayLike) -> FloatArray:
         """Return the probability of label 1 at points of [0, 1], in the shape given."""
@@ -76,7 +84,8 @@ class TsybakovThresholds:
         Parameters
         ----------
         threshold : array of float
-            Infinities and numbers outside of [0, 1] stand for a classifier that says the same everywhere.
+            Infinities and numbers outside of [0, 1] stand for a classifier that says the same
+            everywhere.
 
         Raises
         ------
@@ -86,7 +95,8 @@ class TsybakovThresholds:
         return np.asarray(np.abs(self._inside(threshold) - self.threshold))
 
     def excess(self, threshold: npt.ArrayLike) -> FloatArray:
-        """Return the error of 1[x >= threshold] beyond `bayes_error`, exactly: see `disagreement`."""
+        """Return the error of 1[x >= threshold] beyond `bayes_error`, exactly: see
+        `disagreement`."""
         at = self._inside(threshold)
         z = np.abs(at - self.threshold)
         near = self.tau * self.scale * (np.minimum(z, self.scale) / self.scale) ** (1 / self.tau)
@@ -106,7 +116,8 @@ class TsybakovThresholds:
 
     @property
     def eta(self) -> float:
-        """Least factor, at least 1, of the condition for thresholds: P(h != h*) <= eta excess^tau."""
+        """Least factor, at least 1, of the condition for thresholds: P(h != h*) <= eta
+        excess^tau."""
         # the ratio is constant up to `scale` and rises beyond, so that the ends decide
         return float(max(1.0, (self.disagreement([0, 1]) / self.excess([0, 1]) ** self.tau).max()))
 

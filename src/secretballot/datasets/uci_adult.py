@@ -14,22 +14,34 @@ ADULT_TARGET = "income"
 ADULT_CLASSES = ("<=50K", ">50K")
 
 _CATEGORIES = {
-    "workclass": "Private, Self-emp-not-inc, Self-emp-inc, Federal-gov, Local-gov, State-gov, Without-pay, "
-    "Never-worked",
-    "education": "Bachelors, Some-college, 11th, HS-grad, Prof-school, Assoc-acdm, Assoc-voc, 9th, 7th-8th, 12th, "
-    "Masters, 1st-4th, 10th, Doctorate, 5th-6th, Preschool",
-    "marital-status": "Married-civ-spouse, Divorced, Never-married, Separated, Widowed, Married-spouse-absent, "
-    "Married-AF-spouse",
-    "occupation": "Tech-support, Craft-repair, Other-service, Sales, Exec-managerial, Prof-specialty, "
-    "Handlers-cleaners, Machine-op-inspct, Adm-clerical, Farming-fishing, Transport-moving, Priv-house-serv, "
-    "Protective-serv, Armed-Forces",
+    "workclass": (
+        "Private, Self-emp-not-inc, Self-emp-inc, Federal-gov, Local-gov, State-gov, Without-pay, "
+        "Never-worked"
+    ),
+    "education": (
+        "Bachelors, Some-college, 11th, HS-grad, Prof-school, Assoc-acdm, Assoc-voc, 9th, 7th-8th,"
+        " 12th, Masters, 1st-4th, 10th, Doctorate, 5th-6th, Preschool"
+    ),
+    "marital-status": (
+        "Married-civ-spouse, Divorced, Never-married, Separated, Widowed, Married-spouse-absent, "
+        "Married-AF-spouse"
+    ),
+    "occupation": (
+        "Tech-support, Craft-repair, Other-service, Sales, Exec-managerial, Prof-specialty,"
+        " Handlers-cleaners, Machine-op-inspct, Adm-clerical, Farming-fishing, Transport-moving,"
+        " Priv-house-serv, Protective-serv, Armed-Forces"
+    ),
     "relationship": "Wife, Own-child, Husband, Not-in-family, Other-relative, Unmarried",
     "race": "White, Asian-Pac-Islander, Amer-Indian-Eskimo, Other, Black",
     "sex": "Female, Male",
-    "native-country": "United-States, Cambodia, England, Puerto-Rico, Canada, Germany, Outlying-US(Guam-USVI-etc), "
-    "India, Japan, Greece, South, China, Cuba, Iran, Honduras, Philippines, Italy, Poland, Jamaica, Vietnam, Mexico, "
-    "Portugal, Ireland, France, Dominican-Republic, Laos, Ecuador, Taiwan, Haiti, Columbia, Hungary, Guatemala, "
-    "Nicaragua, Scotland, Thailand, Yugoslavia, El-Salvador, Trinadad&Tobago, Peru, Hong, Holand-Netherlands",
+    "native-country": (
+        "United-States, Cambodia, England, Puerto-Rico, Canada, Germany,"
+        " Outlying-US(Guam-USVI-etc), India, Japan, Greece, South, China, Cuba, Iran, Honduras,"
+        " Philippines, Italy, Poland, Jamaica, Vietnam, Mexico, Portugal, Ireland, France,"
+        " Dominican-Republic, Laos, Ecuador, Taiwan, Haiti, Columbia, Hungary, Guatemala,"
+        " Nicaragua, Scotland, Thailand, Yugoslavia, El-Salvador, Trinadad&Tobago, Peru, Hong,"
+        " Holand-Netherlands"
+    ),
 }
 _COLUMNS = (
     "age",
@@ -48,9 +60,13 @@ _COLUMNS = (
     "native-country",
 )
 
-#: Names, types and categories as adult.names states them, spelling included: public knowledge, taken from no row.
+#: Names, types and categories as adult.names states them, spelling included: public knowledge,
+#: taken from no row.
 ADULT_SCHEMA: dict[str, Any] = {
-    "columns": {name: _CATEGORIES[name].split(", ") if name in _CATEGORIES else "numeric" for name in _COLUMNS},
+    "columns": {
+        name: _CATEGORIES[name].split(", ") if name in _CATEGORIES else "numeric"
+        for name in _COLUMNS
+    },
     "classes": list(ADULT_CLASSES),
 }
 
@@ -73,7 +89,8 @@ class Adult(NamedTuple):
 def adult(folder: Folder = None) -> Adult:
     """Read the raw files of UCI Adult.
 
-    Numbers are int64, categories are text with "?" where unknown, and the target is "<=50K" or ">50K" in both files.
+    Numbers are int64, categories are text with "?" where unknown, and the target is "<=50K" or
+    ">50K" in both files.
 
     Parameters
     ----------
@@ -86,7 +103,8 @@ def adult(folder: Folder = None) -> Adult:
         If a file is absent or damaged.
     """
     return Adult(
-        _read(reference_file(folder, "adult", "adult.data"), 0), _read(reference_file(folder, "adult", "adult.test"), 1)
+        _read(reference_file(folder, "adult", "adult.data"), 0),
+        _read(reference_file(folder, "adult", "adult.test"), 1),
     )
 
 

@@ -1,14 +1,21 @@
-"""The door: check, price, reserve durably, draw exact noise, commit, return. In that order, and nowhere else.
+"""The door: check, price, reserve durably, draw exact noise, commit, return. In that order, and
+nowhere else.
 
-Left of here everything is secret, right of here everything is public. What is refused is refused before anything is
-reserved; once reserved it is spent, whether or not an answer comes out.
+Left of here everything is secret, right of here everything is public. What is refused is refused
+before anything is reserved; once reserved it is spent, whether or not an answer comes out.
 
-`batch` releases the answers to queries that are known beforehand; `stream` sells a plan and answers it query by query.
-`choice` draws a number or a choice that something is set by. `purchase` is what all do before they may draw.
+`batch` releases the answers to queries that are known beforehand; `stream` sells a plan and answers
+it query by query. `choice` draws a number or a choice that something is set by. `purchase` is what
+all do before they may draw.
 """
 
 from secretballot.door.batch import release
-from secretballot.door.choice import PaidChoice, choose_by_scores, estimate_minority, estimate_stability
+from secretballot.door.choice import (
+    PaidChoice,
+    choose_by_scores,
+    estimate_minority,
+    estimate_stability,
+)
 from secretballot.door.stream import ReleaseStream, StreamAnswers
 
 __all__ = [

@@ -20,7 +20,11 @@ from secretballot.privacy.accounting import Event, Price
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import build_certificate, check_declaration, describe_released
+from secretballot.report.certificate.build import (
+    build_certificate,
+    check_declaration,
+    describe_released,
+)
 
 __all__ = ["release"]
 
@@ -49,21 +53,24 @@ def release(
     aggregator : Aggregator
         Recipe and noise, fixed without looking at the votes.
     ledger : Ledger
-        Account of the private dataset. The price is reserved there before any noise is drawn. Its unit and relation
-        must be the declared ones; under "add-remove" an account about records also takes a release by user.
+        Account of the private dataset. The price is reserved there before any noise is drawn. Its
+        unit and relation must be the declared ones; under "add-remove" an account about records
+        also takes a release by user.
     queries : array of int, shape (l,), optional
         Rows of `counts` to ask, distinct, in the order to ask them. All of them by default.
     public_rows : array of int, shape (l,), optional
-        Row of the public pool that each asked query stands for, distinct; `queries` itself by default.
+        Row of the public pool that each asked query stands for, distinct; `queries` itself by
+        default.
     request : str, optional
-        Key of this release in the ledger. A request that was answered before gets the stored answer and costs nothing.
-        A new key by default.
+        Key of this release in the ledger. A request that was answered before gets the stored answer
+        and costs nothing. A new key by default.
     purpose : str
         Why, in a few words; stored in the ledger and on the certificate, so public.
     declaration : mapping, optional
-        ``unit`` ("record" or "user"), ``unit_column``, ``neighbours`` and further ``assumptions``: what is known of how
-        the teachers came about. Without it the votes' own declaration holds; of votes without one the release counts as
-        one by record under "add-remove", and the certificate says that nobody checked.
+        ``unit`` ("record" or "user"), ``unit_column``, ``neighbours`` and further ``assumptions``:
+        what is known of how the teachers came about. Without it the votes' own declaration holds;
+        of votes without one the release counts as one by record under "add-remove", and the
+        certificate says that nobody checked.
     choices : sequence of PaidChoice
         What the aggregator was set by, if private data had a say in it; for the certificate.
     points_sha256 : str, optional
@@ -83,8 +90,8 @@ def release(
     BudgetError
         If the ledger's budget does not admit the price; nothing was spent.
     LedgerError
-        If the ledger cannot be used or is about another unit or relation, or the request was interrupted before: what
-        it reserved stays spent.
+        If the ledger cannot be used or is about another unit or relation, or the request was
+        interrupted before: what it reserved stays spent.
     SamplerError
         If the installed sampler is missing, broken or draws wrong noise; nothing was spent.
 
@@ -101,11 +108,16 @@ def release(
     rows = _rows(counts, aggregator, queries)
     named = rows if public_rows is None else _distinct("public_rows", np.asarray(public_rows))
     if len(named) != len(rows):
-        raise DataError(f"public_rows names {len(named)} rows for {len(rows)} queries; name one row for each query.")
+        raise DataError(
+            f"public_rows names {len(named)} rows for {len(rows)} queries; name one row for each"
+            " query."
+        )
     key = uuid.uuid4().hex if request is None else request
     answered = ledger.released(key)
     if answered is not None:
-        return _same_question(ReleasedLabels.from_json(json.loads(answered)), aggregator, named, key)
+        return _same_question(
+            ReleasedLabels.from_json(json.loads(answered)), aggregator, named, key
+        )
 
     declared = check_declaration(declaration)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
@@ -113,7 +125,8 @@ def release(
     purchase.check_sample(aggregator.sample, declaration, key)
     events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)
     paid = purchase.priced(events, aggregator.budget)
-    noise = purchase.noise_source()  # before the purchase: an installation that cannot draw must cost nothing
+    # before the purchase: an installation that cannot draw must cost nothing
+    noise = purchase.noise_source()
     describe = functools.partial(
         _released,
         counts,
@@ -131,7 +144,9 @@ def release(
     room = purchase.room_for(widest.to_json())
     asked = counts.take(rows)  # before the purchase: what takes memory must not fail after it
     with signals_held_back():  # an end between purchase and answer costs the budget for nothing
-        reservation = ledger.reserve(events, aggregator.budget, request=key, purpose=purpose, room=room)
+        reservation = ledger.reserve(
+            events, aggregator.budget, request=key, purpose=purpose, room=room
+        )
         try:
             answers = aggregator.answer(asked.open_at_the_door(), counts.n_teachers, noise)
             released = describe(answers, purchase.composition_of(ledger, reservation))
@@ -144,13 +159,15 @@ def release(
     return released
 
 
-def _same_question(stored: ReleasedLabels, aggregator: Aggregator, named: IntArray, request: str) -> ReleasedLabels:
+def _same_question(
+    stored: ReleasedLabels, aggregator: Aggregator, named: IntArray, request: str
+) -> ReleasedLabels:
     """Return the stored answer if it answers this very question."""
     same = stored.certificate["mechanism"] == json.loads(json.dumps(aggregator.describe()))
     if not (same and np.array_equal(stored.queries, named)):
         raise ParameterError(
-            f"The request {request!r} was answered before, with other queries or another aggregator; "
-            "ask the same again, or use a new request."
+            f"The request {request!r} was answered before, with other queries or another"
+            " aggregator; ask the same again, or use a new request."
         )
     return stored
 
@@ -163,8 +180,9 @@ def _rows(counts: VoteCounts, aggregator: Aggregator, queries: ArrayLike | None)
         raise DataError(f"queries go up to {rows.max()}; rows go from 0 to {counts.n_queries - 1}.")
     if len(rows) > aggregator.n_queries:
         raise ParameterError(
-            f"{len(rows)} rows are asked, but the aggregator is calibrated for {aggregator.n_queries}; "
-            f"choose {aggregator.n_queries} rows with queries=, or calibrate it with n_queries={len(rows)}."
+            f"{len(rows)} rows are asked, but the aggregator is calibrated for"
+            f" {aggregator.n_queries}; choose {aggregator.n_queries} rows with queries=, or"
+            f" calibrate it with n_queries={len(rows)}."
         )
     return rows
 
@@ -172,12 +190,15 @@ def _rows(counts: VoteCounts, aggregator: Aggregator, queries: ArrayLike | None)
 def _distinct(name: str, rows: NDArray[Any]) -> IntArray:
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
         raise DataError(
-            f"{name} has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers, as whole numbers."
+            f"{name} has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers,"
+            " as whole numbers."
         )
     if not rows.min() >= 0:
         raise DataError(f"{name} has the row {rows.min()}; rows count from 0.")
     if len(np.unique(rows)) < len(rows):
-        raise DataError(f"{name} names a row twice; ask each row once and use the stored answer for repeats.")
+        raise DataError(
+            f"{name} names a row twice; ask each row once and use the stored answer for repeats."
+        )
     return rows.astype(np.int64)
 
 

@@ -1,4 +1,5 @@
-"""Numbers and choices that later steps are set by: drawn from private data, paid for, and named on the certificate."""
+"""Numbers and choices that later steps are set by: drawn from private data, paid for, and named
+on the certificate."""
 
 import contextlib
 import functools
@@ -53,7 +54,8 @@ class PaidChoice:
     unit, neighbours : str
         Whose data the price is about, and the relation.
     composition : dict
-        The ledger that paid, as a certificate states it: its name, its promise, and what was spent just after.
+        The ledger that paid, as a certificate states it: its name, its promise, and what was spent
+        just after.
     """
 
     purpose: str
@@ -93,7 +95,8 @@ def estimate_stability(
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
 ) -> PaidChoice:
-    """Release how stable the votes on a public pool are: all but a share `fraction` are at least so stable, about.
+    """Release how stable the votes on a public pool are: all but a share `fraction` are at least so
+    stable, about.
 
     Parameters
     ----------
@@ -110,7 +113,8 @@ def estimate_stability(
     Returns
     -------
     PaidChoice
-        The outcome is a distance to instability in votes, with discrete Laplace noise of scale 1 / epsilon.
+        The outcome is a distance to instability in votes, with discrete Laplace noise of scale 1 /
+        epsilon.
 
     Raises
     ------
@@ -128,7 +132,11 @@ def estimate_stability(
     purchase.check_counts(counts)
     declaration = purchase.declaration_of(counts, declaration)
     mechanism = StabilityQuantile(fraction, _drawn_at(epsilon))
-    about = {"name": "stability-quantile", "fraction": mechanism.fraction, "epsilon": float(epsilon)}
+    about = {
+        "name": "stability-quantile",
+        "fraction": mechanism.fraction,
+        "epsilon": float(epsilon),
+    }
     return _bought(
         {**about, "n_points": counts.n_queries, "n_teachers": counts.n_teachers},
         mechanism.event(),
@@ -192,12 +200,13 @@ def choose_by_scores(
     Parameters
     ----------
     scores : PrivateScores or PrivateRangeScores
-        Right answers of each candidate, or mistakes counted below 0; secret. The candidates do not depend on these
-        records, unless paid for.
+        Right answers of each candidate, or mistakes counted below 0; secret. The candidates do not
+        depend on these records, unless paid for.
     names : sequence of str, optional
         What the candidates are called, for the certificate; public and distinct.
     about : mapping, optional
-        What the candidates are, as JSON values; public, for the certificate. A stored answer is one about the same.
+        What the candidates are, as JSON values; public, for the certificate. A stored answer is one
+        about the same.
     ledger, epsilon, request, purpose, declaration
         As for `estimate_stability`; the scores must be counted for the declared unit and relation.
 
@@ -223,7 +232,11 @@ def choose_by_scores(
     _check_scores_declared(scores, check_declaration(declaration))
     check_choice_account(ledger, scores.unit, scores.neighbours)
     mechanism = ExponentialChoice(_drawn_at(epsilon), monotone=scores.neighbours == "add-remove")
-    stated: dict[str, Any] = {"name": "exponential-choice", "epsilon": float(epsilon), "monotone": mechanism.monotone}
+    stated: dict[str, Any] = {
+        "name": "exponential-choice",
+        "epsilon": float(epsilon),
+        "monotone": mechanism.monotone,
+    }
     if names is not None:
         stated["candidates"] = _distinct_names(names, scores.n_candidates)
     return _bought(
@@ -240,9 +253,10 @@ def choose_by_scores(
 def check_choice_account(ledger: Ledger, unit: str, neighbours: str) -> None:
     """Refuse an account to whose promise a choice by this unit and relation does not add.
 
-    Votes by user add to a promise about records: one more record changes the one teacher of its user, at the same
-    price. A choice by user does not. One more record may change which record of its user counts: then some scores rise
-    and some fall, and the choice loses up to log((1 + e^(2 epsilon)) / 2) of it.
+    Votes by user add to a promise about records: one more record changes the one teacher of its
+    user, at the same price. A choice by user does not. One more record may change which record of
+    its user counts: then some scores rise and some fall, and the choice loses up to log((1 + e^(2
+    epsilon)) / 2) of it.
 
     Raises
     ------
@@ -253,12 +267,15 @@ def check_choice_account(ledger: Ledger, unit: str, neighbours: str) -> None:
     ledger.check_promise(unit, neighbours)
     if unit == "user" and ledger.unit != "user":
         raise LedgerError(
-            f"The ledger of {ledger.dataset!r} is about records, and a choice by user does not add to that: one more "
-            "record of a user may change what counts of it; use a ledger about users. Nothing was spent."
+            f"The ledger of {ledger.dataset!r} is about records, and a choice by user does not add"
+            " to that: one more record of a user may change what counts of it; use a ledger about"
+            " users. Nothing was spent."
         )
 
 
-def _drawn_by(mechanism: ExponentialChoice, scores: PrivateScores | PrivateRangeScores, noise: ExactNoise) -> int:
+def _drawn_by(
+    mechanism: ExponentialChoice, scores: PrivateScores | PrivateRangeScores, noise: ExactNoise
+) -> int:
     """Return the number of the candidate that is drawn; of ranges without listing them."""
     if isinstance(scores, PrivateScores):
         return mechanism.release(scores.open_at_the_door(), noise)
@@ -266,17 +283,21 @@ def _drawn_by(mechanism: ExponentialChoice, scores: PrivateScores | PrivateRange
 
 
 def _drawn_at(epsilon: float) -> float:
-    """Return the loss to draw at for a price of (epsilon, 0): less by a hair, so that its rounded-up delta is 0."""
+    """Return the loss to draw at for a price of (epsilon, 0): less by a hair, so that its
+    rounded-up delta is 0."""
     return calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
 
 
-def check_choices(choices: Sequence[PaidChoice], ledger: Ledger, declared: Mapping[str, object]) -> None:
+def check_choices(
+    choices: Sequence[PaidChoice], ledger: Ledger, declared: Mapping[str, object]
+) -> None:
     """Refuse choices that do not add to the promise of a release from `ledger` under a declaration.
 
     Raises
     ------
     ParameterError
-        If one was paid from another ledger, or is about another unit or relation; nothing was spent.
+        If one was paid from another ledger, or is about another unit or relation; nothing was
+        spent.
     """
     own = {
         "kind": ledger.composition,
@@ -288,22 +309,25 @@ def check_choices(choices: Sequence[PaidChoice], ledger: Ledger, declared: Mappi
     for choice in choices:
         if any(choice.composition.get(term) != value for term, value in own.items()):
             raise ParameterError(
-                f"The choice {choice.purpose!r} was paid from another ledger than this release would be; use the "
-                "ledger that paid for it. Nothing was spent."
+                f"The choice {choice.purpose!r} was paid from another ledger than this release"
+                " would be; use the ledger that paid for it. Nothing was spent."
             )
-        if not covers((choice.unit, choice.neighbours), (str(declared["unit"]), str(declared["neighbours"]))):
+        if not covers(
+            (choice.unit, choice.neighbours), (str(declared["unit"]), str(declared["neighbours"]))
+        ):
             raise ParameterError(
-                f"The choice {choice.purpose!r} was paid for by {choice.unit} under {choice.neighbours!r}, and the "
-                f"release is by {declared['unit']} under {declared['neighbours']!r}; choose by the same unit and "
-                "relation. Nothing was spent."
+                f"The choice {choice.purpose!r} was paid for by {choice.unit} under"
+                f" {choice.neighbours!r}, and the release is by {declared['unit']} under"
+                f" {declared['neighbours']!r}; choose by the same unit and relation. Nothing was"
+                " spent."
             )
 
 
 def covers(paid: tuple[str, str], asked: tuple[str, str]) -> bool:
     """Return whether a price about one (unit, relation) is one about another too.
 
-    All records of a user are more than one record of theirs; a record replaced is more than its label changed. Not the
-    other way round.
+    All records of a user are more than one record of theirs; a record replaced is more than its
+    label changed. Not the other way round.
     """
     return paid == asked or (paid, asked) in (
         (("user", "add-remove"), ("record", "add-remove")),
@@ -320,7 +344,8 @@ def _bought(
     purpose: str,
     declaration: Mapping[str, object] | None,
 ) -> PaidChoice:
-    """Check, price, ready the noise, reserve, draw, commit, return; a known request gets its stored answer."""
+    """Check, price, ready the noise, reserve, draw, commit, return; a known request gets its
+    stored answer."""
     purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
     unit, neighbours = str(declared["unit"]), str(declared["neighbours"])
@@ -331,7 +356,8 @@ def _bought(
         return _same_question(stored, mechanism, event, (unit, neighbours), key)
     ledger.check_promise(unit, neighbours)
     budget = PrivacyBudget(mechanism["epsilon"], 0.0)
-    noise = purchase.choice_noise()  # before the purchase: an installation that cannot draw must cost nothing
+    # before the purchase: an installation that cannot draw must cost nothing
+    noise = purchase.choice_noise()
     describe = functools.partial(_choice, purpose, mechanism, event, unit, neighbours)
     room = purchase.room_for(_stored(describe(_WIDEST, purchase.composition_of(ledger, 0))))
     with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
@@ -359,7 +385,9 @@ def _choice(
     outcome: int,
     composition: dict[str, Any],
 ) -> PaidChoice:
-    return PaidChoice(purpose, mechanism, outcome, event, mechanism["epsilon"], 0.0, unit, neighbours, composition)
+    return PaidChoice(
+        purpose, mechanism, outcome, event, mechanism["epsilon"], 0.0, unit, neighbours, composition
+    )
 
 
 def _stored(choice: PaidChoice) -> dict[str, Any]:
@@ -369,31 +397,49 @@ def _stored(choice: PaidChoice) -> dict[str, Any]:
 def _same_question(
     content: bytes, mechanism: dict[str, Any], event: Event, promise: tuple[str, str], request: str
 ) -> PaidChoice:
-    """Return the stored answer if it answers this very question, about the same unit and relation."""
+    """Return the stored answer if it answers this very question, about the same unit and
+    relation."""
     stored = json.loads(content)
-    same = isinstance(stored, dict) and set(stored) == set(_STORED) and stored["mechanism"] == mechanism
+    same = (
+        isinstance(stored, dict)
+        and set(stored) == set(_STORED)
+        and stored["mechanism"] == mechanism
+    )
     if not (same and (stored["unit"], stored["neighbours"]) == promise):
         raise ParameterError(
-            f"The request {request!r} was answered before, with another question; ask the same again, or use a new "
-            "request."
+            f"The request {request!r} was answered before, with another question; ask the same"
+            " again, or use a new request."
         )
     return PaidChoice(event=event, epsilon=mechanism["epsilon"], delta=0.0, **stored)
 
 
-def _check_scores_declared(scores: PrivateScores | PrivateRangeScores, declared: Mapping[str, object]) -> None:
+def _check_scores_declared(
+    scores: PrivateScores | PrivateRangeScores, declared: Mapping[str, object]
+) -> None:
     """Refuse a declaration that promises more than the scores are counted for."""
-    counted, given = (scores.unit, scores.neighbours), (str(declared["unit"]), str(declared["neighbours"]))
+    counted, given = (
+        (scores.unit, scores.neighbours),
+        (
+            str(declared["unit"]),
+            str(declared["neighbours"]),
+        ),
+    )
     if counted != given and (counted[0] == "user" or not covers(counted, given)):
         raise ParameterError(
-            f"The scores are counted by {counted[0]} under {counted[1]!r}, and {given[0]} under {given[1]!r} is "
-            "declared; declare what was counted. Nothing was spent."
+            f"The scores are counted by {counted[0]} under {counted[1]!r}, and {given[0]} under"
+            f" {given[1]!r} is declared; declare what was counted. Nothing was spent."
         )
 
 
 def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:
     given = list(names)
-    if len(given) != n_candidates or len(set(given)) < len(given) or not all(isinstance(name, str) for name in given):
+    if (
+        len(given) != n_candidates
+        or len(set(given)) < len(given)
+        or not all(isinstance(name, str) for name in given)
+    ):
         raise ParameterError(
-            f"names is {shown(given)}; give one text for each of the {n_candidates} candidates, distinct."
+            f"names is {shown(given)}; give one text for each of the {n_candidates} candidates,"
+            " distinct."
         )
     return given

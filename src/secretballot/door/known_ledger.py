@@ -1,7 +1,8 @@
 """What a vault remembers of the ledgers it was used with: how far each had come.
 
-A ledger that is put back alone from an older copy has lost answers that were given; a plan would answer the same
-queries anew, with fresh noise, for nothing. The vault beside it has seen them, and refuses such a copy.
+A ledger that is put back alone from an older copy has lost answers that were given; a plan would
+answer the same queries anew, with fresh noise, for nothing. The vault beside it has seen them, and
+refuses such a copy.
 """
 
 from pathlib import Path
@@ -14,10 +15,11 @@ __all__ = ["keep_in_step"]
 
 
 def keep_in_step(vault: Path, ledger: Ledger) -> None:
-    """Refuse a ledger that does not hold what this vault has seen of it, and remember how far it comes from now on.
+    """Refuse a ledger that does not hold what this vault has seen of it, and remember how far it
+    comes from now on.
 
-    Nothing is kept of a ledger in memory. Where the memory cannot be written it lags behind, which refuses less, not
-    more.
+    Nothing is kept of a ledger in memory. Where the memory cannot be written it lags behind, which
+    refuses less, not more.
 
     Parameters
     ----------
@@ -40,9 +42,9 @@ def keep_in_step(vault: Path, ledger: Ledger) -> None:
     last = seen.read()
     if last is not None and not ledger.contains(*last):
         raise LedgerError(
-            f"The ledger of {ledger.dataset!r} is an older copy, or another one: it does not hold what this vault has "
-            "seen of it, so answers that were given could be drawn anew; restore the newest copy of the ledger. "
-            "Nothing was spent."
+            f"The ledger of {ledger.dataset!r} is an older copy, or another one: it does not hold"
+            " what this vault has seen of it, so answers that were given could be drawn anew;"
+            " restore the newest copy of the ledger. Nothing was spent."
         )
     seen.write(*ledger.head())
     ledger.call_after_commits(str(place), seen.write)

@@ -1,4 +1,5 @@
-"""What ties a plan in the ledger to the vault: a plan goes on only with the terms, and the teachers, it began with."""
+"""What ties a plan in the ledger to the vault: a plan goes on only with the terms, and the
+teachers, it began with."""
 
 import hashlib
 import json
@@ -40,7 +41,8 @@ class PlanFiles:
         return None if self._folder is None else self._folder / f"{self._name}.state"
 
     def kept(self) -> dict[str, Any] | None:
-        """Return the terms that the vault holds; read them before the ledger, as terms are kept after the purchase.
+        """Return the terms that the vault holds; read them before the ledger, as terms are kept
+        after the purchase.
 
         Raises
         ------
@@ -65,23 +67,30 @@ class PlanFiles:
         for name, value in terms.items():
             if kept["terms"].get(name) != value:
                 raise ParameterError(
-                    f"Request {self._request!r} was begun with other terms ({name}); go on with the same, or ask under "
-                    "another key, which is a new charge. Nothing was spent."
+                    f"Request {self._request!r} was begun with other terms ({name}); go on with the"
+                    " same, or ask under another key, which is a new charge. Nothing was spent."
                 )
         if not bought:
             raise LedgerError(
-                f"Request {self._request!r} was bought before, and the ledger has lost it; restore the newest copy of "
-                "the ledger. Nothing was spent."
+                f"Request {self._request!r} was bought before, and the ledger has lost it; restore"
+                " the newest copy of the ledger. Nothing was spent."
             )
 
-    def tie(self, terms: Mapping[str, Any], entry: LedgerEntry, events: tuple[Event, ...], *, bought_now: bool) -> str:
+    def tie(
+        self,
+        terms: Mapping[str, Any],
+        entry: LedgerEntry,
+        events: tuple[Event, ...],
+        *,
+        bought_now: bool,
+    ) -> str:
         """Keep the terms of a plan that begins, or refuse to go on with one that began with others.
 
         Returns
         -------
         str
-            The plan's origin, drawn at random when it began: every answer of the plan carries it or what follows from
-            it, so that two vaults never answer under one purchase.
+            The plan's origin, drawn at random when it began: every answer of the plan carries it or
+            what follows from it, so that two vaults never answer under one purchase.
 
         Raises
         ------
@@ -97,9 +106,12 @@ class PlanFiles:
             return origin
         kept = self.kept()
         if kept is None:
-            # A crash between the purchase and this line leaves a plan that has answered nothing: it may begin again.
+            # A crash between the purchase and this line leaves a plan that has answered nothing: it
+            # may begin again.
             if entry.parts or entry.state != "reserved" or entry.events != events:
-                raise LedgerError(self._began(f"the vault {self._folder.parent} holds nothing of it"))
+                raise LedgerError(
+                    self._began(f"the vault {self._folder.parent} holds nothing of it")
+                )
             content = json.dumps({"terms": terms, "origin": origin}).encode()
             kept = self._parsed(keep_secret(self._folder / f"{self._name}.terms", content))
         self.check(kept, terms, bought=True)
@@ -110,11 +122,13 @@ class PlanFiles:
         if kept is None:
             assert self._folder is not None  # there is content only where there is a folder
             path = self._folder / f"{self._name}.terms"
-            raise LedgerError(f"{path} is damaged; put the vault back as it was. Nothing was spent.")
+            raise LedgerError(
+                f"{path} is damaged; put the vault back as it was. Nothing was spent."
+            )
         return kept
 
     def _began(self, why: str) -> str:
         return (
-            f"Request {self._request!r} was bought before, and {why}; give the vault it was begun with, or ask under "
-            "another key, which is a new charge."
+            f"Request {self._request!r} was bought before, and {why}; give the vault it was begun"
+            " with, or ask under another key, which is a new charge."
         )

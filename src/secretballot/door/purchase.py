@@ -1,4 +1,5 @@
-"""What comes before every draw: the checks of public numbers, the price, what the certificate says of the ledger."""
+"""What comes before every draw: the checks of public numbers, the price, what the certificate
+says of the ledger."""
 
 import json
 import math
@@ -30,7 +31,8 @@ __all__ = [
     "widest",
 ]
 
-#: What the numbers of a composition, not known before the purchase, may add to the text of an answer, in bytes.
+#: What the numbers of a composition, not known before the purchase, may add to the text of an
+#: answer, in bytes.
 _SPARE = 256
 
 _NONE_NEEDED = object()  # None is what a caller may have given for votes
@@ -38,7 +40,12 @@ _NONE_NEEDED = object()  # None is what a caller may have given for votes
 
 def check_ledger(ledger: object) -> None:
     """Refuse anything but a ledger, with `ParameterError`."""
-    check_instance("ledger", ledger, Ledger, hint="give a Ledger, such as Ledger(path, dataset=..., budget=...)")
+    check_instance(
+        "ledger",
+        ledger,
+        Ledger,
+        hint="give a Ledger, such as Ledger(path, dataset=..., budget=...)",
+    )
 
 
 def check_counts(counts: object) -> None:
@@ -57,7 +64,8 @@ def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDE
 
 
 def check_keeping(ledger: object, vault: object, request: object) -> None:
-    """Refuse, with `ParameterError`, an account, a vault or a key of a fit that is neither None nor one."""
+    """Refuse, with `ParameterError`, an account, a vault or a key of a fit that is neither None
+    nor one."""
     if ledger is not None:
         check_ledger(ledger)
     if vault is not None:
@@ -66,15 +74,19 @@ def check_keeping(ledger: object, vault: object, request: object) -> None:
         check_name("request", request)
 
 
-def check_sample(sample: Mapping[str, Any] | None, declaration: Mapping[str, object] | None, request: str) -> None:
-    """Refuse a price for a secret sample without the teachers of that sample, and these teachers for anything else.
+def check_sample(
+    sample: Mapping[str, Any] | None, declaration: Mapping[str, object] | None, request: str
+) -> None:
+    """Refuse a price for a secret sample without the teachers of that sample, and these teachers
+    for anything else.
 
     Parameters
     ----------
     sample : mapping or None
         What the aggregator's price speaks of (`Aggregator.sample`).
     declaration : mapping or None
-        Of the teachers: ``sample``, if they learned from one, says how it was drawn, and under ``plan`` what for.
+        Of the teachers: ``sample``, if they learned from one, says how it was drawn, and under
+        ``plan`` what for.
     request : str
         Key of the release in the ledger.
 
@@ -88,40 +100,50 @@ def check_sample(sample: Mapping[str, Any] | None, declaration: Mapping[str, obj
         return
     if declared is None:
         raise ParameterError(
-            "The price is that of teachers of a secret sample, and these are not declared to be such; use "
-            "AgnosticLabeler, or an aggregator for teachers of all records. Nothing was spent."
+            "The price is that of teachers of a secret sample, and these are not declared to be"
+            " such; use AgnosticLabeler, or an aggregator for teachers of all records. Nothing was"
+            " spent."
         )
     if declared != {**(sample or {}), "plan": request}:
         raise ParameterError(
-            "These teachers learned from a secret sample that was drawn for one plan, and this is another; fit a new "
-            "AgnosticLabeler under another name. Nothing was spent."
+            "These teachers learned from a secret sample that was drawn for one plan, and this is"
+            " another; fit a new AgnosticLabeler under another name. Nothing was spent."
         )
 
 
-def declaration_of(counts: VoteCounts, declaration: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """Return what is declared of how votes came about: by the caller, or else by the votes themselves.
+def declaration_of(
+    counts: VoteCounts, declaration: Mapping[str, object] | None
+) -> Mapping[str, object] | None:
+    """Return what is declared of how votes came about: by the caller, or else by the votes
+    themselves.
 
     Raises
     ------
     ParameterError
-        If the votes' shards were made for another unit or relation, under which one unit may move other votes.
+        If the votes' shards were made for another unit or relation, under which one unit may move
+        other votes.
     """
     made = counts.declared
     if made is None or declaration is None:
         return made if declaration is None else declaration
-    unit, neighbours = declaration.get("unit", "record"), declaration.get("neighbours", "add-remove")
+    unit, neighbours = (
+        declaration.get("unit", "record"),
+        declaration.get("neighbours", "add-remove"),
+    )
     # all records of a user are in one shard, so any one of them is too
     units = ("user", "record") if made["unit"] == "user" else (made["unit"],)
     if neighbours != made["neighbours"] or unit not in units:
         raise ParameterError(
-            f"The votes come from shards made for unit {made['unit']!r} under {made['neighbours']!r}, and the "
-            "declaration says otherwise; declare what they were made for, or train teachers anew. Nothing was spent."
+            f"The votes come from shards made for unit {made['unit']!r} under"
+            f" {made['neighbours']!r}, and the declaration says otherwise; declare what they were"
+            " made for, or train teachers anew. Nothing was spent."
         )
     return declaration
 
 
 def noise_source() -> NoiseSource:
-    """Return where all noise comes from, loaded and checked: ask for it before anything is reserved.
+    """Return where all noise comes from, loaded and checked: ask for it before anything is
+    reserved.
 
     Raises
     ------
@@ -133,7 +155,8 @@ def noise_source() -> NoiseSource:
 
 
 def choice_noise() -> ExactNoise:
-    """Return where estimates and choices get their noise, loaded and checked; it draws indices as well as integers.
+    """Return where estimates and choices get their noise, loaded and checked; it draws indices as
+    well as integers.
 
     Raises
     ------
@@ -154,8 +177,8 @@ def events_of(aggregator: Aggregator, n_classes: int, n_teachers: int) -> tuple[
     """
     if n_classes != aggregator.n_classes:
         raise ParameterError(
-            f"The votes are on {n_classes} classes, but the aggregator is calibrated for {aggregator.n_classes}; "
-            f"calibrate it with n_classes={n_classes}."
+            f"The votes are on {n_classes} classes, but the aggregator is calibrated for"
+            f" {aggregator.n_classes}; calibrate it with n_classes={n_classes}."
         )
     aggregator.check_useful(n_teachers)
     return aggregator.events(n_teachers)
@@ -194,22 +217,25 @@ def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
 
 
 def widest(spread: float) -> int:
-    """Return an integer of which noise of this standard deviation or scale draws none with more letters, practically.
+    """Return an integer of which noise of this standard deviation or scale draws none with more
+    letters, practically.
 
-    Beyond sixty times the spread lies less than 1e-24 of the noise; such an outcome would only be stored in more bytes.
+    Beyond sixty times the spread lies less than 1e-24 of the noise; such an outcome would only be
+    stored in more bytes.
     """
     return -math.ceil(60 * spread)
 
 
 def room_for(content: object) -> int:
-    """Return how many bytes are kept for an answer whose text is nowhere wider than `content`, a JSON value."""
+    """Return how many bytes are kept for an answer whose text is nowhere wider than `content`, a
+    JSON value."""
     return len(json.dumps(content).encode()) + _SPARE
 
 
 def encoded(content: object, room: int) -> bytes:
     """Return the bytes of an answer, as many as were kept for it.
 
-    Their number must not depend on the outcome: it shows in the size of the ledger's file, and decides whether a full
-    disk lets the answer be stored, before anything is released.
+    Their number must not depend on the outcome: it shows in the size of the ledger's file, and
+    decides whether a full disk lets the answer be stored, before anything is released.
     """
     return json.dumps(content).encode().ljust(room)

@@ -1,4 +1,5 @@
-"""A choice that is paid for now and drawn later, at most once: what a plan needs that must never run out of money."""
+"""A choice that is paid for now and drawn later, at most once: what a plan needs that must never
+run out of money."""
 
 import contextlib
 import json
@@ -18,7 +19,8 @@ __all__ = ["ReservedChoice"]
 
 
 class ReservedChoice:
-    """Buy one exponential choice, or take up one that was bought, and draw it when its scores are known.
+    """Buy one exponential choice, or take up one that was bought, and draw it when its scores are
+    known.
 
     Parameters
     ----------
@@ -49,14 +51,21 @@ class ReservedChoice:
     Sensitivity : 1 for every score.
     Price : (epsilon, 0), spent from the start, drawn or not.
     Order : draw, commit, return. A draw that a crash interrupts before the commit was seen by nobody, and the next one
-        takes its place; of two processes that draw, one commits, and both return what was committed. So one outcome
-        leaves the house, for one price.
+        takes its place; of two processes that draw, one commits, and both return what was
+        committed. So one outcome leaves the house, for one price.
     Source : McSherry and Talwar 2007, Theorem 6; Nandi and Bassily 2020, Algorithms 4 and 7.
     Rounding : upward.
     """
 
     def __init__(
-        self, ledger: Ledger, *, epsilon: float, request: str, unit: str, neighbours: str, purpose: str
+        self,
+        ledger: Ledger,
+        *,
+        epsilon: float,
+        request: str,
+        unit: str,
+        neighbours: str,
+        purpose: str,
     ) -> None:
         check_choice_account(ledger, unit, neighbours)
         self.ledger, self.request, self.purpose = ledger, request, purpose
@@ -100,19 +109,22 @@ class ReservedChoice:
         scores : PrivateScores or PrivateRangeScores
             Right answers of each candidate, or mistakes counted below 0; secret.
         about : mapping
-            Public, as JSON values: what tells later which candidates there were. Stored with the outcome.
+            Public, as JSON values: what tells later which candidates there were. Stored with the
+            outcome.
 
         Raises
         ------
         ParameterError
-            If the scores are not counted for the unit and relation that were paid for; nothing was drawn.
+            If the scores are not counted for the unit and relation that were paid for; nothing was
+            drawn.
         LedgerError
             If the ledger cannot be written; nothing left the house, and the next call draws.
         """
         if (scores.unit, scores.neighbours) != (self.unit, self.neighbours):
             raise ParameterError(
-                f"The scores are counted by {scores.unit} under {scores.neighbours!r}, and {self.unit} under "
-                f"{self.neighbours!r} was paid for; count what was paid for. Nothing was drawn."
+                f"The scores are counted by {scores.unit} under {scores.neighbours!r}, and"
+                f" {self.unit} under {self.neighbours!r} was paid for; count what was paid for."
+                " Nothing was drawn."
             )
         found = self.drawn()
         if found is None:
@@ -123,12 +135,16 @@ class ReservedChoice:
             }
             room = purchase.room_for(content | {"outcome": scores.n_candidates})
             drawn = purchase.encoded(content | {"outcome": self._outcome(scores)}, room)
-            # refused if another process was first: then its draw counts, and this one was seen by nobody
+            # refused if another process was first: then its draw counts, and this one was seen by
+            # nobody
             with contextlib.suppress(LedgerError):
                 self.ledger.commit(self.reservation, drawn)
             found = self.drawn()
             if found is None:
-                raise LedgerError(f"The outcome of {self.request!r} cannot be stored, so it is not given; ask again.")
+                raise LedgerError(
+                    f"The outcome of {self.request!r} cannot be stored, so it is not given; ask"
+                    " again."
+                )
         return found
 
     def _outcome(self, scores: PrivateScores | PrivateRangeScores) -> int:
@@ -147,10 +163,14 @@ class ReservedChoice:
         events = (self._mechanism.event(),)
         entry = self.ledger.entry(self.request)
         if entry is None:
-            purchase.choice_noise()  # before the purchase: an installation that cannot draw must cost nothing
+            # before the purchase: an installation that cannot draw must cost nothing
+            purchase.choice_noise()
             try:
                 self.ledger.reserve(
-                    events, PrivacyBudget(self.epsilon, 0.0), request=self.request, purpose=self.purpose
+                    events,
+                    PrivacyBudget(self.epsilon, 0.0),
+                    request=self.request,
+                    purpose=self.purpose,
                 )
             except LedgerError:
                 if self.ledger.entry(self.request) is None:
@@ -159,6 +179,7 @@ class ReservedChoice:
             assert entry is not None  # entries are never removed
         if entry.state == "forfeited" or entry.events != events:
             raise ParameterError(
-                f"Request {self.request!r} was used for another purchase; ask under another key, which is a new charge."
+                f"Request {self.request!r} was used for another purchase; ask under another key,"
+                " which is a new charge."
             )
         return entry

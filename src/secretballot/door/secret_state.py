@@ -1,7 +1,9 @@
-"""The secret state of a stream, such as a noisy threshold: kept in the vault, in step with the answers in the ledger.
+"""The secret state of a stream, such as a noisy threshold: kept in the vault, in step with the
+answers in the ledger.
 
-Every draw writes the state it left under a new random name, beside the one it began with, and then the answers, which
-carry the name. So a crash at any moment leaves the state that the last stored answer names, and no other one fits.
+Every draw writes the state it left under a new random name, beside the one it began with, and then
+the answers, which carry the name. So a crash at any moment leaves the state that the last stored
+answer names, and no other one fits.
 """
 
 import json
@@ -21,7 +23,8 @@ FILE_BYTES = 1024  # whatever the state: whether it can be written must not depe
 
 
 class StateStore:
-    """Keep the states that may still be needed: that of the last stored answer, and the one being drawn.
+    """Keep the states that may still be needed: that of the last stored answer, and the one being
+    drawn.
 
     It refuses pickling, as a copy would be a second stream over one state.
 
@@ -50,13 +53,15 @@ class StateStore:
         states = self._read()
         if name not in states:
             raise LedgerError(
-                "The secret state that goes with the last answer of this stream is not in the vault; put the vault "
-                "back as it was, or begin another stream, which is a new charge."
+                "The secret state that goes with the last answer of this stream is not in the"
+                " vault; put the vault back as it was, or begin another stream, which is a new"
+                " charge."
             )
         return states[name]
 
     def save(self, name: str | None, state: Mapping[str, int]) -> str:
-        """Keep the state that a draw left, beside the one of this name that it began with; return its new name."""
+        """Keep the state that a draw left, beside the one of this name that it began with;
+        return its new name."""
         new = entropy_bytes(NAME_BYTES).hex()
         states = {} if name is None else {name: self._read()[name]}
         states[new] = dict(state)
@@ -68,7 +73,10 @@ class StateStore:
         return new
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("A stream holds a secret state; it is neither pickled nor copied: open it again by its name.")
+        raise TypeError(
+            "A stream holds a secret state; it is neither pickled nor copied: open it again by its"
+            " name."
+        )
 
     def _read(self) -> dict[str, dict[str, int]]:
         if self._path is None:
@@ -80,12 +88,16 @@ class StateStore:
         if kept is None:
             raise LedgerError(f"{self._path} is damaged; put the vault back as it was.")
         if kept[0] != self._binding:
-            raise LedgerError(f"{self._path} belongs to another ledger; put back the vault that goes with this one.")
+            raise LedgerError(
+                f"{self._path} belongs to another ledger; put back the vault that goes with this"
+                " one."
+            )
         return kept[1]
 
 
 def _parsed(content: bytes) -> tuple[str, dict[str, dict[str, int]]] | None:
-    """Return binding and states, None for damage: an error raised in here would carry the states along."""
+    """Return binding and states, None for damage: an error raised in here would carry the states
+    along."""
     kept = json_fields(content, {"stream": str, "states": dict})
     if kept is None or not all(_is_state(state) for state in kept["states"].values()):
         return None

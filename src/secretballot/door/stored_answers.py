@@ -1,4 +1,5 @@
-"""How one answer of a stream is written into the ledger: a label, its counts, and what ties it to its stream."""
+"""How one answer of a stream is written into the ledger: a label, its counts, and what ties it
+to its stream."""
 
 import json
 from dataclasses import dataclass
@@ -34,7 +35,8 @@ class StoredAnswer:
     def encode(self) -> bytes:
         """Return bytes whose number depends on public parameters alone.
 
-        A draw whose answer cannot be stored is drawn again, so whether the disk has room must not depend on the answer.
+        A draw whose answer cannot be stored is drawn again, so whether the disk has room must not
+        depend on the answer.
         """
         numbers = 0 if self.noisy is None else 1 if isinstance(self.noisy, int) else len(self.noisy)
         text = json.dumps([self.label, self.noisy, self.abstained, self.mark])
@@ -53,7 +55,7 @@ class StoredAnswer:
             label, noisy, abstained, mark = json.loads(content)
         except (ValueError, TypeError):
             raise LedgerError(
-                "The ledger holds answers that this version of the program did not write; go on with the version that "
-                "did."
+                "The ledger holds answers that this version of the program did not write; go on"
+                " with the version that did."
             ) from None
         return cls(label, noisy, abstained, mark)

@@ -1,4 +1,5 @@
-"""A plan that is bought as a whole and answered query by query, each answer on the disk before it is returned."""
+"""A plan that is bought as a whole and answered query by query, each answer on the disk before
+it is returned."""
 
 import hashlib
 import json
@@ -25,13 +26,18 @@ from secretballot.privacy.ledger import Ledger, LedgerEntry
 from secretballot.privacy.ledger.answering import AnswerPage
 from secretballot.privacy.noise import NoiseSource
 from secretballot.released import ReleasedLabels
-from secretballot.report.certificate.build import build_certificate, check_declaration, describe_released
+from secretballot.report.certificate.build import (
+    build_certificate,
+    check_declaration,
+    describe_released,
+)
 
 __all__ = ["ReleaseStream", "StreamAnswers"]
 
 IntArray = NDArray[np.int64]
 
-BLOCK = 1000  # answers drawn in one transaction at most, so that others who ask do not wait for long
+# answers drawn in one transaction at most, so that others who ask do not wait for long
+BLOCK = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +67,8 @@ class ReleaseStream:
     aggregator : Aggregator
         The plan: recipe, noise and number of queries, fixed without looking at the votes.
     ledger : Ledger
-        Account of the private dataset. The price of the whole plan is reserved here before anything is answered, and
-        every answer is stored here before it is returned.
+        Account of the private dataset. The price of the whole plan is reserved here before anything
+        is answered, and every answer is stored here before it is returned.
     classes : sequence
         Class values that the teachers vote on; public.
     n_teachers : int
@@ -70,11 +76,11 @@ class ReleaseStream:
     request : str
         Key of the plan in the ledger.
     teachers : str
-        Names the teachers, and through them everything that was fixed before: a plan goes on only with the teachers it
-        began with. Not computed from private data.
+        Names the teachers, and through them everything that was fixed before: a plan goes on only
+        with the teachers it began with. Not computed from private data.
     vault : path, optional
-        Secret folder that ties the plan to its teachers and keeps what the next answer depends on. Without one the plan
-        dies with this object, and what is left of it stays spent.
+        Secret folder that ties the plan to its teachers and keeps what the next answer depends on.
+        Without one the plan dies with this object, and what is left of it stays spent.
     purpose : str
         Why, in a few words; public.
     declaration, choices
@@ -96,18 +102,20 @@ class ReleaseStream:
     BudgetError
         If the ledger's budget does not admit the price; nothing was spent.
     LedgerError
-        If the ledger cannot be used, is about another unit or relation, has the request but the vault has not, or is
-        older than what the vault has seen of it.
+        If the ledger cannot be used, is about another unit or relation, has the request but the
+        vault has not, or is older than what the vault has seen of it.
 
     Privacy
     -------
     Unit, relation, sensitivity : as for `secretballot.release`.
     Price : that of the whole plan, whoever asks and however the questions are chosen, and whenever one stops: stopping
-        early does not make it smaller (differences 5). A question that was asked before gets its stored answer.
+        early does not make it smaller (differences 5). A question that was asked before gets its
+        stored answer.
     Order : within one transaction of the ledger: look for a stored answer, draw, keep the secret state in the vault,
-        store the answer; it returns only once it is on the disk. What a crash interrupts was neither given nor counted.
-    Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm 1.
-    Rounding : upward.
+        store the answer; it returns only once it is on the disk. What a crash interrupts was
+        neither given nor counted.
+    Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm
+    1. Rounding : upward.
     """
 
     def __init__(
@@ -125,7 +133,12 @@ class ReleaseStream:
         choices: Sequence[PaidChoice] = (),
     ) -> None:
         purchase.check_types(aggregator, ledger)
-        self.aggregator, self.ledger, self.request, self.purpose = aggregator, ledger, request, purpose
+        self.aggregator, self.ledger, self.request, self.purpose = (
+            aggregator,
+            ledger,
+            request,
+            purpose,
+        )
         self.classes, self.n_teachers = tuple(classes), check_count("n_teachers", n_teachers)
         self.planned = aggregator.n_queries
         self._declaration, self._choices = declaration, tuple(choices)
@@ -159,7 +172,8 @@ class ReleaseStream:
 
     @property
     def left(self) -> int:
-        """Number of queries that may still be answered; 0 once the stream has stopped or is closed."""
+        """Number of queries that may still be answered; 0 once the stream has stopped or is
+        closed."""
         with self.ledger.reading(self.reservation) as page:
             used, last = page.count, page.last()
         most, abstained = self.aggregator.most_abstentions, _last(last)[0]
@@ -180,7 +194,8 @@ class ReleaseStream:
             return self._answers(questions, page.find(questions))
 
     def answer(self, counts: VoteCounts, questions: Sequence[bytes]) -> StreamAnswers:
-        """Answer questions, those asked before from the store, new ones with fresh noise as long as the plan lasts.
+        """Answer questions, those asked before from the store, new ones with fresh noise as long as
+        the plan lasts.
 
         Parameters
         ----------
@@ -192,16 +207,19 @@ class ReleaseStream:
         Raises
         ------
         DataError
-            If there is not one question for each row, or the votes are of other teachers or classes.
+            If there is not one question for each row, or the votes are of other teachers or
+            classes.
         LedgerError
-            If the ledger cannot be written, or the vault does not fit it; the next call goes on where this one ended.
+            If the ledger cannot be written, or the vault does not fit it; the next call goes on
+            where this one ended.
         """
         self._check_votes(counts, questions)
         stored: dict[bytes, bytes] = {}
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
         asked = list(dict.fromkeys(questions))
-        # A stream that may stop stores as many answers as it drew: were there several at once, a disk too full for the
-        # later ones would say, before anything is stored, that it had not stopped, and draw anew.
+        # A stream that may stop stores as many answers as it drew: were there several at once, a
+        # disk too full for the later ones would say, before anything is stored, that it had not
+        # stopped, and draw anew.
         size = BLOCK if self.aggregator.most_abstentions is None else 1
         for start in range(0, len(asked), size):
             block = asked[start : start + size]
@@ -215,15 +233,20 @@ class ReleaseStream:
         noise = purchase.noise_source()  # outside the transaction: loading it takes long
         with self.ledger.answering(self.reservation) as page:
             stored = page.find(rows)
-            new = [question for question in rows if question not in stored][: self.planned - page.count]
+            new = [question for question in rows if question not in stored][
+                : self.planned - page.count
+            ]
             if new:
-                stored |= self._drawn(page, counts.take([rows[question] for question in new]), new, noise)
+                stored |= self._drawn(
+                    page, counts.take([rows[question] for question in new]), new, noise
+                )
         return stored
 
     def _drawn(
         self, page: AnswerPage, counts: VoteCounts, questions: Sequence[bytes], noise: NoiseSource
     ) -> dict[bytes, bytes]:
-        """Draw, keep the secret state, store: inside the transaction that makes it all hold or nothing."""
+        """Draw, keep the secret state, store: inside the transaction that makes it all hold or
+        nothing."""
         abstained, mark = _last(page.last())
         run = self.aggregator.start(self.n_teachers, noise, self._state(mark))
         if run.stopped:
@@ -241,13 +264,14 @@ class ReleaseStream:
         return dict(parts)
 
     def _state(self, mark: str | None) -> dict[str, int] | None:
-        """Return what the next answer depends on besides its votes, if the last one was given by this very plan."""
+        """Return what the next answer depends on besides its votes, if the last one was given by
+        this very plan."""
         if self.aggregator.most_abstentions is not None:
             return self._states.load(mark)
         if mark is not None and mark != self._origin:
             raise LedgerError(
-                f"Request {self.request!r} is answered from another vault; go on with that one, or ask under another "
-                "key, which is a new charge."
+                f"Request {self.request!r} is answered from another vault; go on with that one, or"
+                " ask under another key, which is a new charge."
             )
         return None
 
@@ -259,7 +283,11 @@ class ReleaseStream:
             return [question for question, _ in page.parts()]
 
     def released(
-        self, rows: Mapping[bytes, int], plan: Mapping[str, object] | None = None, *, by_value: bool = True
+        self,
+        rows: Mapping[bytes, int],
+        plan: Mapping[str, object] | None = None,
+        *,
+        by_value: bool = True,
     ) -> ReleasedLabels:
         """Return every answer so far with the certificate of the whole plan.
 
@@ -270,7 +298,8 @@ class ReleaseStream:
         plan : mapping, optional
             What was planned and what was used, for the certificate.
         by_value : bool
-            Whether questions are digests of the points' values, which then tie the labels to them on the certificate.
+            Whether questions are digests of the points' values, which then tie the labels to them
+            on the certificate.
 
         Raises
         ------
@@ -282,15 +311,19 @@ class ReleaseStream:
         unknown = sum(question not in rows for question, _ in parts)
         if unknown:
             raise DataError(
-                f"{unknown} of the {len(parts)} answers of {self.request!r} are to other points; give all the points "
-                "that were asked."
+                f"{unknown} of the {len(parts)} answers of {self.request!r} are to other points;"
+                " give all the points that were asked."
             )
         values = [StoredAnswer.decode(answer) for _, answer in parts]
         queries = np.array([rows[question] for question, _ in parts], dtype=np.int64)
         labels = np.array([value.label for value in values], dtype=np.int64)
         noisy = self._counts_of([value.noisy for value in values])
         noise = purchase.noise_source()
-        points = hashlib.sha256(b"".join(question for question, _ in parts)).hexdigest() if by_value else None
+        points = (
+            hashlib.sha256(b"".join(question for question, _ in parts)).hexdigest()
+            if by_value
+            else None
+        )
         certificate = build_certificate(
             budget=self.aggregator.budget,
             events=self._events,
@@ -298,7 +331,9 @@ class ReleaseStream:
             mechanism=self.aggregator.describe(),
             composition=purchase.composition_of(self.ledger, self.reservation),
             noise={"exact": noise.exact, "description": noise.description},
-            released=describe_released(queries, labels, self.classes, self.n_teachers, noisy, points),
+            released=describe_released(
+                queries, labels, self.classes, self.n_teachers, noisy, points
+            ),
             declaration=self._declaration,
             purpose=self.purpose,
             plan=plan,
@@ -318,13 +353,17 @@ class ReleaseStream:
     def returns(self) -> bool:
         """Whether closing the plan now would give unused queries back."""
         unused = self.used < self.planned
-        return unused and self.ledger.composition == "renyi" and self._used_events(self.used) is not None
+        return (
+            unused
+            and self.ledger.composition == "renyi"
+            and self._used_events(self.used) is not None
+        )
 
     def close(self, released: ReleasedLabels) -> None:
         """Settle the plan with what was released; it answers nothing new afterwards.
 
-        Unused queries go back into the budget of a ledger that composes by a Renyi filter, which adds up the steps that
-        were taken. Elsewhere the plan costs what it was bought at.
+        Unused queries go back into the budget of a ledger that composes by a Renyi filter, which
+        adds up the steps that were taken. Elsewhere the plan costs what it was bought at.
 
         Raises
         ------
@@ -333,7 +372,9 @@ class ReleaseStream:
         """
         asked = len(released.queries)
         used = self._used_events(asked) if self.ledger.composition == "renyi" else None
-        self.ledger.commit(self.reservation, json.dumps(released.to_json()).encode(), parts=asked, used=used)
+        self.ledger.commit(
+            self.reservation, json.dumps(released.to_json()).encode(), parts=asked, used=used
+        )
 
     # --- inside ---
 
@@ -347,19 +388,30 @@ class ReleaseStream:
 
     def _check_votes(self, counts: VoteCounts, questions: Sequence[bytes]) -> None:
         if counts.n_queries != len(questions):
-            raise DataError(f"{len(questions)} questions with votes on {counts.n_queries}; give one row of votes each.")
+            raise DataError(
+                f"{len(questions)} questions with votes on {counts.n_queries}; give one row of"
+                " votes each."
+            )
         if counts.n_teachers != self.n_teachers or tuple(counts.classes) != self.classes:
             raise DataError(
-                f"The votes are of {counts.n_teachers} teachers on {counts.classes}, and the plan is for "
-                f"{self.n_teachers} on {list(self.classes)}; ask the teachers that the plan began with."
+                f"The votes are of {counts.n_teachers} teachers on {counts.classes}, and the plan"
+                f" is for {self.n_teachers} on {list(self.classes)}; ask the teachers that the plan"
+                " began with."
             )
 
     def _answers(self, questions: Sequence[bytes], stored: Mapping[bytes, bytes]) -> StreamAnswers:
-        values = [StoredAnswer.decode(stored[question]) if question in stored else None for question in questions]
-        labels = np.array([-1 if value is None else value.label for value in values], dtype=np.int64)
+        values = [
+            StoredAnswer.decode(stored[question]) if question in stored else None
+            for question in questions
+        ]
+        labels = np.array(
+            [-1 if value is None else value.label for value in values], dtype=np.int64
+        )
         nothing = self._nothing()
         noisy = self._counts_of([nothing if value is None else value.noisy for value in values])
-        return StreamAnswers(labels, noisy, np.array([value is not None for value in values], dtype=np.bool_))
+        return StreamAnswers(
+            labels, noisy, np.array([value is not None for value in values], dtype=np.bool_)
+        )
 
     def _nothing(self) -> int | list[int]:
         return 0 if len(self.classes) == 2 else [0] * len(self.classes)
@@ -387,11 +439,16 @@ class ReleaseStream:
         """Return the plan's entry in the ledger, and whether it was bought just now."""
         entry, now = self.ledger.entry(self.request), False
         if entry is None:
-            purchase.noise_source()  # before the purchase: an installation that cannot draw must cost nothing
+            # before the purchase: an installation that cannot draw must cost nothing
+            purchase.noise_source()
             try:
                 budget = self.aggregator.budget
                 self.ledger.reserve(
-                    self._events, budget, request=self.request, purpose=self.purpose, queries=self.planned
+                    self._events,
+                    budget,
+                    request=self.request,
+                    purpose=self.purpose,
+                    queries=self.planned,
                 )
                 now = True
             except LedgerError:
@@ -399,12 +456,15 @@ class ReleaseStream:
                     raise  # else another process bought it in between
             entry = self._entry()
         if entry.state == "forfeited":
-            raise LedgerError(f"Request {self.request!r} was forfeited and stays spent; ask under another key.")
+            raise LedgerError(
+                f"Request {self.request!r} was forfeited and stays spent; ask under another key."
+            )
         return entry, now
 
 
 def _last(answer: bytes | None) -> tuple[int, str | None]:
-    """Return how many answers up to the last one were abstentions, and what the next draw must go on from."""
+    """Return how many answers up to the last one were abstentions, and what the next draw must
+    go on from."""
     if answer is None:
         return 0, None
     stored = StoredAnswer.decode(answer)

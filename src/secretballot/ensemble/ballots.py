@@ -17,7 +17,8 @@ IntArray = npt.NDArray[np.int64]
 
 
 def fixed_vote(number: int, n_classes: int) -> int:
-    """Return the class for which a teacher that could not be trained always votes: a rule that reads no data."""
+    """Return the class for which a teacher that could not be trained always votes: a rule that
+    reads no data."""
     return number % n_classes
 
 
@@ -42,7 +43,12 @@ def predicted(model: Any, block: Any, n_classes: int) -> IntArray:
 
 
 def count_ballots(
-    teachers: Mapping[int, Any], X: Any, n_classes: int, block_rows: int, random_state: int, settings: Mapping[str, Any]
+    teachers: Mapping[int, Any],
+    X: Any,
+    n_classes: int,
+    block_rows: int,
+    random_state: int,
+    settings: Mapping[str, Any],
 ) -> CountArray:
     """Count the votes of some teachers on every row of `X`.
 
@@ -71,7 +77,11 @@ def count_ballots(
     every_row = np.arange(n_rows(X))
     for number, model in teachers.items():
         seed = seed_of(random_state, number, 1)
-        votes = None if model is None else _votes_on_all(model, X, n_classes, block_rows, seed, settings)
+        votes = (
+            None
+            if model is None
+            else _votes_on_all(model, X, n_classes, block_rows, seed, settings)
+        )
         if votes is None:
             counts[:, fixed_vote(number, n_classes)] += 1
         else:
@@ -80,7 +90,8 @@ def count_ballots(
 
 
 def count_in_worker(giver: int, *args: Any) -> tuple[int, CountArray]:
-    """Count as `count_ballots` does, in a worker of the process `giver`; return the number of teachers too."""
+    """Count as `count_ballots` does, in a worker of the process `giver`; return the number of
+    teachers too."""
     end_with(giver)
     with one_thread():
         return len(args[0]), count_ballots(*args)

@@ -1,4 +1,5 @@
-"""Run a black-box learner so that nothing enters but its own part and coins, and nothing escapes but its result."""
+"""Run a black-box learner so that nothing enters but its own part and coins, and nothing escapes
+but its result."""
 
 import contextlib
 import io
@@ -19,25 +20,37 @@ from threadpoolctl import ThreadpoolController
 from secretballot._seeded import own_global_states, seed_of
 from secretballot.exceptions import ResourceError
 
-__all__ = ["FAILURES", "isolated", "one_thread", "resource_failure", "result_of", "results_of", "seed_of"]
+__all__ = [
+    "FAILURES",
+    "isolated",
+    "one_thread",
+    "resource_failure",
+    "result_of",
+    "results_of",
+    "seed_of",
+]
 
 T = TypeVar("T")
 
-# What a learner may raise without ending the run, unless `resource_failure` finds the machine at fault: the failure
-# depends on the shard alone and becomes a fixed vote. SystemExit is among them since a library's `sys.exit` would
-# otherwise end the program at the data's word.
+# What a learner may raise without ending the run, unless `resource_failure` finds the machine at
+# fault: the failure depends on the shard alone and becomes a fixed vote. SystemExit is among them
+# since a library's `sys.exit` would otherwise end the program at the data's word.
 FAILURES = (Exception, SystemExit)
 
 _OTHER_RESOURCE = "memory, threads or files ran out"
-# What all shards together, or other programs, can cause. Some of it one shard can cause too (a huge value that asks for
-# much memory): it counts as the machine's all the same, since nothing tells the two apart.
+# What all shards together, or other programs, can cause. Some of it one shard can cause too (a huge
+# value that asks for much memory): it counts as the machine's all the same, since nothing tells the
+# two apart.
 _RESOURCES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((MemoryError,), "memory ran out"),
     ((ResourceError,), _OTHER_RESOURCE),
     ((OSError, EOFError), "the system refused a file, a process or a connection"),
     ((ImportError,), "a library could not be loaded"),
     ((RecursionError,), "the call stack ran out"),
-    ((BrokenExecutor, CancelledError, pickle.PickleError), "a worker process ended or could not be reached"),
+    (
+        (BrokenExecutor, CancelledError, pickle.PickleError),
+        "a worker process ended or could not be reached",
+    ),
 )
 # Libraries raise RuntimeError and others of their own for the same; their messages say so.
 _RESOURCE_WORDS = (
@@ -57,7 +70,8 @@ _LONGEST_READ = 10_000  # characters of a foreign message that are searched
 
 
 def resource_failure(error: BaseException, outside: BaseException | None = None) -> str | None:
-    """Return in a few fixed words what the machine failed at, None where the shard's own content raised the error.
+    """Return in a few fixed words what the machine failed at, None where the shard's own content
+    raised the error.
 
     Parameters
     ----------
@@ -78,7 +92,9 @@ def resource_failure(error: BaseException, outside: BaseException | None = None)
         if any(word in _message(one) for word in _RESOURCE_WORDS):
             return _OTHER_RESOURCE
         members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        waiting += [other for other in (one.__cause__, one.__context__, *members) if other is not None]
+        waiting += [
+            other for other in (one.__cause__, one.__context__, *members) if other is not None
+        ]
     return None
 
 
@@ -106,7 +122,8 @@ def result_of(work: Callable[[], T]) -> T | None:
         return work()
     except FAILURES as error:
         cause = resource_failure(error, outside)
-    # Outside of the handler: the learner's exception, which may quote a cell, must not ride along as a context.
+    # Outside of the handler: the learner's exception, which may quote a cell, must not ride along
+    # as a context.
     if cause is not None:
         raise _ended(cause)
     return None
@@ -144,8 +161,8 @@ def _ended(cause: str) -> ResourceError:
 
 def _sentence(cause: str) -> str:
     return (
-        f"The teachers' work ended because {cause}; no vote is made of that, and nothing was released. "
-        "Give it more room, or fewer workers, and repeat."
+        f"The teachers' work ended because {cause}; no vote is made of that, and nothing was"
+        " released. Give it more room, or fewer workers, and repeat."
     )
 
 
@@ -156,9 +173,10 @@ def isolated(seed: int, settings: Mapping[str, Any]) -> Iterator[None]:
     Parameters
     ----------
     seed : int
-        Seeds the global generators (`own_global_states`): a learner that draws from them would otherwise hand its
-        successor a state that depends on its data. A learner that would start workers works here, one part after the
-        other: workers outlive it, and their generators are beyond reach.
+        Seeds the global generators (`own_global_states`): a learner that draws from them would
+        otherwise hand its successor a state that depends on its data. A learner that would start
+        workers works here, one part after the other: workers outlive it, and their generators are
+        beyond reach.
     settings : mapping
         scikit-learn's configuration inside.
     """
@@ -187,12 +205,13 @@ def _no_logging() -> Iterator[None]:
 
 
 def one_thread() -> Any:
-    """Return a context in which BLAS and OpenMP use one thread: small fits lose more than they gain by more."""
+    """Return a context in which BLAS and OpenMP use one thread: small fits lose more than they
+    gain by more."""
     return _controller(len(sys.modules)).limit(limits=1)
 
 
 @lru_cache(maxsize=1)
 def _controller(n_modules: int) -> ThreadpoolController:
-    # Finding the loaded libraries takes 15 ms, as long as several small fits, so it is done again only when more
-    # modules, and libraries with them, have been imported.
+    # Finding the loaded libraries takes 15 ms, as long as several small fits, so it is done again
+    # only when more modules, and libraries with them, have been imported.
     return ThreadpoolController()

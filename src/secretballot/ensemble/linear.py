@@ -1,9 +1,11 @@
-"""Count the votes of linear teachers by one matrix product per block, with the votes their own `predict` would cast.
+"""Count the votes of linear teachers by one matrix product per block, with the votes their own
+`predict` would cast.
 
-A stacked product sums in another order than a teacher does, so a decision value near zero may come out with the other
-sign. Both orders are within a rounding bound of the true value; where a value lies within that bound, the teacher is
-asked itself, on the same block, and its answer is taken. This is no nicety: the order of a stacked sum depends on which
-other teachers are in the stack, and no shard may decide a rounding of another's vote.
+A stacked product sums in another order than a teacher does, so a decision value near zero may come
+out with the other sign. Both orders are within a rounding bound of the true value; where a value
+lies within that bound, the teacher is asked itself, on the same block, and its answer is taken.
+This is no nicety: the order of a stacked sum depends on which other teachers are in the stack, and
+no shard may decide a rounding of another's vote.
 """
 
 from collections.abc import Mapping, Sequence
@@ -76,7 +78,8 @@ class LinearStack:
 
     @classmethod
     def gather(cls, models: Mapping[int, Any], X: Any, n_classes: int) -> list["LinearStack"]:
-        """Return stacks of the linear teachers among `models`; none where `X` is not plain numbers."""
+        """Return stacks of the linear teachers among `models`; none where `X` is not plain
+        numbers."""
         names = _column_names(X)
         if not _is_plain(X):
             return []
@@ -89,7 +92,10 @@ class LinearStack:
                 form = None  # whatever the teacher's attributes hold, its own predict can say
             if form is not None and min(form.classes) >= 0 and max(form.classes) < n_classes:
                 groups.setdefault(form.classes, {})[number] = form
-        return [cls({number: models[number] for number in forms}, list(forms.values())) for forms in groups.values()]
+        return [
+            cls({number: models[number] for number in forms}, list(forms.values()))
+            for forms in groups.values()
+        ]
 
     def count(self, block: Any, counts: CountArray) -> None:
         """Add the votes on one block to `counts`, an array of shape (rows, n_classes).
@@ -110,13 +116,16 @@ class LinearStack:
             if unsure[place]:
                 counts[every_row, predicted(model, _copy(block), counts.shape[1])] += 1
 
-    def _add(self, votes: npt.NDArray[Any], sure: npt.NDArray[np.bool_], counts: CountArray) -> None:
+    def _add(
+        self, votes: npt.NDArray[Any], sure: npt.NDArray[np.bool_], counts: CountArray
+    ) -> None:
         votes = votes if sure.all() else votes[:, sure]
         for place, index in enumerate(self._classes):
             counts[:, index] += np.count_nonzero(votes == place, axis=1)
 
     def _decided(self, scores: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
-        """Return votes as places in the classes, and how far each is from another, shapes (rows, teachers)."""
+        """Return votes as places in the classes, and how far each is from another, shapes (rows,
+        teachers)."""
         if self._n_decisions == 1:
             return scores > 0, np.abs(scores)
         scores = scores.reshape(len(scores), len(self.models), self._n_decisions)
@@ -125,12 +134,13 @@ class LinearStack:
         return scores.argmax(axis=2), (top[:, :, 1] - top[:, :, 0]) / 2
 
     def _unsure(self, distance: FloatArray, numbers: Any) -> npt.NDArray[np.bool_]:
-        """Return for every teacher whether some vote of the block is within its rounding error of another."""
+        """Return for every teacher whether some vote of the block is within its rounding error
+        of another."""
         row_norms = _row_norms(numbers)[:, None]
         width, dtypes = numbers.shape[1] + 10, {numbers.dtype, *self._dtypes}
         every = np.arange(len(self.models))
-        # The longest row bounds all; only teachers that fail this are looked at row by row. Not greater, rather than
-        # at most: a value that is not a number is unsure too.
+        # The longest row bounds all; only teachers that fail this are looked at row by row. Not
+        # greater, rather than at most: a value that is not a number is unsure too.
         longest = self._error_bound(row_norms.max(axis=0, keepdims=True), every, width, dtypes)
         unsure = ~(distance.min(axis=0) > longest[0])
         doubtful = np.flatnonzero(unsure)
@@ -139,13 +149,18 @@ class LinearStack:
         return np.asarray(unsure)
 
     def _error_bound(
-        self, row_norms: FloatArray, teachers: npt.NDArray[np.intp], width: int, dtypes: set[np.dtype[Any]]
+        self,
+        row_norms: FloatArray,
+        teachers: npt.NDArray[np.intp],
+        width: int,
+        dtypes: set[np.dtype[Any]],
     ) -> FloatArray:
-        """Return a bound on |stacked - teacher's own decision|, shape (rows, teachers); infinite where unsure.
+        """Return a bound on |stacked - teacher's own decision|, shape (rows, teachers); infinite
+        where unsure.
 
-        With gamma = (n_features + a few) * eps, the standard bound of a dot product in any order is gamma * |x|.|w|,
-        at most gamma * norm(x) * norm(w). Scaling first or folding the scale adds a few eps per term. Both sides err,
-        and the factor 4 is generous.
+        With gamma = (n_features + a few) * eps, the standard bound of a dot product in any order is
+        gamma * |x|.|w|, at most gamma * norm(x) * norm(w). Scaling first or folding the scale adds
+        a few eps per term. Both sides err, and the factor 4 is generous.
         """
         floats = [np.finfo(dtype) for dtype in dtypes if dtype.kind == "f"]
         eps = max(float(info.eps) for info in floats)
@@ -161,15 +176,22 @@ class LinearStack:
         return bound
 
 
-def _linear_form(model: Any, width: int, names: list[Any] | None, is_sparse: bool) -> LinearForm | None:
-    """Return the linear form of a fitted teacher, or None where its votes are not surely those of one."""
+def _linear_form(
+    model: Any, width: int, names: list[Any] | None, is_sparse: bool
+) -> LinearForm | None:
+    """Return the linear form of a fitted teacher, or None where its votes are not surely those
+    of one."""
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
     steps = [model]
     if type(model) is Pipeline:
         steps = [step for _, step in model.steps if step not in (None, "passthrough")]
-    if len(steps) not in (1, 2) or type(steps[-1]).__name__ not in _LINEAR or type(steps[-1]) not in _linear_types():
+    if (
+        len(steps) not in (1, 2)
+        or type(steps[-1]).__name__ not in _LINEAR
+        or type(steps[-1]) not in _linear_types()
+    ):
         return None
     if len(steps) == 2 and type(steps[0]) is not StandardScaler:
         return None
@@ -211,14 +233,23 @@ def _fold(linear: Any, scaler: Any, width: int) -> LinearForm | None:
 
 
 _LINEAR = frozenset(
-    {"LogisticRegression", "LogisticRegressionCV", "LinearSVC", "RidgeClassifier", "RidgeClassifierCV", "SGDClassifier"}
+    {
+        "LogisticRegression",
+        "LogisticRegressionCV",
+        "LinearSVC",
+        "RidgeClassifier",
+        "RidgeClassifierCV",
+        "SGDClassifier",
+    }
 )
 
 
 def _linear_types() -> tuple[type, ...]:
     from sklearn import linear_model, svm
 
-    return tuple(getattr(linear_model, name, None) or getattr(svm, name) for name in sorted(_LINEAR))
+    return tuple(
+        getattr(linear_model, name, None) or getattr(svm, name) for name in sorted(_LINEAR)
+    )
 
 
 def _column_names(X: Any) -> list[Any] | None:
@@ -226,7 +257,8 @@ def _column_names(X: Any) -> list[Any] | None:
 
 
 def _is_plain(X: Any) -> bool:
-    """Return whether `X` is a table of plain machine numbers, the only kind whose arithmetic the bound covers."""
+    """Return whether `X` is a table of plain machine numbers, the only kind whose arithmetic the
+    bound covers."""
     if hasattr(X, "iloc"):
         return all(isinstance(dtype, np.dtype) and _is_covered(dtype) for dtype in X.dtypes)
     return X.ndim == 2 and _is_covered(X.dtype)

@@ -1,8 +1,8 @@
 """Partition units into disjoint shards by a rule under which one unit touches one teacher.
 
-A rule is safe when the shard of a unit depends on nothing but that unit and public values: never on the other rows, on
-their order or on how many there are. Even, shuffled, sorted or stratified splits break this when a unit is added or
-removed.
+A rule is safe when the shard of a unit depends on nothing but that unit and public values: never on
+the other rows, on their order or on how many there are. Even, shuffled, sorted or stratified splits
+break this when a unit is added or removed.
 """
 
 from collections.abc import Iterable
@@ -49,7 +49,9 @@ class KeyedHashPartition:
     def __init__(self, n_teachers: int, key: bytes) -> None:
         self.n_teachers = check_count("n_teachers", n_teachers)
         if not isinstance(key, bytes) or not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
-            raise ParameterError(f"key must be {_SHORTEST_KEY} to {_LONGEST_KEY} bytes; draw it once per dataset.")
+            raise ParameterError(
+                f"key must be {_SHORTEST_KEY} to {_LONGEST_KEY} bytes; draw it once per dataset."
+            )
         self._hash = blake2b(key=key, digest_size=16, person=b"secretballot")
 
     def assign(self, unit_ids: Any) -> IntArray:
@@ -58,7 +60,8 @@ class KeyedHashPartition:
         Parameters
         ----------
         unit_ids : array-like of shape (n_records,)
-            Whole numbers or text, one id per record; lists, numpy arrays, pandas and polars columns.
+            Whole numbers or text, one id per record; lists, numpy arrays, pandas and polars
+            columns.
 
         Returns
         -------
@@ -68,7 +71,8 @@ class KeyedHashPartition:
         Raises
         ------
         DataError
-            If an id is missing or is neither a whole number nor text; the message names row numbers only.
+            If an id is missing or is neither a whole number nor text; the message names row numbers
+            only.
         """
         column = _as_column(unit_ids)
         if column.dtype.kind in "iuf":
@@ -81,7 +85,8 @@ class KeyedHashPartition:
         shards = []
         try:
             for value in ids:
-                # Equal values of different types may differ in being exact, so only plain ones share an entry.
+                # Equal values of different types may differ in being exact, so only plain ones
+                # share an entry.
                 key = value if value.__class__ in (int, str) else (value.__class__, value)
                 if key not in known:
                     known[key] = self._shard(value)
@@ -157,14 +162,22 @@ def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
     elif isinstance(unit_ids, np.ndarray):
         column = unit_ids
     elif isinstance(unit_ids, (str, bytes)) or not isinstance(unit_ids, Iterable):
-        raise DataError(f"unit ids are of type {type(unit_ids).__name__}; give one id per record, a single column.")
+        raise DataError(
+            f"unit ids are of type {type(unit_ids).__name__}; give one id per record, a single"
+            " column."
+        )
     else:
-        # As objects: numpy would turn [1, "a"] into text and [1, None] into floats, each id by its neighbours.
+        # As objects: numpy would turn [1, "a"] into text and [1, None] into floats, each id by its
+        # neighbours.
         column = np.array(list(unit_ids), dtype=object)
     if column.ndim != 1:
-        raise DataError(f"unit ids have {column.ndim} dimensions; give one id per record, a single column.")
+        raise DataError(
+            f"unit ids have {column.ndim} dimensions; give one id per record, a single column."
+        )
     if column.dtype.kind not in "biufOSUT":
-        raise DataError(f"unit ids have the type {column.dtype}; they must be whole numbers or text.")
+        raise DataError(
+            f"unit ids have the type {column.dtype}; they must be whole numbers or text."
+        )
     return column
 
 
@@ -178,7 +191,8 @@ def _refuse(column: npt.NDArray[Any]) -> NoReturn:
             unfit.append(row)
     if missing:
         raise DataError(
-            f"unit ids are missing in {len(missing)} rows ({_first(missing)}); give every record its unit's id."
+            f"unit ids are missing in {len(missing)} rows ({_first(missing)}); give every record"
+            " its unit's id."
         )
     raise DataError(
         f"unit ids in {len(unfit)} rows ({_first(unfit)}) are neither whole numbers nor text; "

@@ -1,4 +1,5 @@
-"""How often each interval of public points is right on private records: two sums for each point, for the door alone."""
+"""How often each interval of public points is right on private records: two sums for each point,
+for the door alone."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +16,9 @@ IntArray = NDArray[np.int64]
 class PrivateRangeScores(Sealed):
     """Scores of all ranges of m places, by their ends: private until the door has chosen by them.
 
-    The range from place i to place j >= i has the score ``starts[i] - ends[j]``, no range the score 0; or all so much
-    less, which no choice sees. There are m (m + 1) / 2 + 1 candidates, numbered from 0: no range, then by first place,
-    then by last place.
+    The range from place i to place j >= i has the score ``starts[i] - ends[j]``, no range the score
+    0; or all so much less, which no choice sees. There are m (m + 1) / 2 + 1 candidates, numbered
+    from 0: no range, then by first place, then by last place.
 
     Parameters
     ----------
@@ -51,7 +52,10 @@ class PrivateRangeScores(Sealed):
         self.__starts, self.__ends = np.asarray(starts), np.asarray(ends)
         shapes = self.__starts.shape, self.__ends.shape
         if shapes[0] != shapes[1] or len(shapes[0]) != 1 or not shapes[0][0]:
-            raise DataError(f"starts have shape {shapes[0]} and ends {shapes[1]}; give one of each for every place.")
+            raise DataError(
+                f"starts have shape {shapes[0]} and ends {shapes[1]}; give one of each for every"
+                " place."
+            )
         self.unit = check_choice("unit", unit, ("record", "user"))
         self.neighbours = check_choice("neighbours", neighbours, ("add-remove", "replace-one"))
 

@@ -1,7 +1,8 @@
-"""Take rows of a table, whatever it is: an array, a sparse matrix or a frame, always as a copy of their own.
+"""Take rows of a table, whatever it is: an array, a sparse matrix or a frame, always as a copy of
+their own.
 
-A copy, because a learner may write into what it is given, and a teacher that saw another teacher's writing would carry
-one unit into two votes.
+A copy, because a learner may write into what it is given, and a teacher that saw another teacher's
+writing would carry one unit into two votes.
 """
 
 import contextlib
@@ -35,18 +36,22 @@ def as_table(X: Any, name: str = "X") -> Any:
         raise DataError(f"{name} is a masked array; fill or drop what is masked.")
     table = _table_of_list(X, name) if isinstance(X, list | tuple) else np.asarray(X)
     if table.ndim == 0:
-        raise DataError(f"{name} has the type {type(X).__name__}; give a table with one row per record.")
+        raise DataError(
+            f"{name} has the type {type(X).__name__}; give a table with one row per record."
+        )
     # The width of a text array is the longest text of all rows, which no single shard may know.
     return table.astype(object) if table.dtype.kind in "US" else table
 
 
 def _table_of_list(rows: Any, name: str) -> npt.NDArray[Any]:
-    """Return a list of texts as objects and a list of rows of numbers as doubles, whatever single cells would do.
+    """Return a list of texts as objects and a list of rows of numbers as doubles, whatever single
+    cells would do.
 
     Raises
     ------
     DataError
-        If it is neither: numpy would find one type for all cells, so that one of them changed all others.
+        If it is neither: numpy would find one type for all cells, so that one of them changed all
+        others.
     """
     if all(isinstance(text, str) for text in rows):
         return np.array(rows, dtype=object)
@@ -56,7 +61,8 @@ def _table_of_list(rows: Any, name: str) -> npt.NDArray[Any]:
         table = np.array([[_number(cell) for cell in row] for row in rows], dtype=np.float64)
     if table is None or table.ndim != 2:
         raise DataError(
-            f"{name} is a list of neither texts nor rows of numbers; give an array, a frame or a sparse matrix."
+            f"{name} is a list of neither texts nor rows of numbers; give an array, a frame or a"
+            " sparse matrix."
         )
     return table
 
@@ -78,8 +84,11 @@ def take_rows(table: Any, rows: npt.NDArray[np.intp]) -> Any:
         part = table.iloc[rows].reset_index(drop=True)
         part.attrs = {}
         return part
-    # numpy may keep the order in memory of the whole table, which a frame's columns or a transposed file chose
-    return _own_form(table[rows]) if is_sparse(table) else np.array(table[rows], order="C", copy=True)
+    # numpy may keep the order in memory of the whole table, which a frame's columns or a transposed
+    # file chose
+    return (
+        _own_form(table[rows]) if is_sparse(table) else np.array(table[rows], order="C", copy=True)
+    )
 
 
 def row_block(table: Any, start: int, stop: int) -> Any:
@@ -101,9 +110,11 @@ def is_sparse(table: Any) -> bool:
 
 
 def _own_form(part: Any) -> Any:
-    """Sort and sum a sparse part and give it the index type of its own size, not that of the whole matrix.
+    """Sort and sum a sparse part and give it the index type of its own size, not that of the whole
+    matrix.
 
-    Stored zeros go: in a matrix of blocks, a neighbour's value stores zeros in the other rows of its block.
+    Stored zeros go: in a matrix of blocks, a neighbour's value stores zeros in the other rows of
+    its block.
     """
     part.sum_duplicates()
     part.eliminate_zeros()

@@ -1,4 +1,5 @@
-"""How often each of some candidates is right on private records: counts by unit that only the door may read."""
+"""How often each of some candidates is right on private records: counts by unit that only the
+door may read."""
 
 from typing import Any
 
@@ -32,19 +33,25 @@ def unit_numbers(units: Any, n_records: int) -> IntArray:
     Raises
     ------
     DataError
-        If an id is missing or is none, or there is not one for each record; the message names row numbers only.
+        If an id is missing or is none, or there is not one for each record; the message names row
+        numbers only.
     """
     found = len(KeyedHashPartition(1, bytes(16)).assign(units))  # refuses what is no id
     if found != n_records:
-        raise DataError(f"units has {found} ids for {n_records} records; give one id for each record.")
+        raise DataError(
+            f"units has {found} ids for {n_records} records; give one id for each record."
+        )
     column = units.to_numpy() if hasattr(units, "to_numpy") else units
     known: dict[bytes | None, int] = {}
-    ids = (canonical_id(value) for value in (column.tolist() if hasattr(column, "tolist") else column))
+    ids = (
+        canonical_id(value) for value in (column.tolist() if hasattr(column, "tolist") else column)
+    )
     return np.array([known.setdefault(one, len(known)) for one in ids], dtype=np.int64)
 
 
 class PrivateScores(Sealed):
-    """The number of units on which each candidate is right: private until the door has chosen by it.
+    """The number of units on which each candidate is right: private until the door has chosen by
+    it.
 
     Make one with `of`. Its shape is public and shown, its values are not.
 
@@ -61,8 +68,8 @@ class PrivateScores(Sealed):
     -------
     Unit : one record, or all records of one id.
     Sensitivity : 1 for every candidate, whatever the number of a unit's records: a unit counts once, if the candidate
-        is right on more than half of its records. Under add-remove all scores rise together; under replace-one they
-        may move both ways.
+        is right on more than half of its records. Under add-remove all scores rise together; under
+        replace-one they may move both ways.
     """
 
     __slots__ = ("__scores", "neighbours", "unit")
@@ -94,12 +101,15 @@ class PrivateScores(Sealed):
         table = np.asarray(right)
         if table.ndim != 2 or table.dtype.kind != "b" or not table.shape[1]:
             raise DataError(
-                f"right has shape {table.shape} and dtype {table.dtype}; give true or false, (n_records, n_candidates)."
+                f"right has shape {table.shape} and dtype {table.dtype}; give true or false,"
+                " (n_records, n_candidates)."
             )
         if units is None:
             return cls(table.sum(axis=0), "record", neighbours)
         if neighbours != "add-remove":
-            raise DataError("units are given under replace-one, which is about single records; use add-remove.")
+            raise DataError(
+                "units are given under replace-one, which is about single records; use add-remove."
+            )
         owner = unit_numbers(units, len(table))
         records = np.bincount(owner)
         hits = np.zeros((len(records), table.shape[1]), dtype=np.int64)

@@ -6,10 +6,11 @@ __all__ = ["Sealed"]
 
 
 class Sealed:
-    """Refuse every way in which Python, numpy or a notebook would take values out of an object unasked.
+    """Refuse every way in which Python, numpy or a notebook would take values out of an object
+    unasked.
 
-    A subclass says in `_refusal` who refuses, with a place for what, and what to do instead; and shows in its repr what
-    is public.
+    A subclass says in `_refusal` who refuses, with a place for what, and what to do instead; and
+    shows in its repr what is public.
     """
 
     __slots__ = ()

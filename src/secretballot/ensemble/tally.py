@@ -1,4 +1,5 @@
-"""Turn blocks of votes or counts into checked integer counts, naming every inconsistency by its row numbers."""
+"""Turn blocks of votes or counts into checked integer counts, naming every inconsistency by its
+row numbers."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +26,8 @@ _MOST_TEACHERS = np.iinfo(np.int32).max
 
 
 def check_classes(classes: object) -> list[Any]:
-    """Return the class values as plain Python values, all numbers or all text, distinct, two or more.
+    """Return the class values as plain Python values, all numbers or all text, distinct, two or
+    more.
 
     Raises
     ------
@@ -39,20 +41,23 @@ def check_classes(classes: object) -> list[Any]:
     is_number = [isinstance(value, (int, float)) and value == value for value in values]
     if len(values) < 2 or not (all(is_text) or all(is_number)) or len(set(values)) < len(values):
         raise ParameterError(
-            f"classes is {shown_classes(values)}; it must hold two or more distinct values, all numbers or all text."
+            f"classes is {shown_classes(values)}; it must hold two or more distinct values, all"
+            " numbers or all text."
         )
     return values
 
 
 def blocks_of(table: npt.NDArray[Any], block_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
-    """Yield the rows of `table` in blocks of at most `block_rows`, by default about four million cells."""
+    """Yield the rows of `table` in blocks of at most `block_rows`, by default about four million
+    cells."""
     rows = block_rows or max(1, _BLOCK_CELLS // max(1, table.shape[1]))
     for start in range(0, len(table), rows):
         yield np.asarray(table[start : start + rows])
 
 
 class _Faults:
-    """Rows that break a rule, collected so that one message can name how many there are and where."""
+    """Rows that break a rule, collected so that one message can name how many there are and
+    where."""
 
     def __init__(self, table: str) -> None:
         self._table = table
@@ -67,7 +72,10 @@ class _Faults:
             rows = np.concatenate(parts)
             named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
             more = ", ..." if len(rows) > _ROWS_NAMED else ""
-            raise DataError(f"{self._table}: {len(rows)} rows with {fault} (rows {named}{more}, counted from 0).")
+            raise DataError(
+                f"{self._table}: {len(rows)} rows with {fault} (rows {named}{more}, counted"
+                " from 0)."
+            )
 
 
 def count_votes(
@@ -92,7 +100,8 @@ def count_votes(
     Raises
     ------
     DataError
-        If a vote is missing or no declared class, or the shape does not fit; the message names rows, never values.
+        If a vote is missing or no declared class, or the shape does not fit; the message names
+        rows, never values.
     """
     faults, place_of = _Faults("votes"), _VotePlaces(classes)
     parts, first_row = [], 0
@@ -108,7 +117,9 @@ def count_votes(
             counts = np.stack([_matches(block, value) for value in classes], axis=1)
             missing = _missing(block)
         faults.note("a missing vote (nan)", missing, first_row)
-        faults.note("a vote that is no declared class", (counts.sum(axis=1) != width) & ~missing, first_row)
+        faults.note(
+            "a vote that is no declared class", (counts.sum(axis=1) != width) & ~missing, first_row
+        )
         parts.append(counts)
         first_row += len(block)
     faults.refuse_any()
@@ -116,11 +127,12 @@ def count_votes(
 
 
 class _VotePlaces:
-    """Say which class one cell votes for, whatever the cells beside it are and whatever type they gave a column.
+    """Say which class one cell votes for, whatever the cells beside it are and whatever type they
+    gave a column.
 
-    Texts are compared with classes that are texts, without space around them, and read as numbers for classes that are
-    numbers. Numbers are compared with classes that are numbers, and spelled for classes that are texts: 1 and 1.0 as
-    "1".
+    Texts are compared with classes that are texts, without space around them, and read as numbers
+    for classes that are numbers. Numbers are compared with classes that are numbers, and spelled
+    for classes that are texts: 1 and 1.0 as "1".
     """
 
     def __init__(self, classes: Sequence[Any]) -> None:
@@ -129,13 +141,18 @@ class _VotePlaces:
         self._of_text: dict[str, int] = {}
 
     def __call__(self, cell: Any) -> int:
-        """Return the place of the class, or a negative number for a missing vote and for one that is no class."""
+        """Return the place of the class, or a negative number for a missing vote and for one
+        that is no class."""
         if isinstance(cell, str):
             known = self._of_text.get(cell)
             if known is None:
                 known = self._of_text[cell] = self._place_of_text(cell)
             return known
-        if cell is None or type(cell).__name__ in _MISSING_TYPES or (isinstance(cell, float) and cell != cell):
+        if (
+            cell is None
+            or type(cell).__name__ in _MISSING_TYPES
+            or (isinstance(cell, float) and cell != cell)
+        ):
             return _MISSING_VOTE
         if not isinstance(cell, Number):
             return _NO_CLASS
@@ -172,7 +189,9 @@ def _number(text: str) -> int | float | None:
 
 def _as_numbers(block: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return cells as floating point, nan where one is missing or no number."""
-    return np.array([list(map(_float_or_nan, row)) for row in block.tolist()], dtype=np.float64).reshape(block.shape)
+    return np.array(
+        [list(map(_float_or_nan, row)) for row in block.tolist()], dtype=np.float64
+    ).reshape(block.shape)
 
 
 def _float_or_nan(cell: Any) -> float:
@@ -185,7 +204,8 @@ def _float_or_nan(cell: Any) -> float:
 def check_counts(
     blocks: Iterable[npt.NDArray[Any]], n_classes: int | None = None, n_teachers: int | None = None
 ) -> tuple[CountArray, int]:
-    """Check counts of votes: whole, not negative, every row with the same sum, the number of teachers.
+    """Check counts of votes: whole, not negative, every row with the same sum, the number of
+    teachers.
 
     Parameters
     ----------
@@ -204,7 +224,8 @@ def check_counts(
     Raises
     ------
     DataError
-        If a count is nan, fractional, negative or too large, or rows differ in their sum; rows are named, never values.
+        If a count is nan, fractional, negative or too large, or rows differ in their sum; rows are
+        named, never values.
     """
     faults = _Faults("counts")
     parts, first_row = [], 0
@@ -220,7 +241,9 @@ def check_counts(
         if n_teachers is None and not broken[0]:
             n_teachers = int(sums[0])
         faults.note("a sum above 2**31 - 1", (sums > _MOST_TEACHERS) & ~broken, first_row)
-        rule = "a sum that is not n_teachers" if n_teachers is not None else "no sum to compare with"
+        rule = (
+            "a sum that is not n_teachers" if n_teachers is not None else "no sum to compare with"
+        )
         faults.note(rule, (sums != n_teachers) & ~broken, first_row)
         parts.append(counts)
         first_row += len(block)
@@ -231,7 +254,9 @@ def check_counts(
     return joined, n_teachers
 
 
-def _note_broken_cells(block: npt.NDArray[Any], faults: _Faults, first_row: int) -> npt.NDArray[np.bool_]:
+def _note_broken_cells(
+    block: npt.NDArray[Any], faults: _Faults, first_row: int
+) -> npt.NDArray[np.bool_]:
     missing = _missing(block)
     negative = (block < 0).any(axis=1)
     large = (block > _MOST_TEACHERS).any(axis=1)
@@ -248,7 +273,9 @@ def _note_broken_cells(block: npt.NDArray[Any], faults: _Faults, first_row: int)
 
 def _checked_width(block: npt.NDArray[Any], table: str, expected: int | None) -> int:
     if block.ndim != 2:
-        raise DataError(f"{table} have {block.ndim} dimensions; give one row per query and two dimensions.")
+        raise DataError(
+            f"{table} have {block.ndim} dimensions; give one row per query and two dimensions."
+        )
     width = int(block.shape[1])
     if width == 0 or (expected is not None and width != expected):
         wanted = "at least 1" if expected is None else str(expected)
@@ -264,7 +291,8 @@ def _refuse_kind(block: npt.NDArray[Any], classes: Sequence[Any]) -> None:
     if (kind in "UT") != is_text or kind not in "biufUT":
         what = "text" if is_text else "numbers"
         raise DataError(
-            f"votes have the type {block.dtype} while classes are {what}; declare classes of the votes' type."
+            f"votes have the type {block.dtype} while classes are {what}; declare classes of the"
+            " votes' type."
         )
 
 

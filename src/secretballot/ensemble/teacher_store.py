@@ -1,8 +1,8 @@
 """Keep finished teachers in the vault, so that an interrupted run resumes where it stopped.
 
-A teacher's file holds private data in the clear. It is written whole or not at all, readable by its owner alone, and
-read back only when it belongs to the current user and to the very same run: unpickling runs code, and a teacher of
-other data would break the account of what was released.
+A teacher's file holds private data in the clear. It is written whole or not at all, readable by its
+owner alone, and read back only when it belongs to the current user and to the very same run:
+unpickling runs code, and a teacher of other data would break the account of what was released.
 """
 
 import hashlib
@@ -54,7 +54,8 @@ class TeacherStore:
         sweep_drafts(self._folder, "*.teachers")
 
     def load(self) -> dict[int, Any]:
-        """Return the teachers found, by number; a file that is damaged, foreign or of another run counts as absent."""
+        """Return the teachers found, by number; a file that is damaged, foreign or of another
+        run counts as absent."""
         found: dict[int, Any] = {}
         for path in sorted(self._folder.glob(f"{self._binding[:16]}-*.teachers")):
             found.update(self._read(path))
@@ -69,7 +70,11 @@ class TeacherStore:
     def flush(self) -> None:
         """Write every waiting teacher to the disk."""
         waiting, self._waiting = self._waiting, {}
-        pickled = {number: data for number, model in waiting.items() if (data := _pickled(model)) is not None}
+        pickled = {
+            number: data
+            for number, model in waiting.items()
+            if (data := _pickled(model)) is not None
+        }
         if pickled:
             self._write(pickled)
         self._flushed = time.monotonic()
@@ -89,7 +94,12 @@ class TeacherStore:
                 header = json_fields(file.readline(_LONGEST_HEADER), _HEADER)
                 payload = file.read()
             digest = hashlib.sha256(payload).hexdigest()
-            expected = {"format": _FORMAT, "version": _VERSION, "binding": self._binding, "sha256": digest}
+            expected = {
+                "format": _FORMAT,
+                "version": _VERSION,
+                "binding": self._binding,
+                "sha256": digest,
+            }
             if header != expected:
                 return {}
             return {number: pickle.loads(data) for number, data in pickle.loads(payload).items()}
@@ -113,7 +123,9 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return (
+        stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    )
 
 
 def _pickled(model: Any) -> bytes | None:

@@ -36,7 +36,8 @@ _ROWS_NAMED = 5
 
 
 class TeacherEnsemble:
-    """Teachers trained on disjoint shards; private, so it shows its shape alone and refuses to be pickled.
+    """Teachers trained on disjoint shards; private, so it shows its shape alone and refuses to be
+    pickled.
 
     Make one with `fit`.
 
@@ -49,7 +50,8 @@ class TeacherEnsemble:
     -------
     Unit : whatever the shards keep together.
     Sensitivity : a teacher is a function of its own shard, its number and public values, so one unit changes the votes
-        of one teacher. What passes the process by other ways (time, a crash of the machine) is not covered.
+        of one teacher. What passes the process by other ways (time, a crash of the machine) is not
+        covered.
     """
 
     def __init__(self, teachers: Sequence[Any], n_classes: int, random_state: int = 0) -> None:
@@ -76,15 +78,17 @@ class TeacherEnsemble:
     ) -> "TeacherEnsemble":
         """Train one copy of `teacher` on every shard.
 
-        A shard that cannot be trained (no records, one class, a learner that fails) is no error: its teacher votes
-        the class (teacher number mod `n_classes`) on every query, a rule that reads nothing.
+        A shard that cannot be trained (no records, one class, a learner that fails) is no error:
+        its teacher votes the class (teacher number mod `n_classes`) on every query, a rule that
+        reads nothing.
 
         Parameters
         ----------
         teacher : classifier or pipeline
             With scikit-learn's fit, predict and get_params; copied for every shard.
         X : table of shape (n_records, n_features)
-            Array, sparse matrix or pandas frame. Its column types count as public: encode it by a public schema.
+            Array, sparse matrix or pandas frame. Its column types count as public: encode it by a
+            public schema.
         y_index : array-like of shape (n_records,), int
             Class indices from 0 to `n_classes` - 1.
         shards : array-like of shape (n_records,), int
@@ -92,7 +96,8 @@ class TeacherEnsemble:
         n_teachers, n_classes : int
             Public numbers, fixed without looking at the data.
         n_jobs : int, optional
-            Worker processes; None follows `joblib.parallel_config`, else one. Work too short for them stays here.
+            Worker processes; None follows `joblib.parallel_config`, else one. Work too short for
+            them stays here.
         random_state : int
             Public; with a teacher's number it fixes that teacher's coins.
         vault : path, optional
@@ -107,10 +112,11 @@ class TeacherEnsemble:
         ParameterError
             If a setting is out of range.
         DataError
-            If lengths differ, a label or shard number is out of range (rows are named, never values), or the vault
-            cannot be used.
+            If lengths differ, a label or shard number is out of range (rows are named, never
+            values), or the vault cannot be used.
         ResourceError
-            If memory, files or processes ran out: that is no shard's failure, and no vote is made of it.
+            If memory, files or processes ran out: that is no shard's failure, and no vote is made
+            of it.
         """
         check_count("n_teachers", n_teachers)
         check_count("n_classes", n_classes, minimum=2)
@@ -119,7 +125,9 @@ class TeacherEnsemble:
         recipe = Recipe.of(teacher, random_state)
         table = as_table(X)
         labels = _indices(y_index, "y_index", n_rows(table), n_classes)
-        parts = Shards(table, labels, _indices(shards, "shards", n_rows(table), n_teachers), n_teachers)
+        parts = Shards(
+            table, labels, _indices(shards, "shards", n_rows(table), n_teachers), n_teachers
+        )
         store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes)
         finished = {} if store is None else store.load()
         finished = {number: finished[number] for number in range(n_teachers) if number in finished}
@@ -157,7 +165,8 @@ class TeacherEnsemble:
         block_rows : int, optional
             Rows given to a teacher at once; by default so many that a block's votes take 16 MiB.
         n_jobs : int, optional
-            Worker processes for teachers that are not linear; None follows `joblib.parallel_config`, else one.
+            Worker processes for teachers that are not linear; None follows
+            `joblib.parallel_config`, else one.
         classes : list, optional
             The class values behind the indices; 0 to n_classes - 1 where none are given.
         progress : callable, optional
@@ -177,10 +186,18 @@ class TeacherEnsemble:
         if n_rows(table) == 0:
             raise DataError("X_public has no rows; give at least one public point to vote on.")
         cells = self.n_teachers * self.n_classes
-        rows = max(256, _BLOCK_CELLS // cells) if block_rows is None else check_count("block_rows", block_rows)
+        rows = (
+            max(256, _BLOCK_CELLS // cells)
+            if block_rows is None
+            else check_count("block_rows", block_rows)
+        )
         with one_thread():
-            counts = self._count(table, rows, n_jobs, _Meter(progress, n_rows(table) * self.n_teachers))
-        return VoteCounts(counts, range(self.n_classes) if classes is None else classes, self.n_teachers)
+            counts = self._count(
+                table, rows, n_jobs, _Meter(progress, n_rows(table) * self.n_teachers)
+            )
+        return VoteCounts(
+            counts, range(self.n_classes) if classes is None else classes, self.n_teachers
+        )
 
     def _count(self, table: Any, rows: int, n_jobs: int | None, meter: "_Meter") -> CountArray:
         settings = sklearn.get_config()
@@ -190,16 +207,26 @@ class TeacherEnsemble:
             counted = self._count_stack(stack, table, rows, settings, meter)
             if counted is not None:
                 counts += counted
-                rest = {number: model for number, model in rest.items() if number not in stack.models}
-        for done, counted in _counted_apart(rest, table, self.n_classes, rows, self._random_state, settings, n_jobs):
+                rest = {
+                    number: model for number, model in rest.items() if number not in stack.models
+                }
+        for done, counted in _counted_apart(
+            rest, table, self.n_classes, rows, self._random_state, settings, n_jobs
+        ):
             counts += counted
             meter.add(done * n_rows(table))
         return counts
 
     def _count_stack(
-        self, stack: LinearStack, table: Any, rows: int, settings: Mapping[str, Any], meter: "_Meter"
+        self,
+        stack: LinearStack,
+        table: Any,
+        rows: int,
+        settings: Mapping[str, Any],
+        meter: "_Meter",
     ) -> CountArray | None:
-        """Return the votes of linear teachers, or None if one of them fails and all must be asked one by one."""
+        """Return the votes of linear teachers, or None if one of them fails and all must be
+        asked one by one."""
         counts = np.zeros((n_rows(table), self.n_classes), dtype=np.int32)
 
         def count(start: int, stop: int) -> bool:
@@ -233,23 +260,32 @@ class TeacherEnsemble:
             store.add(number, model)
         store.flush()
         if len(store.load()) < self.n_teachers:
-            raise DataError("The teachers cannot be pickled, so they cannot be kept in a vault; use another learner.")
+            raise DataError(
+                "The teachers cannot be pickled, so they cannot be kept in a vault; use another"
+                " learner."
+            )
 
     @classmethod
     def kept(
         cls, vault: Path, serial: str, *, n_teachers: int, n_classes: int, random_state: int = 0
     ) -> "TeacherEnsemble | None":
-        """Return the teachers that `keep` wrote, None if they are not all there or of other library versions."""
+        """Return the teachers that `keep` wrote, None if they are not all there or of other
+        library versions."""
         found = TeacherStore(vault, _binding(["kept", serial, random_state])).load()
         if len(found) != n_teachers or sorted(found) != list(range(n_teachers)):
             return None
         return cls([found[number] for number in range(n_teachers)], n_classes, random_state)
 
     def __repr__(self) -> str:
-        return f"TeacherEnsemble(n_teachers={self.n_teachers}, n_classes={self.n_classes}, teachers=<private>)"
+        return (
+            f"TeacherEnsemble(n_teachers={self.n_teachers}, n_classes={self.n_classes},"
+            " teachers=<private>)"
+        )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("private teachers refuse to be pickled or copied; give fit a vault to keep them in.")
+        raise TypeError(
+            "private teachers refuse to be pickled or copied; give fit a vault to keep them in."
+        )
 
 
 class _Meter:
@@ -283,28 +319,41 @@ def _counted_apart(
     numbers = list(teachers)
     # Four tasks per worker balance slow and fast teachers; each returns counts and not votes.
     size = -(-len(numbers) // (4 * workers))
-    groups = [{n: teachers[n] for n in numbers[at : at + size]} for at in range(0, len(numbers), size)]
+    groups = [
+        {n: teachers[n] for n in numbers[at : at + size]} for at in range(0, len(numbers), size)
+    ]
     yield from results_of(_counted_by_workers(groups, shared, n_jobs))
 
 
-def _counted_by_workers(groups: Sequence[dict[int, Any]], shared: tuple[Any, ...], n_jobs: int | None) -> Any:
+def _counted_by_workers(
+    groups: Sequence[dict[int, Any]], shared: tuple[Any, ...], n_jobs: int | None
+) -> Any:
     pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), batch_size=1)
-    yield from pool(joblib.delayed(count_in_worker)(os.getpid(), group, *shared) for group in groups)
+    yield from pool(
+        joblib.delayed(count_in_worker)(os.getpid(), group, *shared) for group in groups
+    )
 
 
 def _indices(values: Any, name: str, length: int, bound: int) -> IntArray:
     indices = np.asarray(values)
     if indices.shape != (length,):
-        raise DataError(f"{name} has the shape {indices.shape} with {length} records in X; give one number per record.")
+        raise DataError(
+            f"{name} has the shape {indices.shape} with {length} records in X; give one number per"
+            " record."
+        )
     if length == 0:
         return np.zeros(0, dtype=np.int64)
     if indices.dtype.kind not in "iu":
-        raise DataError(f"{name} has the type {indices.dtype}; it must hold whole numbers from 0 to {bound - 1}.")
+        raise DataError(
+            f"{name} has the type {indices.dtype}; it must hold whole numbers from 0 to"
+            f" {bound - 1}."
+        )
     bad = np.flatnonzero(~((indices >= 0) & (indices < bound)))
     if bad.size:
         named = ", ".join(str(row) for row in bad[:_ROWS_NAMED])
         raise DataError(
-            f"{name} is out of the range 0 to {bound - 1} in {bad.size} rows (rows {named}, counted from 0)."
+            f"{name} is out of the range 0 to {bound - 1} in {bad.size} rows (rows {named}, counted"
+            " from 0)."
         )
     return indices.astype(np.int64)
 
@@ -316,17 +365,21 @@ def _open_store(
         return None
     if not fingerprint:
         raise ParameterError(
-            "fingerprint is missing; teachers kept in a vault must name the data they were trained on."
+            "fingerprint is missing; teachers kept in a vault must name the data they were"
+            " trained on."
         )
     try:
         learner = joblib.hash(recipe.teacher)
     except Exception:
         # A learner that cannot be pickled cannot be kept either.
         return None
-    return TeacherStore(Path(vault), _binding([fingerprint, learner, recipe.random_state, n_teachers, n_classes]))
+    return TeacherStore(
+        Path(vault), _binding([fingerprint, learner, recipe.random_state, n_teachers, n_classes])
+    )
 
 
 def _binding(bound: Sequence[Any]) -> str:
-    """Return the name of what teachers depend on, the versions of the libraries that pickled them included."""
+    """Return the name of what teachers depend on, the versions of the libraries that pickled
+    them included."""
     versions = [sys.version, np.__version__, sklearn.__version__]
     return hashlib.sha256(json.dumps([list(bound), versions]).encode()).hexdigest()

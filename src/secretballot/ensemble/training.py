@@ -28,7 +28,8 @@ _PILOT_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Recipe:
-    """What every shard shares: the unfitted learner, its own seeds, the public random state, scikit-learn's settings.
+    """What every shard shares: the unfitted learner, its own seeds, the public random state,
+    scikit-learn's settings.
 
     Raises
     ------
@@ -44,27 +45,42 @@ class Recipe:
     @classmethod
     def of(cls, teacher: Any, random_state: int) -> "Recipe":
         """Check the learner and find the seeds it takes."""
-        if isinstance(teacher, type) or not all(hasattr(teacher, name) for name in ("fit", "predict", "get_params")):
+        if isinstance(teacher, type) or not all(
+            hasattr(teacher, name) for name in ("fit", "predict", "get_params")
+        ):
             raise ParameterError(
-                f"teacher is {type(teacher).__name__ if not isinstance(teacher, type) else teacher.__name__!r}; "
-                "it must be an instance with fit, predict and get_params, as scikit-learn's classifiers have."
+                "teacher is"
+                f" {type(teacher).__name__ if not isinstance(teacher, type) else teacher.__name__!r};"
+                " it must be an instance with fit, predict and get_params, as scikit-learn's"
+                " classifiers have."
             )
         params = teacher.get_params(deep=True)
-        own_seeds = {name: params[name] for name in sorted(params) if name.split("__")[-1] == "random_state"}
+        own_seeds = {
+            name: params[name] for name in sorted(params) if name.split("__")[-1] == "random_state"
+        }
         for name, own in own_seeds.items():
-            if own is not None and (isinstance(own, bool) or not isinstance(own, (int, np.integer)) or own < 0):
+            if own is not None and (
+                isinstance(own, bool) or not isinstance(own, (int, np.integer)) or own < 0
+            ):
                 raise ParameterError(
-                    f"teacher's {name} is {shown(own)}; it must be None or a whole number, never a shared generator."
+                    f"teacher's {name} is {shown(own)}; it must be None or a whole number, never a"
+                    " shared generator."
                 )
         seeds = {name: 0 if own is None else int(own) + 1 for name, own in own_seeds.items()}
         return cls(teacher, random_state, seeds, sklearn.get_config())
 
     def fresh(self, number: int) -> Any:
-        """Return an unfitted copy whose seeds depend on the teacher's number and public numbers alone."""
+        """Return an unfitted copy whose seeds depend on the teacher's number and public numbers
+        alone."""
         model = sklearn.clone(self.teacher)
         if self.seeds:
             places = enumerate(self.seeds.items())
-            model.set_params(**{name: seed_of(self.random_state, number, place, own) for place, (name, own) in places})
+            model.set_params(
+                **{
+                    name: seed_of(self.random_state, number, place, own)
+                    for place, (name, own) in places
+                }
+            )
         return model
 
 
@@ -84,7 +100,8 @@ class Shards:
 
 
 def train_shard(recipe: Recipe, X: Any, y: IntArray, number: int) -> Any:
-    """Fit one teacher; return None, which stands for the fixed vote, where its shard does not allow that.
+    """Fit one teacher; return None, which stands for the fixed vote, where its shard does not allow
+    that.
 
     Raises
     ------
@@ -103,10 +120,13 @@ def train_shard(recipe: Recipe, X: Any, y: IntArray, number: int) -> Any:
     return result_of(fit)
 
 
-def trained(recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int | None) -> Iterator[tuple[int, Any]]:
+def trained(
+    recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int | None
+) -> Iterator[tuple[int, Any]]:
     """Yield (number, teacher or None) as the teachers are finished, in any order.
 
-    The first ones are trained here and timed; worker processes start only for work that is worth their start.
+    The first ones are trained here and timed; worker processes start only for work that is worth
+    their start.
     """
     started = time.monotonic()
     workers = joblib.effective_n_jobs(n_jobs)
@@ -122,8 +142,9 @@ def trained(recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int 
 def _trained_by_workers(
     recipe: Recipe, shards: Shards, numbers: Sequence[int], n_jobs: int | None
 ) -> Iterator[tuple[int, Any]]:
-    # Without memory maps, which are read-only: a learner must find here what it finds in the main process. One shard
-    # a task: how many joblib would put together follows from how long the first ones took.
+    # Without memory maps, which are read-only: a learner must find here what it finds in the main
+    # process. One shard a task: how many joblib would put together follows from how long the first
+    # ones took.
     pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), max_nbytes=None, batch_size=1)
     work = joblib.delayed(_train_in_worker)
     tasks = (work(os.getpid(), recipe, *shards.part(number), number) for number in numbers)
@@ -149,11 +170,17 @@ def check_workers(n_jobs: int | None) -> None:
     ParameterError
         If `n_jobs` is neither None nor a whole number other than 0.
     """
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0):
-        raise ParameterError(f"n_jobs is {shown(n_jobs)}; it must be None or a whole number other than 0.")
+    if n_jobs is not None and (
+        isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0
+    ):
+        raise ParameterError(
+            f"n_jobs is {shown(n_jobs)}; it must be None or a whole number other than 0."
+        )
 
 
-def _train_in_worker(giver: int, recipe: Recipe, X: Any, y: IntArray, number: int) -> tuple[int, Any]:
+def _train_in_worker(
+    giver: int, recipe: Recipe, X: Any, y: IntArray, number: int
+) -> tuple[int, Any]:
     end_with(giver)
     with one_thread():
         return number, train_shard(recipe, X, y, number)

@@ -1,9 +1,10 @@
-"""Canonical bytes of a unit's id: the same person in another file, column type or neighbouring table is the same id.
+"""Canonical bytes of a unit's id: the same person in another file, column type or neighbouring
+table is the same id.
 
-A column's type depends on its other rows: one missing cell turns ``1`` into ``1.0``, one letter turns ``1`` into
-``"1"``. If the id's bytes followed the type, one unit could move every other unit to another shard. So a whole number
-is one id however it is written. Merging two spellings is always safe (two units in one shard still reach one teacher);
-splitting one unit is not.
+A column's type depends on its other rows: one missing cell turns ``1`` into ``1.0``, one letter
+turns ``1`` into ``"1"``. If the id's bytes followed the type, one unit could move every other unit
+to another shard. So a whole number is one id however it is written. Merging two spellings is always
+safe (two units in one shard still reach one teacher); splitting one unit is not.
 """
 
 import math
@@ -18,7 +19,8 @@ __all__ = ["canonical_id"]
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-# What a table's missing cell looks like after a careless conversion to text; no unit may hide behind it.
+# What a table's missing cell looks like after a careless conversion to text; no unit may hide
+# behind it.
 _MISSING_TEXT = frozenset({"", "nan", "NaN", "-nan", "<NA>", "None", "NaT"})
 _MISSING_TYPES = frozenset({"NAType", "NaTType", "MaskedConstant"})
 _EXACT_FLOAT = 2**53
@@ -32,18 +34,20 @@ def canonical_id(value: object) -> bytes | None:
     Parameters
     ----------
     value : int, str, bytes, float or decimal.Decimal
-        A whole number in any of these types, or text. Text that spells a whole number is that number; other text is
-        stripped and normalised (NFC).
+        A whole number in any of these types, or text. Text that spells a whole number is that
+        number; other text is stripped and normalised (NFC).
 
     Returns
     -------
     bytes or None
-        None for None, nan, pandas' missing values, empty text and the words a conversion makes of them.
+        None for None, nan, pandas' missing values, empty text and the words a conversion makes of
+        them.
 
     Raises
     ------
     TypeError
-        If `value` is a truth value, a fractional number, a float too large to be exact, or of another type.
+        If `value` is a truth value, a fractional number, a float too large to be exact, or of
+        another type.
     """
     if value is None or type(value).__name__ in _MISSING_TYPES:
         return None
@@ -84,7 +88,11 @@ def _from_float(value: "float | np.floating") -> bytes | None:
 def _from_decimal(value: Decimal) -> bytes | None:
     if value.is_nan():
         return None
-    if not value.is_finite() or abs(value.adjusted()) > _MOST_BITS or value != value.to_integral_value():
+    if (
+        not value.is_finite()
+        or abs(value.adjusted()) > _MOST_BITS
+        or value != value.to_integral_value()
+    ):
         raise TypeError("a decimal id must be a whole number of some hundred digits")
     return _from_integer(int(value))
 
@@ -97,7 +105,8 @@ def _from_text(text: str) -> bytes | None:
         return b"i%d" % int(text)
     if _NUMBER.fullmatch(text):
         number = float(text)
-        # A file whose other ids are all numbers would have been read as floats; agree with that reading.
+        # A file whose other ids are all numbers would have been read as floats; agree with that
+        # reading.
         if abs(number) < _EXACT_FLOAT and number.is_integer():
             return b"i%d" % int(number)
     return b"s" + unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")

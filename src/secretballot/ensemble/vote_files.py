@@ -30,7 +30,8 @@ _ROW_BYTES = 16  # that a row of counts takes in memory, at least
 
 @dataclass(frozen=True)
 class _Table:
-    """The public width of a file's table, its rows in blocks, and its column names if it has any."""
+    """The public width of a file's table, its rows in blocks, and its column names if it has
+    any."""
 
     n_columns: int
     blocks: Iterator[npt.NDArray[Any]]
@@ -70,7 +71,9 @@ def read_counts(
     kind = kind or _kind_by_shape(table.n_columns, values, n_teachers)
     if kind == "votes":
         if values is None:
-            raise ParameterError("classes are missing; votes can only be counted for declared classes.")
+            raise ParameterError(
+                "classes are missing; votes can only be counted for declared classes."
+            )
         counts, found = count_votes(table.blocks, values, n_teachers)
         return counts, values, found
     width = None if values is None else len(values)
@@ -81,12 +84,14 @@ def read_counts(
 
 
 def _by_class(table: _Table, classes: list[Any] | None) -> Iterator[npt.NDArray[Any]]:
-    """Return the blocks of counts with their columns in the order of the classes, by name where columns have names.
+    """Return the blocks of counts with their columns in the order of the classes, by name where
+    columns have names.
 
     Raises
     ------
     DataError
-        If the names are neither the classes nor mere positions: counts must not go to the wrong class in silence.
+        If the names are neither the classes nor mere positions: counts must not go to the wrong
+        class in silence.
     """
     names = table.names
     if names is None or classes is None or len(names) != len(classes):
@@ -99,8 +104,8 @@ def _by_class(table: _Table, classes: list[Any] | None) -> Iterator[npt.NDArray[
         return table.blocks
     odd = [place + 1 for place, name in enumerate(names) if name not in wanted]
     raise DataError(
-        f"the columns of counts are not named by the {len(wanted)} classes ({_columns(odd)} by none of them); "
-        "name each column by its class."
+        f"the columns of counts are not named by the {len(wanted)} classes ({_columns(odd)} by none"
+        " of them); name each column by its class."
     )
 
 
@@ -108,7 +113,8 @@ _AMBIGUOUS = "the file could hold votes or counts; say which by kind='votes' or 
 
 
 def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | None) -> str:
-    """Tell votes from counts by public numbers alone: a guess from the values could differ between neighbours."""
+    """Tell votes from counts by public numbers alone: a guess from the values could differ
+    between neighbours."""
     if classes is not None and n_columns != len(classes):
         return "votes"
     if n_teachers is not None and n_columns == n_teachers:
@@ -149,7 +155,8 @@ def _read_all(path: Path, blocks: Iterator[npt.NDArray[Any]]) -> Iterator[npt.ND
 
 
 def _read(path: Path, read: Callable[[], Any]) -> Any:
-    """Return what a reader returns, or raise one sentence for whatever it raises: its own may quote the file."""
+    """Return what a reader returns, or raise one sentence for whatever it raises: its own may
+    quote the file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -160,8 +167,8 @@ def _read(path: Path, read: Callable[[], Any]) -> Any:
         pass
     # Outside of the handler: an exception's context is shown in tracebacks, whatever `from` says.
     raise DataError(
-        f"the file {_shown(path)} is no readable {path.suffix.lower()} table; it is damaged, cut short or of another "
-        "kind."
+        f"the file {_shown(path)} is no readable {path.suffix.lower()} table; it is damaged, cut"
+        " short or of another kind."
     )
 
 
@@ -171,7 +178,8 @@ def _shown(path: Path) -> str:
 
 
 def _columns(places: Sequence[int]) -> str:
-    """Return a phrase that names columns by their numbers, counted from 1; a cell is never quoted."""
+    """Return a phrase that names columns by their numbers, counted from 1; a cell is never
+    quoted."""
     named = ", ".join(map(str, places[:_COLUMNS_NAMED]))
     more = ", ..." if len(places) > _COLUMNS_NAMED else ""
     return f"column{'s' if len(places) != 1 else ''} {named}{more}"
@@ -182,19 +190,24 @@ def _open_npy(path: Path, reading: _Reading) -> _Table:
     table = np.lib.format.open_memmap(path, mode="r")
     if table.ndim != 2:
         raise DataError(
-            f"the file {_shown(path)} has {table.ndim} dimensions; give one row per query and two dimensions."
+            f"the file {_shown(path)} has {table.ndim} dimensions; give one row per query and two"
+            " dimensions."
         )
     return _Table(table.shape[1], blocks_of(table))
 
 
 def _open_csv(path: Path, reading: _Reading) -> _Table:
-    """Read a CSV file of which every record stands on one line, cell by cell; no type is found for a column."""
+    """Read a CSV file of which every record stands on one line, cell by cell; no type is found
+    for a column."""
     lines = _csv_records(path)
     first = next(lines, None) or [""]
     # in a file of one column a blank line is a row with a missing vote
     records = (line or [""] for line in lines) if len(first) == 1 else filter(None, lines)
     if reading.header != "no" and not first[0].strip():
-        raise DataError(f"the file {_shown(path)} has a first column without a name; write it without the row index.")
+        raise DataError(
+            f"the file {_shown(path)} has a first column without a name; write it without the row"
+            " index."
+        )
     kind = reading.kind or _kind_by_shape(len(first), reading.classes, reading.n_teachers)
     has_header = _has_header(first, kind, reading)
     names = tuple(cell.strip() for cell in first) if has_header else None
@@ -208,7 +221,8 @@ def _csv_records(path: Path) -> Iterator[list[str]]:
     Raises
     ------
     DataError
-        If a quoted cell goes on beyond its line: one stray quotation mark would swallow the lines of other queries.
+        If a quoted cell goes on beyond its line: one stray quotation mark would swallow the lines
+        of other queries.
     """
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = lines_of(file, f"the file {_shown(path)}")
@@ -216,8 +230,8 @@ def _csv_records(path: Path) -> Iterator[list[str]]:
         for number, record in enumerate(reader, start=1):
             if reader.line_num != number:
                 raise DataError(
-                    f"the file {_shown(path)} has a quoted cell that does not end on its line (line {number}); "
-                    "write every row on one line."
+                    f"the file {_shown(path)} has a quoted cell that does not end on its line (line"
+                    f" {number}); write every row on one line."
                 )
             yield record
 
@@ -229,18 +243,21 @@ def _csv_blocks(path: Path, rows: Iterator[list[str]], width: int) -> Iterator[n
         if odd:
             named = ", ".join(map(str, odd[:_COLUMNS_NAMED]))
             raise DataError(
-                f"the file {_shown(path)} has {len(odd)} rows of another number of cells than the first one's {width} "
-                f"(rows {named}, counted from 0); give every row as many, and quote cells with a comma."
+                f"the file {_shown(path)} has {len(odd)} rows of another number of cells than the"
+                f" first one's {width} (rows {named}, counted from 0); give every row as many, and"
+                " quote cells with a comma."
             )
         done += len(lines)
         yield np.array(lines, dtype=object)
 
 
 def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
-    """Return whether the first line names columns; no single cell can turn the answer, it can only lead to a refusal.
+    """Return whether the first line names columns; no single cell can turn the answer, it can only
+    lead to a refusal.
 
-    A line in which every cell could be a vote (or count) is data, one in which none could be is a header, and any
-    other is refused. With one column a single cell would decide, so the caller has to say.
+    A line in which every cell could be a vote (or count) is data, one in which none could be is a
+    header, and any other is refused. With one column a single cell would decide, so the caller has
+    to say.
 
     Raises
     ------
@@ -249,16 +266,21 @@ def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
     """
     if reading.header is not None:
         return reading.header == "yes"
-    odd = [place + 1 for place, cell in enumerate(first) if not _may_be_data(cell, kind, reading.classes)]
+    odd = [
+        place + 1
+        for place, cell in enumerate(first)
+        if not _may_be_data(cell, kind, reading.classes)
+    ]
     if len(first) == 1:
         raise DataError(
-            "the file has one column, so that a single cell decides whether its first line is a header; say so by "
-            "header='yes' or header='no'."
+            "the file has one column, so that a single cell decides whether its first line is a"
+            " header; say so by header='yes' or header='no'."
         )
     if odd and len(odd) < len(first):
         raise DataError(
-            f"the first line of the file is neither header nor data: {_columns(odd)} cannot be {kind} and others can; "
-            "correct it, or say which it is by header='yes' or header='no'."
+            f"the first line of the file is neither header nor data: {_columns(odd)} cannot be"
+            f" {kind} and others can; correct it, or say which it is by header='yes' or"
+            " header='no'."
         )
     return bool(odd)
 
@@ -283,17 +305,20 @@ def _open_parquet(path: Path, reading: _Reading) -> _Table:
         raise DataError("reading .parquet needs pyarrow; install secretballot[parquet].")
     schema = pq.read_schema(path)
     if any(name.startswith("__index_level_") for name in schema.names):
-        raise DataError(f"the file {_shown(path)} holds a row index; write it without the row index.")
+        raise DataError(
+            f"the file {_shown(path)} holds a row index; write it without the row index."
+        )
     odd = [place + 1 for place, kind in enumerate(schema.types) if not _is_flat(kind)]
     if odd:
         raise DataError(
-            f"the file {_shown(path)} has cells in {_columns(odd)} that are neither numbers nor texts; write plain "
-            "votes or counts."
+            f"the file {_shown(path)} has cells in {_columns(odd)} that are neither numbers nor"
+            " texts; write plain votes or counts."
         )
     rows = pq.read_metadata(path).num_rows
     if rows * _ROW_BYTES > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         raise DataError(
-            f"the file {_shown(path)} claims {rows} rows, more than this machine's memory holds; give a part."
+            f"the file {_shown(path)} claims {rows} rows, more than this machine's memory holds;"
+            " give a part."
         )
     return _Table(len(schema.names), _parquet_blocks(path, len(schema.names)), tuple(schema.names))
 
@@ -311,7 +336,13 @@ def _is_flat(kind: Any) -> bool:
 
     if types.is_dictionary(kind):
         kind = kind.value_type
-    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    numbers = (
+        types.is_integer,
+        types.is_floating,
+        types.is_decimal,
+        types.is_boolean,
+        types.is_null,
+    )
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     return any(holds(kind) for holds in (*numbers, *texts))
 

@@ -1,4 +1,5 @@
-"""Hold the teachers' votes as counts that nothing outside the private rooms can read by accident."""
+"""Hold the teachers' votes as counts that nothing outside the private rooms can read by
+accident."""
 
 import contextlib
 import io
@@ -27,8 +28,9 @@ NEIGHBOURS = ("add-remove", "replace-one")
 class VoteCounts(Sealed):
     """Votes per query and class: private until the door has released something about them.
 
-    Make one with `from_votes`, `from_counts` or `read`, or take what an ensemble returns. Its shape and classes are
-    public and shown; its values are not. It refuses to become an array, to be iterated, compared by value or pickled.
+    Make one with `from_votes`, `from_counts` or `read`, or take what an ensemble returns. Its shape
+    and classes are public and shown; its values are not. It refuses to become an array, to be
+    iterated, compared by value or pickled.
 
     Attributes
     ----------
@@ -37,15 +39,21 @@ class VoteCounts(Sealed):
     classes : list
         The class values, in the order of the columns.
     declared : dict or None
-        ``unit`` and ``neighbours`` that the teachers' shards were made for, None where nobody knows.
+        ``unit`` and ``neighbours`` that the teachers' shards were made for, None where nobody
+        knows.
     """
 
     __slots__ = ("__classes", "__counts", "__declared", "__n_teachers")
-    _refusal = "private votes refuse to {}; use n_queries and take, and release them through secretballot.release."
+    _refusal = (
+        "private votes refuse to {}; use n_queries and take, and release them through"
+        " secretballot.release."
+    )
 
     def __init__(self, counts: npt.NDArray[Any], classes: object, n_teachers: int) -> None:
         values = check_classes(classes)
-        checked, self.__n_teachers = check_counts(blocks_of(_table(counts, "counts")), len(values), n_teachers)
+        checked, self.__n_teachers = check_counts(
+            blocks_of(_table(counts, "counts")), len(values), n_teachers
+        )
         self.__counts = checked
         self.__classes = tuple(values)
         self.__declared: tuple[str, str] | None = None
@@ -73,13 +81,16 @@ class VoteCounts(Sealed):
         return cls(counts, values, n_teachers)
 
     @classmethod
-    def from_counts(cls, counts: Any, classes: object = None, n_teachers: int | None = None) -> "VoteCounts":
+    def from_counts(
+        cls, counts: Any, classes: object = None, n_teachers: int | None = None
+    ) -> "VoteCounts":
         """Take counts made elsewhere.
 
         Parameters
         ----------
         counts : array-like of shape (n_queries, C)
-            Votes per class; whole numbers of any numeric type, every row summing to the number of teachers.
+            Votes per class; whole numbers of any numeric type, every row summing to the number of
+            teachers.
         classes : list of length C, optional
             The class values; 0 to C - 1 where none are given.
         n_teachers : int, optional
@@ -88,7 +99,8 @@ class VoteCounts(Sealed):
         Raises
         ------
         DataError
-            If a count is nan, fractional or negative, or rows differ in their sum; rows are named, never values.
+            If a count is nan, fractional or negative, or rows differ in their sum; rows are named,
+            never values.
         ParameterError
             If `classes` is not a list of two or more distinct values.
         """
@@ -119,8 +131,9 @@ class VoteCounts(Sealed):
         n_teachers : int, optional
             The number of teachers that the file must agree with.
         header : {"yes", "no"}, optional
-            Whether the first line of a CSV file names its columns. Without it a line in which no cell could be a vote
-            or count is a header, one in which all could be is data, and any other is refused.
+            Whether the first line of a CSV file names its columns. Without it a line in which no
+            cell could be a vote or count is a header, one in which all could be is data, and any
+            other is refused.
 
         Raises
         ------
@@ -156,17 +169,25 @@ class VoteCounts(Sealed):
     @property
     def declared(self) -> dict[str, str] | None:
         """Unit and relation that the teachers' shards were made for, None where nobody knows."""
-        return None if self.__declared is None else dict(zip(("unit", "neighbours"), self.__declared, strict=True))
+        return (
+            None
+            if self.__declared is None
+            else dict(zip(("unit", "neighbours"), self.__declared, strict=True))
+        )
 
     def under(self, unit: str, neighbours: str) -> "VoteCounts":
-        """Return the same votes with the unit and the relation that the teachers' shards were made for.
+        """Return the same votes with the unit and the relation that the teachers' shards were made
+        for.
 
         Parameters
         ----------
         unit : {"record", "user", "label"}
         neighbours : {"add-remove", "replace-one"}
         """
-        declared = check_choice("unit", unit, UNITS), check_choice("neighbours", neighbours, NEIGHBOURS)
+        declared = (
+            check_choice("unit", unit, UNITS),
+            check_choice("neighbours", neighbours, NEIGHBOURS),
+        )
         same = VoteCounts(self.__counts, self.__classes, self.__n_teachers)
         same.__declared = declared
         return same
@@ -188,13 +209,16 @@ class VoteCounts(Sealed):
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:
             raise ParameterError("rows must be a list of one or more whole row numbers.")
         if not (chosen.min() >= 0 and chosen.max() < self.n_queries):
-            raise ParameterError(f"rows must lie from 0 to {self.n_queries - 1}, the queries that were voted on.")
+            raise ParameterError(
+                f"rows must lie from 0 to {self.n_queries - 1}, the queries that were voted on."
+            )
         taken = VoteCounts(self.__counts[chosen], self.__classes, self.__n_teachers)
         taken.__declared = self.__declared
         return taken
 
     def open_at_the_door(self) -> IntArray:
-        """Return a copy of the counts, shape (n_queries, n_classes), int64; for the release and diagnostics alone.
+        """Return a copy of the counts, shape (n_queries, n_classes), int64; for the release and
+        diagnostics alone.
 
         Privacy
         -------
@@ -204,7 +228,8 @@ class VoteCounts(Sealed):
         return self.__counts.astype(np.int64)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts as `.npy`, mode 0600, into a vault: a folder that is closed to everyone else.
+        """Write the counts as `.npy`, mode 0600, into a vault: a folder that is closed to everyone
+        else.
 
         Parameters
         ----------
@@ -243,7 +268,9 @@ def _table(values: Any, name: str) -> npt.NDArray[Any]:
     if table is None:
         raise DataError(f"{name} are ragged; every row must have the same number of columns.")
     if table.ndim != 2:
-        raise DataError(f"{name} have {table.ndim} dimensions; give one row per query and two dimensions.")
+        raise DataError(
+            f"{name} have {table.ndim} dimensions; give one row per query and two dimensions."
+        )
     return table
 
 
@@ -253,4 +280,6 @@ def _refuse_open_folder(folder: Path) -> None:
     except OSError as error:
         raise DataError(f"the folder {str(folder)!r} cannot be used: {error.strerror}.") from None
     if not stat.S_ISDIR(mode) or mode & 0o077:
-        raise DataError(f"the folder {str(folder)!r} is open to others; votes go into a vault of mode 0700.")
+        raise DataError(
+            f"the folder {str(folder)!r} is open to others; votes go into a vault of mode 0700."
+        )

@@ -1,4 +1,5 @@
-"""Worker processes end with the process that gave them work, also when that one was killed and could not tell them."""
+"""Worker processes end with the process that gave them work, also when that one was killed and
+could not tell them."""
 
 import os
 import threading
@@ -12,7 +13,8 @@ _PARENT_GONE = 1  # exit code, which nobody is left to read
 
 
 def end_with(giver: int) -> None:
-    """End this process soon after the process `giver` ended; does nothing unless that one is its parent.
+    """End this process soon after the process `giver` ended; does nothing unless that one is its
+    parent.
 
     Workers on other machines, and threads of the giver itself, are left to their own masters.
 

@@ -1,4 +1,5 @@
-"""Classes of hypotheses that can be searched exactly: learner, dichotomies, version spaces. Knows no private data."""
+"""Classes of hypotheses that can be searched exactly: learner, dichotomies, version spaces.
+Knows no private data."""
 
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
 from secretballot.hypotheses.coefficient import DisagreementCoefficient, disagreement_coefficient

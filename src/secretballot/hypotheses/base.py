@@ -1,4 +1,5 @@
-"""What every hypothesis class promises: an exact learner, its dichotomies, and its version spaces."""
+"""What every hypothesis class promises: an exact learner, its dichotomies, and its version
+spaces."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -32,10 +33,11 @@ class Hypothesis(Protocol):
 
 
 class Dichotomies(ABC):
-    """The distinct labellings that a class gives to some points, in a fixed order, each with one hypothesis behind it.
+    """The distinct labellings that a class gives to some points, in a fixed order, each with one
+    hypothesis behind it.
 
-    The order and the representatives follow from the points alone, never from labels. Nothing is listed until asked
-    for.
+    The order and the representatives follow from the points alone, never from labels. Nothing is
+    listed until asked for.
     """
 
     @abstractmethod
@@ -63,7 +65,8 @@ class Dichotomies(ABC):
         """
 
     def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every representative on other points, shape (len(self),), int64.
+        """Return the number of mistakes of every representative on other points, shape
+        (len(self),), int64.
 
         Parameters
         ----------
@@ -81,12 +84,15 @@ class Dichotomies(ABC):
         """
         if not len(self) <= MOST_TRIED:
             raise ParameterError(
-                f"There are {len(self):,} labellings of the points, and at most {MOST_TRIED:,} are tried one by one on "
-                "other points; give a sample of the points, or a FiniteClass of fitted models."
+                f"There are {len(self):,} labellings of the points, and at most {MOST_TRIED:,} are"
+                " tried one by one on other points; give a sample of the points, or a FiniteClass"
+                " of fitted models."
             )
         points = check_points(X, None)
         labels = check_labels(y, len(points))
-        return np.array([np.count_nonzero(found.predict(points) != labels) for found in self], dtype=np.int64)
+        return np.array(
+            [np.count_nonzero(found.predict(points) != labels) for found in self], dtype=np.int64
+        )
 
     def __iter__(self) -> Iterator[Hypothesis]:
         return (self.hypothesis(index) for index in range(len(self)))
@@ -118,11 +124,13 @@ class VersionSpace(ABC):
 
     @abstractmethod
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two hypotheses of the space label it differently; shape (n,)."""
+        """Return, for every row of `X`, whether two hypotheses of the space label it
+        differently; shape (n,)."""
 
     @abstractmethod
     def hypothesis(self) -> Hypothesis:
-        """Return a member with the fewest mistakes on the points of the last `restrict`, by a fixed rule."""
+        """Return a member with the fewest mistakes on the points of the last `restrict`, by a
+        fixed rule."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -149,7 +157,8 @@ class HypothesisClass(ABC):
 
     @abstractmethod
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Hypothesis:
-        """Return a hypothesis with the least weighted number of mistakes (empirical risk minimiser).
+        """Return a hypothesis with the least weighted number of mistakes (empirical risk
+        minimiser).
 
         Parameters
         ----------
@@ -166,12 +175,14 @@ class HypothesisClass(ABC):
 
     @abstractmethod
     def dichotomies(self, X: ArrayLike) -> Dichotomies:
-        """Return the distinct labellings of the rows of `X`, shape (m, n_features); duplicates are one point."""
+        """Return the distinct labellings of the rows of `X`, shape (m, n_features); duplicates
+        are one point."""
 
     @abstractmethod
     def version_space(self) -> VersionSpace:
         """Return the whole class as a version space."""
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two hypotheses of the class label it differently; shape (n,)."""
+        """Return, for every row of `X`, whether two hypotheses of the class label it
+        differently; shape (n,)."""
         return self.version_space().disagreement_region(X)

@@ -1,4 +1,5 @@
-"""The disagreement coefficient of a class about one of its hypotheses, on given public points. Exact."""
+"""The disagreement coefficient of a class about one of its hypotheses, on given public points.
+Exact."""
 
 import math
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class DisagreementCoefficient:
-    """How fast a ball about a hypothesis disputes points, as a function of its radius. Call it with a level.
+    """How fast a ball about a hypothesis disputes points, as a function of its radius. Call it with
+    a level.
 
     Serves as `theta` in `secretballot.theory.active_labels`, which takes a function.
 
@@ -40,14 +42,17 @@ class DisagreementCoefficient:
     n_points: int
 
     def mass(self, radius: float) -> float:
-        """Return P[DIS(B(h, r))], the share of points that some hypothesis within `radius` of h labels otherwise.
+        """Return P[DIS(B(h, r))], the share of points that some hypothesis within `radius` of h
+        labels otherwise.
 
         Parameters
         ----------
         radius : float
             r, a share of the points, from 0 to 1.
         """
-        place = int(np.searchsorted(self.radii, self._whole(_share("radius", radius)), side="right"))
+        place = int(
+            np.searchsorted(self.radii, self._whole(_share("radius", radius)), side="right")
+        )
         return 0.0 if place == 0 else float(self.disputed[place - 1]) / self.n_points
 
     def __call__(self, alpha: float) -> float:
@@ -77,22 +82,27 @@ def _share(name: str, value: float) -> float:
     return number
 
 
-def disagreement_coefficient(hypotheses: HypothesisClass, best: Hypothesis, X: ArrayLike) -> DisagreementCoefficient:
-    """Return the disagreement coefficient of a class about `best`, under the empirical distribution of public points.
+def disagreement_coefficient(
+    hypotheses: HypothesisClass, best: Hypothesis, X: ArrayLike
+) -> DisagreementCoefficient:
+    """Return the disagreement coefficient of a class about `best`, under the empirical distribution
+    of public points.
 
-    theta(alpha) = sup over r >= alpha of P[DIS(B(h, r))] / r, where B(h, r) holds the hypotheses that differ from h on
-    a share of at most r, and DIS is where two of them differ (Hanneke 2014; Liu et al. 2021, section 3.3 and Definition
-    E.12). Exact: a point is disputed from the radius on that the best hypothesis with the other label there has. By
-    that many learnt hypotheses, one for each distinct point, or by trying all members of a finite class.
+    theta(alpha) = sup over r >= alpha of P[DIS(B(h, r))] / r, where B(h, r) holds the hypotheses
+    that differ from h on a share of at most r, and DIS is where two of them differ (Hanneke 2014;
+    Liu et al. 2021, section 3.3 and Definition E.12). Exact: a point is disputed from the radius on
+    that the best hypothesis with the other label there has. By that many learnt hypotheses, one for
+    each distinct point, or by trying all members of a finite class.
 
-    Known values under the uniform distribution: 2 for thresholds; max(4, 1 / w) for intervals of width w, as alpha
-    goes to 0 (see `docs/diagnostics.md`).
+    Known values under the uniform distribution: 2 for thresholds; max(4, 1 / w) for intervals of
+    width w, as alpha goes to 0 (see `docs/diagnostics.md`).
 
     Parameters
     ----------
     hypotheses : HypothesisClass
     best : Hypothesis
-        A member, on these points; chosen by public things alone, such as released labels: the result tells of it.
+        A member, on these points; chosen by public things alone, such as released labels: the
+        result tells of it.
     X : array of shape (m, n_features), or (m,) where there is one feature
         Public points. Rows that are equal count together.
 
@@ -107,14 +117,21 @@ def disagreement_coefficient(hypotheses: HypothesisClass, best: Hypothesis, X: A
     DataError
         If points do not fit, or no member labels them as `best` does.
     """
-    check_instance("hypotheses", hypotheses, HypothesisClass, hint="give a class such as Thresholds()")
+    check_instance(
+        "hypotheses", hypotheses, HypothesisClass, hint="give a class such as Thresholds()"
+    )
     points = check_points(X, 1 if np.ndim(X) == 1 else None)
     distinct, counts = np.unique(points, axis=0, return_counts=True)
     labels = np.asarray(best.predict(distinct), dtype=np.int64)
     if not np.array_equal(hypotheses.erm(distinct, labels).predict(distinct), labels):
-        raise DataError("best is no member of the class on these points; give one, such as hypotheses.erm(X, y).")
+        raise DataError(
+            "best is no member of the class on these points; give one, such as"
+            " hypotheses.erm(X, y)."
+        )
     flips = _listed(hypotheses, distinct, labels) if isinstance(hypotheses, FiniteClass) else None
-    radii = _radii(flips if flips is not None else _forced(hypotheses, distinct, labels, counts), counts)
+    radii = _radii(
+        flips if flips is not None else _forced(hypotheses, distinct, labels, counts), counts
+    )
     reached = np.isfinite(radii)
     at, place = np.unique(radii[reached].astype(np.int64), return_inverse=True)
     disputed = np.cumsum(np.bincount(place, weights=counts[reached], minlength=len(at)))
@@ -126,10 +143,13 @@ def _listed(hypotheses: FiniteClass, points: FloatArray, labels: IntArray) -> It
     return (member.labels(points) != (labels == 1) for member in hypotheses.members)
 
 
-def _forced(hypotheses: HypothesisClass, points: FloatArray, labels: IntArray, counts: IntArray) -> Iterator[BoolArray]:
+def _forced(
+    hypotheses: HypothesisClass, points: FloatArray, labels: IntArray, counts: IntArray
+) -> Iterator[BoolArray]:
     """Yield, for each point, where the nearest hypothesis differs that is made to differ there.
 
-    A mistake there counts more than all others together, and all counts are whole, so that sums are exact.
+    A mistake there counts more than all others together, and all counts are whole, so that sums are
+    exact.
     """
     for place in range(len(points)):
         wanted, weights = labels.copy(), counts.astype(np.float64)
@@ -139,7 +159,8 @@ def _forced(hypotheses: HypothesisClass, points: FloatArray, labels: IntArray, c
 
 
 def _radii(differences: Iterator[BoolArray], counts: IntArray) -> FloatArray:
-    """Return, for each point, the least radius of a hypothesis that differs there, infinity where there is none."""
+    """Return, for each point, the least radius of a hypothesis that differs there, infinity
+    where there is none."""
     radii = np.full(len(counts), math.inf)
     for differs in differences:
         np.minimum(radii, np.where(differs, counts[differs].sum(), math.inf), out=radii)

@@ -30,13 +30,18 @@ IntArray = NDArray[np.int64]
 def _mistakes(below: NDArray[Any], total: float, n_zeros: float, direction: str) -> NDArray[Any]:
     """Return the mistakes of cuts with `below` = ones less zeros under them, `total` of it overall.
 
-    Going up, ones below the threshold and zeros from it on are mistakes; going down, all others are.
+    Going up, ones below the threshold and zeros from it on are mistakes; going down, all others
+    are.
     """
     return np.asarray(n_zeros + below if direction == "up" else (n_zeros + total) - below)
 
 
 def best_cut(
-    X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, n_features: int, directions: Sequence[str]
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    n_features: int,
+    directions: Sequence[str],
 ) -> Cut:
     """Return the cut with the fewest weighted mistakes, the first of `CutDichotomies` among equals.
 
@@ -63,7 +68,8 @@ def best_cut(
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Labellings of one feature and direction: `cuts` are numbers of distinct values below the threshold."""
+    """Labellings of one feature and direction: `cuts` are numbers of distinct values below the
+    threshold."""
 
     feature: int
     direction: str
@@ -73,9 +79,9 @@ class _Block:
 class CutDichotomies(Dichotomies):
     """The distinct labellings of points by cuts.
 
-    In order: the cuts of the first feature in the first direction by ascending threshold, both constants among them;
-    then those between points in the next direction; then the next feature, without labellings that came before.
-    Thresholds lie midway between neighbours.
+    In order: the cuts of the first feature in the first direction by ascending threshold, both
+    constants among them; then those between points in the next direction; then the next feature,
+    without labellings that came before. Thresholds lie midway between neighbours.
 
     Attributes
     ----------
@@ -106,14 +112,16 @@ class CutDichotomies(Dichotomies):
         return Cut(threshold, chosen.direction, chosen.feature, len(self.columns))
 
     def errors(self, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every labelling against `y`, by prefix sums. Cost: O(d n)."""
+        """Return the number of mistakes of every labelling against `y`, by prefix sums. Cost:
+        O(d n)."""
         labels = check_labels(y, self._n)
         return self._listed([column.prefix_sums(2 * labels - 1) for column in self.columns], labels)
 
     def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
         """Return the number of mistakes of every representative on n other points.
 
-        The points are sorted into the cells between thresholds and summed up there. Cost: O(d (n + m) log n).
+        The points are sorted into the cells between thresholds and summed up there. Cost: O(d (n +
+        m) log n).
         """
         points = check_points(X, len(self.columns))
         labels = check_labels(y, len(points))
@@ -125,11 +133,17 @@ class CutDichotomies(Dichotomies):
         return self._listed(below, labels)
 
     def _listed(self, below: Sequence[IntArray], labels: IntArray) -> IntArray:
-        """Return all mistakes from the ones less zeros below every threshold of every feature, shape (m + 1,) each."""
+        """Return all mistakes from the ones less zeros below every threshold of every feature,
+        shape (m + 1,) each."""
         zeros = len(labels) - int(labels.sum())
         return np.concatenate(
             [
-                _mistakes(below[block.feature][block.cuts], below[block.feature][-1], zeros, block.direction)
+                _mistakes(
+                    below[block.feature][block.cuts],
+                    below[block.feature][-1],
+                    zeros,
+                    block.direction,
+                )
                 for block in self._blocks
             ]
         )
@@ -150,14 +164,17 @@ class CutDichotomies(Dichotomies):
             between = np.flatnonzero(new) + 1
             for direction in self._directions:
                 first = feature == 0 and direction == self._directions[0]
-                yield _Block(feature, direction, np.arange(len(column.values) + 1) if first else between)
+                yield _Block(
+                    feature, direction, np.arange(len(column.values) + 1) if first else between
+                )
 
 
 def _shared_cuts(column: SortedColumn, other: SortedColumn) -> BoolArray:
-    """Return, for every cut between values of a column, whether some cut of the other one parts the rows alike.
+    """Return, for every cut between values of a column, whether some cut of the other one parts the
+    rows alike.
 
-    The c lowest rows of the one are the c lowest of the other if their places there stay below c, and its c highest if
-    they stay at the top; c must end a run of equal values there.
+    The c lowest rows of the one are the c lowest of the other if their places there stay below c,
+    and its c highest if they stay at the top; c must end a run of equal values there.
     """
     n, counts = len(column.order), column.bounds[1:-1]
     ends = np.zeros(n + 1, dtype=bool)
@@ -190,7 +207,8 @@ class _Line:
 
 
 class CutSpace(VersionSpace):
-    """A set of cuts: for every feature and direction, a union of segments of thresholds, real numbers and infinities.
+    """A set of cuts: for every feature and direction, a union of segments of thresholds, real
+    numbers and infinities.
 
     Exact over the continuum of thresholds, not only over those that some pool tells apart.
 
@@ -202,18 +220,30 @@ class CutSpace(VersionSpace):
     """
 
     def __init__(self, name: str, n_features: int, lines: Sequence[_Line], chosen: Cut) -> None:
-        self._name, self._n_features, self._lines, self._chosen = name, n_features, tuple(lines), chosen
+        self._name, self._n_features, self._lines, self._chosen = (
+            name,
+            n_features,
+            tuple(lines),
+            chosen,
+        )
 
     @classmethod
     def whole(cls, name: str, n_features: int, directions: Sequence[str]) -> "CutSpace":
         """Return the space of all cuts."""
-        lines = [_Line(feature, way, Segments.whole()) for feature in range(n_features) for way in directions]
+        lines = [
+            _Line(feature, way, Segments.whole())
+            for feature in range(n_features)
+            for way in directions
+        ]
         return cls(name, n_features, lines, Cut(-math.inf, directions[0], 0, n_features))
 
-    def restrict(self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None) -> "CutSpace":
+    def restrict(
+        self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
+    ) -> "CutSpace":
         """Keep the cuts whose weighted mistakes exceed the least of the space by at most `slack`.
 
-        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of rates.
+        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of
+        rates.
         """
         points = check_points(X, self._n_features)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
@@ -225,7 +255,9 @@ class CutSpace(VersionSpace):
             if mistakes[k] < fewest:
                 fewest, chosen = float(mistakes[k]), self._representative(line, k)
             kept = mistakes <= fewest + margin
-            left.append((_Line(line.feature, line.direction, line.segments.keep(kept)), mistakes[kept]))
+            left.append(
+                (_Line(line.feature, line.direction, line.segments.keep(kept)), mistakes[kept])
+            )
         lines = []
         for line, mistakes in left:
             segments = line.segments.keep(mistakes <= fewest + margin).joined()
@@ -237,7 +269,9 @@ class CutSpace(VersionSpace):
         threshold = place_between(float(line.segments.low[k]), float(line.segments.high[k]))
         return Cut(threshold, line.direction, line.feature, self._n_features)
 
-    def _pieces(self, points: FloatArray, signed: FloatArray, zeros: float) -> Iterator[tuple[_Line, FloatArray]]:
+    def _pieces(
+        self, points: FloatArray, signed: FloatArray, zeros: float
+    ) -> Iterator[tuple[_Line, FloatArray]]:
         """Yield every line cut at the points, with the mistakes of its pieces."""
         total = float(signed.sum())
         for feature in sorted({line.feature for line in self._lines}):
@@ -250,10 +284,14 @@ class CutSpace(VersionSpace):
             for line in lines:
                 pieces = line.segments.split(column.values)
                 lower = below[np.searchsorted(column.values, pieces.low, side="right")]
-                yield _Line(feature, line.direction, pieces), _mistakes(lower, total, zeros, line.direction)
+                yield (
+                    _Line(feature, line.direction, pieces),
+                    _mistakes(lower, total, zeros, line.direction),
+                )
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two cuts of the space label it differently; shape (n,)."""
+        """Return, for every row of `X`, whether two cuts of the space label it differently;
+        shape (n,)."""
         points = check_points(X, self._n_features)
         one, zero = np.zeros(len(points), dtype=bool), np.zeros(len(points), dtype=bool)
         for line in self._lines:
@@ -266,9 +304,11 @@ class CutSpace(VersionSpace):
         return np.asarray(one & zero)
 
     def hypothesis(self) -> Cut:
-        """Return a member with the fewest mistakes on the points of the last `restrict`, the first in order."""
+        """Return a member with the fewest mistakes on the points of the last `restrict`, the
+        first in order."""
         return self._chosen
 
     def describe(self) -> dict[str, Any]:
-        """Return, for every feature and direction that is left, the hull and number of segments of thresholds."""
+        """Return, for every feature and direction that is left, the hull and number of segments
+        of thresholds."""
         return {"class": self._name, "thresholds": [line.describe() for line in self._lines]}

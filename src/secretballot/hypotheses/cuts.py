@@ -1,4 +1,5 @@
-"""One feature cut at a threshold: the hypothesis, sorted columns with prefix sums, and unions of segments."""
+"""One feature cut at a threshold: the hypothesis, sorted columns with prefix sums, and unions of
+segments."""
 
 import math
 from dataclasses import dataclass
@@ -50,7 +51,9 @@ class Cut:
         if math.isnan(self.threshold):
             raise ParameterError("threshold is nan; it must be a number or an infinity.")
         if not check_count("feature", self.feature, minimum=0) < self.n_features:
-            raise ParameterError(f"feature is {self.feature}; there are {self.n_features}, counted from 0.")
+            raise ParameterError(
+                f"feature is {self.feature}; there are {self.n_features}, counted from 0."
+            )
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Return 0 or 1 for every row of `X`, shape (n,), int64. Cost: O(n)."""
@@ -69,10 +72,11 @@ def number_or_word(value: float) -> float | str:
 
 
 def place_between(low: float, high: float) -> float:
-    """Return a threshold t with low < t <= high that lies in the middle, or an end that is infinite.
+    """Return a threshold t with low < t <= high that lies in the middle, or an end that is
+    infinite.
 
-    Halves are added, not numbers, because a sum may overflow. Where no float lies strictly between neighbours, the
-    upper one separates them: values from it on are at least t.
+    Halves are added, not numbers, because a sum may overflow. Where no float lies strictly between
+    neighbours, the upper one separates them: values from it on are at least t.
     """
     if math.isinf(low):
         return low  # the only case with t = low: nothing finite lies below
@@ -113,7 +117,11 @@ class SortedColumn:
         order = np.argsort(column)
         ascending = column[order]
         starts = np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
-        bounds = np.concatenate([[0], starts, [len(column)]]) if len(column) else np.zeros(1, dtype=np.int64)
+        bounds = (
+            np.concatenate([[0], starts, [len(column)]])
+            if len(column)
+            else np.zeros(1, dtype=np.int64)
+        )
         return cls(ascending[bounds[:-1]], order, bounds)
 
     @property
@@ -122,7 +130,8 @@ class SortedColumn:
         return np.diff(self.bounds)
 
     def prefix_sums(self, amounts: NDArray[Any]) -> NDArray[Any]:
-        """Return the sums of the rows' amounts over the first 0, 1, ..., m distinct values, shape (m + 1,)."""
+        """Return the sums of the rows' amounts over the first 0, 1, ..., m distinct values,
+        shape (m + 1,)."""
         sums = np.zeros(len(amounts) + 1, dtype=amounts.dtype)
         np.cumsum(amounts[self.order], out=sums[1:])
         return sums[self.bounds]
@@ -141,7 +150,8 @@ class SortedColumn:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """A set of thresholds: disjoint segments (low, high], ascending. Minus infinity counts as above itself.
+    """A set of thresholds: disjoint segments (low, high], ascending. Minus infinity counts as above
+    itself.
 
     Attributes
     ----------
@@ -160,7 +170,8 @@ class Segments:
         return len(self.low)
 
     def split(self, values: FloatArray) -> "Segments":
-        """Return the same set in pieces with none of the values, which are distinct and ascending, strictly inside.
+        """Return the same set in pieces with none of the values, which are distinct and ascending,
+        strictly inside.
 
         All thresholds of a piece label all of the values alike.
         """
@@ -168,7 +179,8 @@ class Segments:
         inside = values[(holder >= 0) & (values < self.high[np.maximum(holder, 0)])]
         if not len(inside):
             return self
-        # Sorted together, the n-th lower bound belongs to the n-th upper one, because segments are disjoint.
+        # Sorted together, the n-th lower bound belongs to the n-th upper one, because segments are
+        # disjoint.
         return Segments(
             np.sort(np.concatenate([self.low, inside]), kind="stable"),
             np.sort(np.concatenate([self.high, inside]), kind="stable"),

@@ -18,7 +18,14 @@ from secretballot.hypotheses.points import (
     rounding_allowance,
 )
 
-__all__ = ["FiniteClass", "FiniteDichotomies", "FiniteSpace", "Member", "check_answers", "check_row_by_row"]
+__all__ = [
+    "FiniteClass",
+    "FiniteDichotomies",
+    "FiniteSpace",
+    "Member",
+    "check_answers",
+    "check_row_by_row",
+]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -44,7 +51,11 @@ class Member:
     positive: Any = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Member) and other.place == self.place and other.estimator is self.estimator
+        return (
+            isinstance(other, Member)
+            and other.place == self.place
+            and other.estimator is self.estimator
+        )
 
     def __hash__(self) -> int:
         return hash((self.place, id(self.estimator)))
@@ -55,7 +66,8 @@ class Member:
         Raises
         ------
         DataError
-            If the points are not finite numbers, or the estimator's predictions are not one of two classes each.
+            If the points are not finite numbers, or the estimator's predictions are not one of two
+            classes each.
         """
         return self.labels(check_points(X, None)).astype(np.int64)
 
@@ -64,8 +76,8 @@ class Member:
         predictions = np.asarray(self.estimator.predict(points))
         if predictions.shape != (len(points),):
             raise DataError(
-                f"Estimator {self.place} predicts an array of shape {predictions.shape} for {len(points)} points; "
-                "it must predict one class for each."
+                f"Estimator {self.place} predicts an array of shape {predictions.shape} for"
+                f" {len(points)} points; it must predict one class for each."
             )
         if self.positive is not None:
             return np.asarray(predictions == self.positive, dtype=bool)
@@ -88,8 +100,8 @@ class FiniteClass(HypothesisClass):
     Parameters
     ----------
     estimators : sequence of objects with `predict`
-        At least one. What is stated of the class holds for a list that was fixed without the labels which now choose
-        from it.
+        At least one. What is stated of the class holds for a list that was fixed without the labels
+        which now choose from it.
     positive : object, optional
         The prediction that stands for 1; without it predictions must be 0 and 1.
 
@@ -107,16 +119,21 @@ class FiniteClass(HypothesisClass):
     name: ClassVar[str] = "finite class"
 
     def __init__(self, estimators: Sequence[Any], positive: Any = None) -> None:
-        self.members = tuple(Member(place, estimator, positive) for place, estimator in enumerate(estimators))
+        self.members = tuple(
+            Member(place, estimator, positive) for place, estimator in enumerate(estimators)
+        )
         if not self.members:
             raise ParameterError("estimators is empty; give at least one fitted estimator.")
         for member in self.members:
             if not callable(getattr(member.estimator, "predict", None)):
-                raise ParameterError(f"Estimator {member.place} has no method predict; give fitted estimators.")
+                raise ParameterError(
+                    f"Estimator {member.place} has no method predict; give fitted estimators."
+                )
 
     @property
     def vc_dimension(self) -> int:
-        """floor(log2 N): an upper bound, since 2^v labellings of v points need as many functions."""
+        """floor(log2 N): an upper bound, since 2^v labellings of v points need as many
+        functions."""
         return len(self.members).bit_length() - 1
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Member:
@@ -135,7 +152,8 @@ class FiniteClass(HypothesisClass):
 
 
 def check_row_by_row(hypotheses: HypothesisClass, points: FloatArray) -> None:
-    """Refuse a list with an estimator that labels a point otherwise alone than among others; other classes do not.
+    """Refuse a list with an estimator that labels a point otherwise alone than among others; other
+    classes do not.
 
     What is private rests on it: one record more may then change one label only.
 
@@ -156,16 +174,17 @@ def check_row_by_row(hypotheses: HypothesisClass, points: FloatArray) -> None:
         alone = np.concatenate([member.labels(point) for point in points[:, None]])
         if not np.array_equal(member.labels(points), alone):
             raise ParameterError(
-                f"Estimator {member.place} labels a point otherwise alone than among others; one private record could "
-                "change its answers to all, so give estimators that predict row by row."
+                f"Estimator {member.place} labels a point otherwise alone than among others; one"
+                " private record could change its answers to all, so give estimators that predict"
+                " row by row."
             )
 
 
 def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
     """Refuse points that an estimator of a list has no answer to; other classes answer to all.
 
-    To be called before anything is bought: a failure afterwards, when records choose among the estimators, would be
-    seen by all who ask and depend on one of them.
+    To be called before anything is bought: a failure afterwards, when records choose among the
+    estimators, would be seen by all who ask and depend on one of them.
 
     Raises
     ------
@@ -178,19 +197,23 @@ def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
             member.labels(points)
         except Exception:  # the estimator's own code, which may raise anything
             raise DataError(
-                f"Estimator {member.place} does not answer with one of two classes to every record; leave it out, or "
-                "name the class that stands for 1 as `positive`. Nothing was spent."
+                f"Estimator {member.place} does not answer with one of two classes to every record;"
+                " leave it out, or name the class that stands for 1 as `positive`. Nothing was"
+                " spent."
             ) from None
 
 
-def _mistakes(members: Sequence[Member], points: FloatArray, labels: IntArray, weights: FloatArray) -> FloatArray:
+def _mistakes(
+    members: Sequence[Member], points: FloatArray, labels: IntArray, weights: FloatArray
+) -> FloatArray:
     """Return the weighted mistakes of every member, shape (len(members),)."""
     ones = labels == 1
     return np.array([weights[member.labels(points) != ones].sum() for member in members])
 
 
 class FiniteDichotomies(Dichotomies):
-    """The distinct labellings of points by the members of a list, each with the first member that has it.
+    """The distinct labellings of points by the members of a list, each with the first member that
+    has it.
 
     Notes
     -----
@@ -214,7 +237,9 @@ class FiniteDichotomies(Dichotomies):
     def errors(self, y: ArrayLike) -> IntArray:
         """Return the number of mistakes of every labelling against `y`. Cost: O(N n / 8)."""
         truth = np.packbits(check_labels(y, self._n).astype(bool))
-        return np.array([int(np.bitwise_count(bits ^ truth).sum()) for bits in self._listed()], dtype=np.int64)
+        return np.array(
+            [int(np.bitwise_count(bits ^ truth).sum()) for bits in self._listed()], dtype=np.int64
+        )
 
     def _listed(self) -> Iterator[NDArray[np.uint8]]:
         return (np.frombuffer(labelling, dtype=np.uint8) for labelling in self._labellings)
@@ -238,9 +263,11 @@ class FiniteSpace(VersionSpace):
     def restrict(
         self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
     ) -> "FiniteSpace":
-        """Keep the members whose weighted mistakes exceed the least of the space by at most `slack`.
+        """Keep the members whose weighted mistakes exceed the least of the space by at most
+        `slack`.
 
-        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of rates.
+        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of
+        rates.
         """
         points = check_points(X, None)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
@@ -252,7 +279,8 @@ class FiniteSpace(VersionSpace):
         return FiniteSpace(self._members, mask, int(places[mistakes.argmin()]))
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two members of the space label it differently; shape (n,)."""
+        """Return, for every row of `X`, whether two members of the space label it differently;
+        shape (n,)."""
         points = check_points(X, None)
         first, *others = self._left()
         reference, differs = first.labels(points), np.zeros(len(points), dtype=bool)
@@ -261,7 +289,8 @@ class FiniteSpace(VersionSpace):
         return differs
 
     def hypothesis(self) -> Member:
-        """Return the member with the fewest mistakes on the points of the last `restrict`, the first among equals."""
+        """Return the member with the fewest mistakes on the points of the last `restrict`, the
+        first among equals."""
         return self._members[self._chosen]
 
     def describe(self) -> dict[str, Any]:

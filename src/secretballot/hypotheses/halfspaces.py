@@ -1,4 +1,5 @@
-"""Halfspaces of the line and the plane, searched exactly: in the plane by turning a line around every point."""
+"""Halfspaces of the line and the plane, searched exactly: in the plane by turning a line around
+every point."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -29,10 +30,10 @@ _MOST_POINTS = 10_000
 class HalfspaceDichotomies(Dichotomies):
     """The labellings of points of the plane by halfspaces, each listed once.
 
-    A labelling with both labels is separated by lines of a whole interval of angles. At its first angle the line
-    touches a point p labelled 1 and, further on in its direction, a point labelled 0. So the labellings are the two
-    constants, 0 then 1, and one for each point p and each direction in which another point is seen from it: 1 to the
-    left of that ray, on p, and behind p.
+    A labelling with both labels is separated by lines of a whole interval of angles. At its first
+    angle the line touches a point p labelled 1 and, further on in its direction, a point labelled
+    0. So the labellings are the two constants, 0 then 1, and one for each point p and each
+    direction in which another point is seen from it: 1 to the left of that ray, on p, and behind p.
 
     Parameters
     ----------
@@ -49,8 +50,8 @@ class HalfspaceDichotomies(Dichotomies):
         points, self._point = np.unique(X, axis=0, return_inverse=True)
         if len(points) > _MOST_POINTS:
             raise DataError(
-                f"X has {len(points)} distinct points; halfspaces label them in up to {_most(len(points)):,} ways, too "
-                f"many to list: give at most {_MOST_POINTS:,}."
+                f"X has {len(points)} distinct points; halfspaces label them in up to"
+                f" {_most(len(points)):,} ways, too many to list: give at most {_MOST_POINTS:,}."
             )
         self._plane = Plane(points)
 
@@ -97,8 +98,9 @@ def _most(n_points: int) -> int:
 class Halfspaces(HypothesisClass):
     """Halfspaces ``1[w . x + b >= 0]`` of either side, with the two constants.
 
-    In the plane, sides of lines are decided exactly for the floats that are given. So three points that look as if on
-    one line, (0.1, 0.3), (0.2, 0.5) and (0.3, 0.7), may be bent in the last place, and are labelled accordingly.
+    In the plane, sides of lines are decided exactly for the floats that are given. So three points
+    that look as if on one line, (0.1, 0.3), (0.2, 0.5) and (0.3, 0.7), may be bent in the last
+    place, and are labelled accordingly.
 
     Parameters
     ----------
@@ -122,9 +124,9 @@ class Halfspaces(HypothesisClass):
         self.n_features = check_count("n_features", n_features)
         if self.n_features > 2:
             raise ParameterError(
-                f"n_features is {n_features}; halfspaces are searched exactly with one or two, since n points with "
-                f"{n_features} features have about 2 n^{n_features} / {n_features}! labellings: give a FiniteClass of "
-                "fitted models."
+                f"n_features is {n_features}; halfspaces are searched exactly with one or two,"
+                f" since n points with {n_features} features have about 2 n^{n_features} /"
+                f" {n_features}! labellings: give a FiniteClass of fitted models."
             )
         self._on_line = Thresholds(direction="either") if self.n_features == 1 else None
 
@@ -134,7 +136,8 @@ class Halfspaces(HypothesisClass):
         return self.n_features + 1
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Hypothesis:
-        """Return a halfspace with the least weighted mistakes; among equals the first of `dichotomies`."""
+        """Return a halfspace with the least weighted mistakes; among equals the first of
+        `dichotomies`."""
         if self._on_line is not None:
             return self._on_line.erm(X, y, sample_weight)
         return HalfspaceVersionSpace.whole().restrict(X, y, 0.0, sample_weight).hypothesis()

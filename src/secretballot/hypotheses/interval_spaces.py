@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.base import VersionSpace
-from secretballot.hypotheses.cuts import Segments, SortedColumn, number_or_word, place_between, places_between
+from secretballot.hypotheses.cuts import (
+    Segments,
+    SortedColumn,
+    number_or_word,
+    place_between,
+    places_between,
+)
 from secretballot.hypotheses.points import (
     check_labels,
     check_points,
@@ -24,7 +30,8 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Cells that a version space may hold, in one byte each: those of about 14,000 asked points if none could be dropped.
+# Cells that a version space may hold, in one byte each: those of about 14,000 asked points if none
+# could be dropped.
 _MOST_CELLS = 200_000_000
 # Numbers of a block of cells that are looked at together: 32 MB.
 _BLOCK_NUMBERS = 4_000_000
@@ -32,7 +39,8 @@ _BLOCK_NUMBERS = 4_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """1 from `lower` to `upper`, both included, and 0 elsewhere; the empty interval runs from inf to -inf.
+    """1 from `lower` to `upper`, both included, and 0 elsewhere; the empty interval runs from inf
+    to -inf.
 
     Attributes
     ----------
@@ -41,7 +49,8 @@ class Interval:
     Raises
     ------
     ParameterError
-        If an end is nan, or the upper end lies below the lower one in any other way than the empty interval's.
+        If an end is nan, or the upper end lies below the lower one in any other way than the empty
+        interval's.
     """
 
     lower: float
@@ -50,7 +59,8 @@ class Interval:
     def __post_init__(self) -> None:
         if not (self.lower <= self.upper or (self.lower, self.upper) == (math.inf, -math.inf)):
             raise ParameterError(
-                f"lower is {self.lower!r} and upper {self.upper!r}; give lower <= upper, or inf and -inf for no point."
+                f"lower is {self.lower!r} and upper {self.upper!r}; give lower <= upper, or inf and"
+                " -inf for no point."
             )
 
     def predict(self, X: ArrayLike) -> IntArray:
@@ -78,7 +88,8 @@ def upper_ends(column: SortedColumn) -> FloatArray:
 
 
 def interval_between(column: SortedColumn, first: int, last: int) -> Interval:
-    """Return the interval around the distinct points from one place to another, with ends midway to the next ones."""
+    """Return the interval around the distinct points from one place to another, with ends midway
+    to the next ones."""
     values = column.values
     following = float(values[last + 1]) if last + 1 < len(values) else math.inf
     return Interval(column.cut(first), _upper_between(float(values[last]), following))
@@ -95,7 +106,9 @@ class _Slabs:
     def split(self, values: FloatArray) -> "_Slabs":
         """Return the ranges split at the distinct, ascending values strictly inside them."""
         pieces = Segments(self.low, self.high).split(values)
-        return _Slabs(pieces.low, pieces.high, np.searchsorted(self.low, pieces.low, side="right") - 1)
+        return _Slabs(
+            pieces.low, pieces.high, np.searchsorted(self.low, pieces.low, side="right") - 1
+        )
 
     def __len__(self) -> int:
         return len(self.low)
@@ -106,7 +119,8 @@ class _Slabs:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Pairs of a range (p, q] of lower ends and a range [r, s) of upper ends; a cell is its pairs with a <= b.
+    """Pairs of a range (p, q] of lower ends and a range [r, s) of upper ends; a cell is its pairs
+    with a <= b.
 
     Such a pair exists where p < s. `allowed` says which cells the old ones contain.
     """
@@ -125,9 +139,11 @@ class _Cells:
         return [slice(start, start + height) for start in range(0, len(self.lower), height)]
 
     def least_by_lower(self, upper_gain: FloatArray) -> FloatArray:
-        """Return the least `upper_gain` among the allowed upper ranges of every lower range; inf where there is none.
+        """Return the least `upper_gain` among the allowed upper ranges of every lower range; inf
+        where there is none.
 
-        All lower ranges from one old range may use the same upper ranges, from the first with p < s on.
+        All lower ranges from one old range may use the same upper ranges, from the first with p < s
+        on.
         """
         least = np.full(len(self.lower), math.inf)
         starts = np.searchsorted(self.lower.source, np.arange(len(self.parent) + 1))
@@ -135,29 +151,35 @@ class _Cells:
             mine = slice(starts[row], starts[row + 1])
             behind = np.append(np.where(used[self.upper.source], upper_gain, math.inf), math.inf)
             behind = np.minimum.accumulate(behind[::-1])[::-1]
-            least[mine] = behind[np.searchsorted(self.upper.high, self.lower.low[mine], side="right")]
+            least[mine] = behind[
+                np.searchsorted(self.upper.high, self.lower.low[mine], side="right")
+            ]
         return least
 
     def greatest_by_upper(self, lower_loss: FloatArray) -> FloatArray:
-        """Return the greatest `lower_loss` among the allowed lower ranges of every upper range, or minus infinity."""
+        """Return the greatest `lower_loss` among the allowed lower ranges of every upper range,
+        or minus infinity."""
         greatest = np.full(len(self.upper), -math.inf)
         starts = np.searchsorted(self.upper.source, np.arange(self.parent.shape[1] + 1))
         for place, used in enumerate(self.parent.T):
             mine = slice(starts[place], starts[place + 1])
             before = np.append(-math.inf, np.where(used[self.lower.source], lower_loss, -math.inf))
             before = np.maximum.accumulate(before)
-            greatest[mine] = before[np.searchsorted(self.lower.low, self.upper.high[mine], side="left")]
+            greatest[mine] = before[
+                np.searchsorted(self.lower.low, self.upper.high[mine], side="left")
+            ]
         return greatest
 
 
 class IntervalSpace(VersionSpace):
     """A set of intervals: cells of pairs of ends, and whether the empty interval belongs.
 
-    The lower end lies in a range (p, q], the upper end in a range [r, s), between neighbouring asked points. Exact over
-    the continuum of ends: intervals between two asked points belong, too. On asked points they are what the empty
-    interval is, so that they survive with it or fall with it. Every range that is held has a cell that survives, and so
-    has every part of it between new points: a bound of an upper range never lies inside a lower one, and vice versa,
-    because it was asked, and would have split it.
+    The lower end lies in a range (p, q], the upper end in a range [r, s), between neighbouring
+    asked points. Exact over the continuum of ends: intervals between two asked points belong, too.
+    On asked points they are what the empty interval is, so that they survive with it or fall with
+    it. Every range that is held has a cell that survives, and so has every part of it between new
+    points: a bound of an upper range never lies inside a lower one, and vice versa, because it was
+    asked, and would have split it.
 
     Notes
     -----
@@ -167,7 +189,9 @@ class IntervalSpace(VersionSpace):
     points costs O(A B + n log A).
     """
 
-    def __init__(self, low: _Slabs, high: _Slabs, kept: BoolArray, has_empty: bool, chosen: Interval) -> None:
+    def __init__(
+        self, low: _Slabs, high: _Slabs, kept: BoolArray, has_empty: bool, chosen: Interval
+    ) -> None:
         self._lower, self._upper, self._kept = low, high, kept
         self._has_empty, self._chosen = has_empty, chosen
 
@@ -180,10 +204,12 @@ class IntervalSpace(VersionSpace):
     def restrict(
         self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None = None
     ) -> "IntervalSpace":
-        """Keep the intervals whose weighted mistakes exceed the least of the space by at most `slack`.
+        """Keep the intervals whose weighted mistakes exceed the least of the space by at most
+        `slack`.
 
-        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of rates. Mistakes of a
-        cell are those of the empty interval, plus a part of its upper range, less a part of its lower range.
+        Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of
+        rates. Mistakes of a cell are those of the empty interval, plus a part of its upper range,
+        less a part of its lower range.
 
         Raises
         ------
@@ -198,7 +224,8 @@ class IntervalSpace(VersionSpace):
         column = SortedColumn.sort(points[:, 0])
         gained = column.prefix_sums(np.where(labels == 1, -weights, weights))
         lower, upper = self._lower.split(column.values), self._upper.split(column.values)
-        # [a, b] holds the points up to the lower bound of b's range, less those below the upper bound of a's
+        # [a, b] holds the points up to the lower bound of b's range, less those below the upper
+        # bound of a's
         loss = gained[np.searchsorted(column.values, lower.high, side="left")]
         gain = gained[np.searchsorted(column.values, upper.low, side="right")]
         cells = _Cells(lower, upper, self._kept)
@@ -213,35 +240,44 @@ class IntervalSpace(VersionSpace):
         return IntervalSpace(trimmed.lower, trimmed.upper, kept, has_empty, chosen)
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two intervals of the space label it differently; shape (n,)."""
+        """Return, for every row of `X`, whether two intervals of the space label it differently;
+        shape (n,)."""
         x = check_points(X, 1)[:, 0]
         furthest = self._upper.high[self._kept.shape[1] - 1 - self._kept[:, ::-1].argmax(axis=1)]
         # Some interval holds x if a cell has p < x and x < s.
         reach = np.append(-math.inf, np.maximum.accumulate(furthest))
         held = x < reach[np.searchsorted(self._lower.low, x, side="left")]
-        # Some interval does not if a cell has x < q or r < x: the pair then has room on one side of x, because p < s.
-        # The empty interval adds nothing to the short ones between points, which are left wherever it is.
+        # Some interval does not if a cell has x < q or r < x: the pair then has room on one side of
+        # x, because p < s. The empty interval adds nothing to the short ones between points, which
+        # are left wherever it is.
         return np.asarray(held & ((x < self._lower.high[-1]) | (x > self._upper.low[0])))
 
     def hypothesis(self) -> Interval:
-        """Return a member with the fewest mistakes on the points of the last `restrict`: empty, or the first."""
+        """Return a member with the fewest mistakes on the points of the last `restrict`: empty,
+        or the first."""
         return self._chosen
 
     def describe(self) -> dict[str, Any]:
-        """Return the hulls of lower and upper ends, the number of cells, and whether the empty interval is left."""
-        description: dict[str, Any] = {"class": "intervals", "empty": self._has_empty, "cells": int(self._kept.sum())}
+        """Return the hulls of lower and upper ends, the number of cells, and whether the empty
+        interval is left."""
+        description: dict[str, Any] = {
+            "class": "intervals",
+            "empty": self._has_empty,
+            "cells": int(self._kept.sum()),
+        }
         for name, slabs in (("lower", self._lower), ("upper", self._upper)):
             description[name] = [number_or_word(slabs.low[0]), number_or_word(slabs.high[-1])]
         return description
 
 
 def _surviving(cells: _Cells, gain: FloatArray, loss: FloatArray, most: float) -> BoolArray:
-    """Return which cells are allowed and add at most `most` mistakes, shape (lower ranges, upper ranges)."""
+    """Return which cells are allowed and add at most `most` mistakes, shape (lower ranges, upper
+    ranges)."""
     n_cells = len(cells.lower) * len(cells.upper)
     if n_cells > _MOST_CELLS:
         raise ParameterError(
-            f"Up to {n_cells} cells of intervals would survive, more than the {_MOST_CELLS} that are held; "
-            "restrict with fewer points or a smaller slack first."
+            f"Up to {n_cells} cells of intervals would survive, more than the {_MOST_CELLS} that"
+            " are held; restrict with fewer points or a smaller slack first."
         )
     kept = np.empty((len(cells.lower), len(cells.upper)), dtype=bool)
     for rows in cells.blocks():
@@ -250,7 +286,8 @@ def _surviving(cells: _Cells, gain: FloatArray, loss: FloatArray, most: float) -
 
 
 def _first_of(cells: _Cells, gain: FloatArray, by_lower: FloatArray) -> Interval:
-    """Return an interval of the first cell, by lower and then by upper range, with the fewest mistakes.
+    """Return an interval of the first cell, by lower and then by upper range, with the fewest
+    mistakes.
 
     The cell must hold an asked point, q <= r, so that any pair of its ends is in order.
     """

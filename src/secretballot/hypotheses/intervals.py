@@ -1,4 +1,5 @@
-"""Intervals of one feature: learner in one pass over sorted points, dichotomies known by number alone."""
+"""Intervals of one feature: learner in one pass over sorted points, dichotomies known by number
+alone."""
 
 from math import isqrt
 from typing import ClassVar
@@ -9,7 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
 from secretballot.hypotheses.cuts import SortedColumn
-from secretballot.hypotheses.interval_spaces import EMPTY, Interval, IntervalSpace, interval_between, upper_ends
+from secretballot.hypotheses.interval_spaces import (
+    EMPTY,
+    Interval,
+    IntervalSpace,
+    interval_between,
+    upper_ends,
+)
 from secretballot.hypotheses.points import check_index, check_labels, check_points, check_weights
 
 __all__ = ["IntervalDichotomies", "Intervals"]
@@ -17,12 +24,14 @@ __all__ = ["IntervalDichotomies", "Intervals"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Labellings whose errors are still given one by one: 400 MB of numbers, the intervals of 9,999 distinct points.
+# Labellings whose errors are still given one by one: 400 MB of numbers, the intervals of 9,999
+# distinct points.
 _MOST_LISTED = 50_000_000
 
 
 class Intervals(HypothesisClass):
-    """Functions 1[a <= x <= b] of one feature, with a <= b numbers or infinities, and the function 0.
+    """Functions 1[a <= x <= b] of one feature, with a <= b numbers or infinities, and the function
+    0.
 
     Notes
     -----
@@ -38,14 +47,17 @@ class Intervals(HypothesisClass):
         return 2
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Interval:
-        """Return the interval with the least weighted mistakes; among equals the first of `dichotomies`.
+        """Return the interval with the least weighted mistakes; among equals the first of
+        `dichotomies`.
 
-        The run of neighbours with the largest sum of ones less zeros, by prefix sums (Kadane). Cost: O(n log n).
+        The run of neighbours with the largest sum of ones less zeros, by prefix sums (Kadane).
+        Cost: O(n log n).
         """
         points = check_points(X, 1)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
         column = SortedColumn.sort(points[:, 0])
-        excess = column.prefix_sums(np.where(labels == 1, -weights, weights))  # zeros less ones: mistakes gained
+        # zeros less ones: mistakes gained
+        excess = column.prefix_sums(np.where(labels == 1, -weights, weights))
         least_after = np.minimum.accumulate(excess[:0:-1])[::-1]  # over all ends from a start on
         gains = least_after - excess[:-1]
         first = int(gains.argmin())
@@ -66,13 +78,15 @@ class Intervals(HypothesisClass):
 class IntervalDichotomies(Dichotomies):
     """The distinct labellings of points by intervals.
 
-    Number 0 is the empty interval; then come the intervals that start at the first distinct point, by their last one;
-    then those that start at the second; and so on. Ends lie midway between neighbours, or at infinity.
+    Number 0 is the empty interval; then come the intervals that start at the first distinct point,
+    by their last one; then those that start at the second; and so on. Ends lie midway between
+    neighbours, or at infinity.
 
     Attributes
     ----------
     column : SortedColumn
-        Distinct points, their multiplicities, and prefix sums of anything: what a sampler over all labellings needs.
+        Distinct points, their multiplicities, and prefix sums of anything: what a sampler over all
+        labellings needs.
 
     Notes
     -----
@@ -93,7 +107,8 @@ class IntervalDichotomies(Dichotomies):
         return EMPTY if ends is None else interval_between(self.column, *ends)
 
     def ends(self, index: int) -> tuple[int, int] | None:
-        """Return the places of the first and last distinct point inside that labelling; None for the empty interval.
+        """Return the places of the first and last distinct point inside that labelling; None for
+        the empty interval.
 
         Raises
         ------
@@ -109,7 +124,8 @@ class IntervalDichotomies(Dichotomies):
         return self._m - 1 - r, self._m - 1 - (behind - r * (r + 1) // 2)
 
     def index(self, first: int, last: int) -> int:
-        """Return the number of the labelling from the first to the last distinct point inside, by their places.
+        """Return the number of the labelling from the first to the last distinct point inside, by
+        their places.
 
         Raises
         ------
@@ -118,12 +134,14 @@ class IntervalDichotomies(Dichotomies):
         """
         if not 0 <= first <= last < self._m:
             raise ParameterError(
-                f"first is {first!r} and last {last!r}; they must be places of the {self._m} distinct points, in order."
+                f"first is {first!r} and last {last!r}; they must be places of the {self._m}"
+                " distinct points, in order."
             )
         return int(1 + first * self._m - first * (first - 1) // 2 + last - first)
 
     def prefix_mistakes(self, y: ArrayLike) -> tuple[int, IntArray]:
-        """Return the mistakes of the empty interval, and what points add to them, summed up from the left.
+        """Return the mistakes of the empty interval, and what points add to them, summed up from
+        the left.
 
         Parameters
         ----------
@@ -133,13 +151,15 @@ class IntervalDichotomies(Dichotomies):
         -------
         base : int
         gained : ndarray of int64, shape (m + 1,)
-            The interval from place i to place j makes ``base + gained[j + 1] - gained[i]`` mistakes.
+            The interval from place i to place j makes ``base + gained[j + 1] - gained[i]``
+            mistakes.
         """
         labels = check_labels(y, self._n)
         return int(labels.sum()), self.column.prefix_sums(1 - 2 * labels)
 
     def errors(self, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every labelling against `y`. Cost: O(m^2) time and memory.
+        """Return the number of mistakes of every labelling against `y`. Cost: O(m^2) time and
+        memory.
 
         Raises
         ------
@@ -182,10 +202,15 @@ class IntervalDichotomies(Dichotomies):
         others = SortedColumn.sort(points)
         sums = others.prefix_sums(1 - 2 * labels)
         starts = sums[np.searchsorted(others.values, self.column.cuts[:-1], side="left")]
-        return int(labels.sum()), starts, sums[np.searchsorted(others.values, upper_ends(self.column), side="right")]
+        return (
+            int(labels.sum()),
+            starts,
+            sums[np.searchsorted(others.values, upper_ends(self.column), side="right")],
+        )
 
     def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every representative on other points. Cost: O(m^2) time and memory.
+        """Return the number of mistakes of every representative on other points. Cost: O(m^2) time
+        and memory.
 
         Raises
         ------
@@ -200,8 +225,8 @@ class IntervalDichotomies(Dichotomies):
     def _check_listable(self, instead: str) -> None:
         if len(self) > _MOST_LISTED:
             raise ParameterError(
-                f"There are {len(self)} labellings, more than the {_MOST_LISTED} whose errors are listed; "
-                f"use {instead}, which holds them all in one sum for each point."
+                f"There are {len(self)} labellings, more than the {_MOST_LISTED} whose errors are"
+                f" listed; use {instead}, which holds them all in one sum for each point."
             )
 
     def _listed(self, base: int, starts: IntArray, ends: IntArray) -> IntArray:

@@ -1,4 +1,5 @@
-"""Points of the plane: which side of a line, exactly, and all lines through a point in the order of their angle."""
+"""Points of the plane: which side of a line, exactly, and all lines through a point in the order
+of their angle."""
 
 import math
 from collections.abc import Iterator
@@ -17,12 +18,13 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# A float determinant of differences errs by less than 3.4e-16 of its two products (Shewchuk 1997, "ccwerrboundA");
-# below the second number products may have lost bits to underflow.
+# A float determinant of differences errs by less than 3.4e-16 of its two products (Shewchuk 1997,
+# "ccwerrboundA"); below the second number products may have lost bits to underflow.
 _DETERMINANT_ERROR, _UNDERFLOW = 1e-15, 1e-280
 # Differences are rounded by 1.2e-16 each, arctan2 by at most a few units in the last place of pi.
 _ANGLE_ERROR = 2e-14
-# Differences of such whole numbers, their products and the difference of two products fit into 63 bits.
+# Differences of such whole numbers, their products and the difference of two products fit into 63
+# bits.
 _SMALL = 2**30
 # Products of larger coordinates could overflow.
 _LARGEST = 1e100
@@ -54,7 +56,8 @@ class Plane:
 
     @cached_property
     def scaled(self) -> tuple[NDArray[Any], int]:
-        """The points as whole numbers (int64 where small, else Python's) and the power of two that made them so."""
+        """The points as whole numbers (int64 where small, else Python's) and the power of two
+        that made them so."""
         ratios = [value.as_integer_ratio() for value in self.points.ravel().tolist()]
         scale = max((denominator for _, denominator in ratios), default=1)
         whole = [numerator * (scale // denominator) for numerator, denominator in ratios]
@@ -62,15 +65,22 @@ class Plane:
         return np.array(whole, dtype=np.int64 if small else object).reshape(-1, 2), scale
 
     def turn(self, a: IntArray, b: IntArray, c: IntArray) -> IntArray:
-        """Return 1 where points `a`, `b`, `c` turn left, -1 where right, 0 where they lie on one line; exact."""
+        """Return 1 where points `a`, `b`, `c` turn left, -1 where right, 0 where they lie on one
+        line; exact."""
         sides = self.points[b] - self.points[a], self.points[c] - self.points[a]
         left, right = sides[0][..., 0] * sides[1][..., 1], sides[0][..., 1] * sides[1][..., 0]
-        # signs of differences are exact, hence those of products of signs, which decide unless they agree
+        # signs of differences are exact, hence those of products of signs, which decide unless they
+        # agree
         signs = np.sign(sides[0]), np.sign(sides[1])
-        left_sign, right_sign = signs[0][..., 0] * signs[1][..., 1], signs[0][..., 1] * signs[1][..., 0]
+        left_sign, right_sign = (
+            signs[0][..., 0] * signs[1][..., 1],
+            signs[0][..., 1] * signs[1][..., 0],
+        )
         apart = left_sign != right_sign
         turns = np.sign(np.where(apart, left_sign - right_sign, left - right)).astype(np.int64)
-        doubtful = np.abs(left - right) <= _DETERMINANT_ERROR * (np.abs(left) + np.abs(right)) + _UNDERFLOW
+        doubtful = (
+            np.abs(left - right) <= _DETERMINANT_ERROR * (np.abs(left) + np.abs(right)) + _UNDERFLOW
+        )
         doubtful &= ~apart & (left_sign != 0)
         turns[~apart & (left_sign == 0)] = 0
         if doubtful.any():
@@ -82,7 +92,8 @@ class Plane:
         return turns
 
     def count_left(self, pivot: int, ahead: IntArray, tested: IntArray) -> IntArray:
-        """Return for each tested point how many rays have it to their left, on the pivot, or behind it; exact.
+        """Return for each tested point how many rays have it to their left, on the pivot, or behind
+        it; exact.
 
         Parameters
         ----------
@@ -97,12 +108,18 @@ class Plane:
         array of shape (m,)
             In O((m + k) log k), but O(k) for a tested point on the line of a ray.
         """
-        forward, steps = self.points[ahead] - self.points[pivot], self.points[tested] - self.points[pivot]
+        forward, steps = (
+            self.points[ahead] - self.points[pivot],
+            self.points[tested] - self.points[pivot],
+        )
         rays = np.sort(np.arctan2(forward[:, 1], forward[:, 0]))
         rays = np.concatenate([rays - 2 * math.pi, rays, rays + 2 * math.pi])
         angles = np.arctan2(steps[:, 1], steps[:, 0])
         borders = np.stack([angles - math.pi, angles])
-        first, last = np.searchsorted(rays, borders - _ANGLE_ERROR), np.searchsorted(rays, borders + _ANGLE_ERROR)
+        first, last = (
+            np.searchsorted(rays, borders - _ANGLE_ERROR),
+            np.searchsorted(rays, borders + _ANGLE_ERROR),
+        )
         left = np.asarray(first[1] - first[0])
         doubtful = np.flatnonzero(np.any(first != last, axis=0))
         turns = self.turn(np.array(pivot), ahead, tested[doubtful][:, None])
@@ -114,15 +131,18 @@ class Plane:
 
 @dataclass(frozen=True)
 class Fan:
-    """The lines through each of some pivots and each other point, turned counterclockwise by half a turn.
+    """The lines through each of some pivots and each other point, turned counterclockwise by half a
+    turn.
 
-    A line is directed by an angle from 0 to below pi, so that a point on it lies ahead of its pivot or behind.
+    A line is directed by an angle from 0 to below pi, so that a point on it lies ahead of its pivot
+    or behind.
 
     Attributes
     ----------
     pivots : array of shape (r,)
     order : array of shape (r, n)
-        Points in the order of their line's angle, on one line those ahead first; the pivot itself comes last.
+        Points in the order of their line's angle, on one line those ahead first; the pivot itself
+        comes last.
     ahead : bool array of shape (r, n)
         Whether the point in that place lies ahead.
     last : bool array of shape (r, n)
@@ -145,7 +165,8 @@ class Fan:
         return np.asarray(np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1])
 
     def representatives(self) -> BoolArray:
-        """Return which places hold the first point of their line that lies ahead, or the first behind; (r, n)."""
+        """Return which places hold the first point of their line that lies ahead, or the first
+        behind; (r, n)."""
         first = np.ones_like(self.last)
         first[:, 1:] = self.last[:, :-1] | (self.ahead[:, :-1] & ~self.ahead[:, 1:])
         return first & self.apart
@@ -160,19 +181,22 @@ class Fan:
         Returns
         -------
         left : shape (r, n)
-            For each place, of the directed line through the pivot turned just past the line of that place.
+            For each place, of the directed line through the pivot turned just past the line of that
+            place.
         total : shape (r, 1)
         """
         ordered = np.where(self.apart, costs[self.order], 0)
         ahead = np.where(self.ahead, ordered, 0)
-        passed = np.cumsum(ordered - 2 * ahead, axis=1)  # those behind come to the left, those ahead leave it
+        # those behind come to the left, those ahead leave it
+        passed = np.cumsum(ordered - 2 * ahead, axis=1)
         return ahead.sum(axis=1, keepdims=True) + passed, ordered.sum(axis=1, keepdims=True)
 
     def excess(self, costs: IntArray) -> IntArray:
-        """Return the cost of each place's labelling, shape (r, n); the pivot's own place means nothing.
+        """Return the cost of each place's labelling, shape (r, n); the pivot's own place means
+        nothing.
 
-        The labelling of a place: 1 to the left of the line from the pivot to its point, on the pivot, and behind the
-        pivot on that line. The others are all points, the pivot among them.
+        The labelling of a place: 1 to the left of the line from the pivot to its point, on the
+        pivot, and behind the pivot on that line. The others are all points, the pivot among them.
         """
         left, total = self.left_of(costs)
         past = np.take_along_axis(left, self.end, axis=1)
@@ -217,9 +241,11 @@ def _settle(
     last: BoolArray,
     close: tuple[IntArray, ...],
 ) -> None:
-    """Put neighbours whose angles floats cannot tell apart into their exact order, by exchanges, and mark the equal.
+    """Put neighbours whose angles floats cannot tell apart into their exact order, by exchanges,
+    and mark the equal.
 
-    Points on one line are put ahead before behind, then by number: an order that no rounding touches.
+    Points on one line are put ahead before behind, then by number: an order that no rounding
+    touches.
     """
     rows, places = close
     follows = (rows[1:] == rows[:-1]) & (places[1:] == places[:-1] + 1)

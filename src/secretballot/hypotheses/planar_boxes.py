@@ -1,4 +1,5 @@
-"""One axis-aligned rectangle, and version spaces of them: limits on the mistakes at asked points."""
+"""One axis-aligned rectangle, and version spaces of them: limits on the mistakes at asked
+points."""
 
 import math
 from collections.abc import Iterator
@@ -40,7 +41,9 @@ class Rectangle:
     def predict(self, X: ArrayLike) -> IntArray:
         """Return 0 or 1 for every row of `X`, shape (n, 2)."""
         points = check_points(X, 2)
-        return np.asarray(((points >= self.low) & (points <= self.high)).all(axis=1).astype(np.int64))
+        return np.asarray(
+            ((points >= self.low) & (points <= self.high)).all(axis=1).astype(np.int64)
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the bounds; None for the empty rectangle."""
@@ -84,8 +87,8 @@ class RectangleVersionSpace(VersionSpace):
     ) -> "RectangleVersionSpace":
         """Keep the rectangles whose mistakes exceed the least of the space by at most `slack`.
 
-        Where weights are no whole multiples of their sum's last binary place, rounding is allowed for by 1e-15 of the
-        sum for each row, so that it drops no rectangle that belongs.
+        Where weights are no whole multiples of their sum's last binary place, rounding is allowed
+        for by 1e-15 of the sum for each row, so that it drops no rectangle that belongs.
 
         Raises
         ------
@@ -95,27 +98,37 @@ class RectangleVersionSpace(VersionSpace):
         limits, mistakes, slack_units = self._limits.asked(X, y, slack, sample_weight)
         if len(limits.points) > _MOST_ASKED:
             raise DataError(
-                f"X brings the asked points to {len(limits.points)} distinct ones; a version space of rectangles is "
-                f"searched exactly for at most {_MOST_ASKED}: ask fewer, or use a FiniteClass of rectangles."
+                f"X brings the asked points to {len(limits.points)} distinct ones; a version space"
+                f" of rectangles is searched exactly for at most {_MOST_ASKED}: ask fewer, or use a"
+                " FiniteClass of rectangles."
             )
         least, choice = _least(limits, mistakes)
         return RectangleVersionSpace(limits.limited(mistakes, least + slack_units), choice)
 
     def hypothesis(self) -> Rectangle:
-        """Return a member with the fewest mistakes in the last `restrict`; of several the empty one, else the first."""
+        """Return a member with the fewest mistakes in the last `restrict`; of several the empty
+        one, else the first."""
         return self._choice
 
     def describe(self) -> dict[str, Any]:
-        """Return the number of asked points, and the rectangle that every member holds if there is one."""
+        """Return the number of asked points, and the rectangle that every member holds if there
+        is one."""
         shared = self._shared.describe() if len(self._limits) else NOWHERE.describe()
-        return {"class": "rectangles", "asked_points": len(self._limits.points), "held_by_all": shared}
+        return {
+            "class": "rectangles",
+            "asked_points": len(self._limits.points),
+            "held_by_all": shared,
+        }
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two rectangles of the space label it differently; shape (n,)."""
+        """Return, for every row of `X`, whether two rectangles of the space label it
+        differently; shape (n,)."""
         points = check_points(X, 2)
         if not len(self._limits):
             return np.ones(len(points), dtype=np.bool_)
-        held_by_one = self._reached[_cell(self._grid.xs, points[:, 0]), _cell(self._grid.ys, points[:, 1])]
+        held_by_one = self._reached[
+            _cell(self._grid.xs, points[:, 0]), _cell(self._grid.ys, points[:, 1])
+        ]
         return np.asarray(held_by_one & (self._shared.predict(points) == 0))
 
     @cached_property
@@ -132,15 +145,19 @@ class RectangleVersionSpace(VersionSpace):
 
     @cached_property
     def _extremes(self) -> tuple[Rectangle, BoolArray]:
-        """The rectangle that every member holds, and the cells of the plane that some member reaches.
+        """The rectangle that every member holds, and the cells of the plane that some member
+        reaches.
 
-        Cells are the columns and rows of asked points and the gaps between and around them, in turn: a point's label
-        by any member that leaves the asked points alone depends on its cell only.
+        Cells are the columns and rows of asked points and the gaps between and around them, in
+        turn: a point's label by any member that leaves the asked points alone depends on its cell
+        only.
         """
         grid, empty_alive = self._grid, bool(np.all(self._limits.bounds >= 0))
         edges = np.zeros((2 * len(grid.xs) + 2, 2 * len(grid.ys) + 2), dtype=np.int64)
         low, high = [-1, -1], [len(grid.xs), len(grid.ys)]
-        for left, right, strip, alive in _open_strips(grid, self._limits, _open_pairs(grid, self._limits)):
+        for left, right, strip, alive in _open_strips(
+            grid, self._limits, _open_pairs(grid, self._limits)
+        ):
             bottoms = np.flatnonzero(alive.any(axis=1))
             tops = alive.shape[1] - 1 - alive[bottoms, ::-1].argmax(axis=1)
             low = [max(low[0], left), max(low[1], int(strip.rows[bottoms[-1]]))]
@@ -157,17 +174,23 @@ class RectangleVersionSpace(VersionSpace):
             return NOWHERE, reached | ~asked
         if low[0] > high[0] or low[1] > high[1]:
             return NOWHERE, reached
-        corners = np.array([[grid.xs[low[0]], grid.ys[low[1]]], [grid.xs[high[0]], grid.ys[high[1]]]])
+        corners = np.array(
+            [[grid.xs[low[0]], grid.ys[low[1]]], [grid.xs[high[0]], grid.ys[high[1]]]]
+        )
         return box_around(corners), reached
 
 
 def _cell(values: FloatArray, tested: FloatArray) -> IntArray:
-    """Return the number of the value that each tested one equals, doubled and 1 more, or of the gap it lies in."""
-    return np.asarray(np.searchsorted(values, tested) + np.searchsorted(values, tested, side="right"))
+    """Return the number of the value that each tested one equals, doubled and 1 more, or of the
+    gap it lies in."""
+    return np.asarray(
+        np.searchsorted(values, tested) + np.searchsorted(values, tested, side="right")
+    )
 
 
 def _all_minima(grid: Grid, costs: IntArray) -> IntArray:
-    """Return the least cost of a rectangle in each strip, shape (n_columns, n_columns): left, right."""
+    """Return the least cost of a rectangle in each strip, shape (n_columns, n_columns): left,
+    right."""
     minima = np.zeros((len(grid.xs), len(grid.xs)), dtype=np.int64)
     for left, right, least in strip_minima(grid, costs):
         minima[left : left + len(least), right] = least
@@ -175,15 +198,19 @@ def _all_minima(grid: Grid, costs: IntArray) -> IntArray:
 
 
 def _open_pairs(grid: Grid, limits: Limits) -> BoolArray:
-    """Return which strips may hold a rectangle within the limits, shape (n_columns, n_columns): left, right."""
+    """Return which strips may hold a rectangle within the limits, shape (n_columns, n_columns):
+    left, right."""
     open_ = np.triu(np.ones((len(grid.xs), len(grid.xs)), dtype=np.bool_))
     for costs, bound in zip(limits.costs, limits.bounds, strict=True):
         open_ &= _all_minima(grid, costs) <= bound
     return open_
 
 
-def _open_strips(grid: Grid, limits: Limits, pairs: BoolArray) -> Iterator[tuple[int, int, Strip, BoolArray]]:
-    """Yield those of the strips with a rectangle within the limits, and which ranges of rows keep within them."""
+def _open_strips(
+    grid: Grid, limits: Limits, pairs: BoolArray
+) -> Iterator[tuple[int, int, Strip, BoolArray]]:
+    """Yield those of the strips with a rectangle within the limits, and which ranges of rows
+    keep within them."""
     for left, right in np.argwhere(pairs).tolist():
         strip = grid.strip(left, right)
         alive = _alive(strip, limits)
@@ -203,7 +230,8 @@ def _alive(strip: Strip, limits: Limits) -> BoolArray:
 
 
 def _least(limits: Limits, mistakes: Mistakes) -> tuple[int, Rectangle]:
-    """Return the least excess over label 0 everywhere of a rectangle within the limits, and the first that has it."""
+    """Return the least excess over label 0 everywhere of a rectangle within the limits, and the
+    first that has it."""
     grid = Grid(limits.points)
     minima = _all_minima(grid, mistakes.costs)
     pairs = np.argwhere(_open_pairs(grid, limits))

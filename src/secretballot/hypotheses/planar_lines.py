@@ -22,7 +22,8 @@ _VALUE_ERROR, _UNDERFLOW = 1e-15, 1e-280
 
 @dataclass(frozen=True)
 class Halfspace:
-    """1 where ``w . x + b >= 0``, else 0; the sign is that of the exact value, not of a rounded one.
+    """1 where ``w . x + b >= 0``, else 0; the sign is that of the exact value, not of a rounded
+    one.
 
     Attributes
     ----------
@@ -51,7 +52,9 @@ class Halfspace:
         if doubtful.any():
             first, second, last = Fraction(self.w[0]), Fraction(self.w[1]), Fraction(self.b)
             rows = points[doubtful].tolist()
-            positive[doubtful] = [first * Fraction(x) + second * Fraction(y) + last >= 0 for x, y in rows]
+            positive[doubtful] = [
+                first * Fraction(x) + second * Fraction(y) + last >= 0 for x, y in rows
+            ]
         return positive
 
     def describe(self) -> dict[str, Any]:
@@ -67,9 +70,11 @@ CONSTANTS = (Halfspace((0.0, 0.0), -1.0), Halfspace((0.0, 0.0), 1.0))
 
 
 def behind_line(plane: Plane, fan: Fan, place: int) -> Halfspace:
-    """Return a halfspace with the labels of a place in a fan of one pivot among all points of the plane.
+    """Return a halfspace with the labels of a place in a fan of one pivot among all points of the
+    plane.
 
-    It is 1 to the left of the line from the pivot to the point in that place, on the pivot, and behind it on the line.
+    It is 1 to the left of the line from the pivot to the point in that place, on the pivot, and
+    behind it on the line.
     """
     order, ahead, end = fan.order[0], fan.ahead[0], int(fan.end[0, place])
     positive = ahead == (np.arange(len(order)) > end)
@@ -80,24 +85,35 @@ def behind_line(plane: Plane, fan: Fan, place: int) -> Halfspace:
     labels[fan.pivots] = True
     following = end + 1
     turned = following >= len(order) or not fan.apart[0, following]
-    lines = [(order[end], ahead[end]), (order[0], not ahead[0]) if turned else (order[following], ahead[following])]
+    lines = [
+        (order[end], ahead[end]),
+        (order[0], not ahead[0]) if turned else (order[following], ahead[following]),
+    ]
     # both directed as the line from the pivot to the point in that place
     directed = [(int(point), bool(side == ahead[place])) for point, side in lines]
     return _between(plane, labels, int(fan.pivots[0]), directed)
 
 
-def _between(plane: Plane, labels: BoolArray, pivot: int, lines: list[tuple[int, bool]]) -> Halfspace:
-    """Return a halfspace with these labels whose line has an angle between those of two lines through the pivot."""
+def _between(
+    plane: Plane, labels: BoolArray, pivot: int, lines: list[tuple[int, bool]]
+) -> Halfspace:
+    """Return a halfspace with these labels whose line has an angle between those of two lines
+    through the pivot."""
     for points, scale in ((plane.points, None), plane.scaled):
-        steps = [(points[point] - points[pivot]) * (1 if forward else -1) for point, forward in lines]
+        steps = [
+            (points[point] - points[pivot]) * (1 if forward else -1) for point, forward in lines
+        ]
         found = _separator(points, scale, labels, steps)
         if np.array_equal(found.labels(plane.points), labels):
             break
     return found
 
 
-def _separator(points: NDArray[Any], scale: int | None, labels: BoolArray, steps: list[NDArray[Any]]) -> Halfspace:
-    """Return the halfspace half way between the labels, in floats (`scale` None) or exactly in whole numbers."""
+def _separator(
+    points: NDArray[Any], scale: int | None, labels: BoolArray, steps: list[NDArray[Any]]
+) -> Halfspace:
+    """Return the halfspace half way between the labels, in floats (`scale` None) or exactly in
+    whole numbers."""
     if scale is None:
         steps = [step / np.hypot(*step) for step in steps]
     elif points.dtype != object:
@@ -111,4 +127,6 @@ def _separator(points: NDArray[Any], scale: int | None, labels: BoolArray, steps
     if scale is None:
         return Halfspace((float(w[0]), float(w[1])), -float(low + high) / 2)
     size = 2 ** max(abs(w[0]), abs(w[1])).bit_length()
-    return Halfspace((Fraction(w[0], size), Fraction(w[1], size)), Fraction(-(low + high), 2 * scale * size))
+    return Halfspace(
+        (Fraction(w[0], size), Fraction(w[1], size)), Fraction(-(low + high), 2 * scale * size)
+    )

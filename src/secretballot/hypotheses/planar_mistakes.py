@@ -1,4 +1,5 @@
-"""Mistakes on points of the plane in whole units, and limits on them: what makes a version space."""
+"""Mistakes on points of the plane in whole units, and limits on them: what makes a version
+space."""
 
 import math
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ class Mistakes:
     unit : float
         One unit, in mistakes; a power of two.
     allowance : int
-        Units by which rounding may have moved the difference of two sums; 0 where weights are whole numbers of units.
+        Units by which rounding may have moved the difference of two sums; 0 where weights are whole
+        numbers of units.
     """
 
     costs: IntArray
@@ -38,7 +40,9 @@ class Mistakes:
     allowance: int = 0
 
     @classmethod
-    def count(cls, point: IntArray, n_points: int, y: IntArray, weights: FloatArray | None = None) -> "Mistakes":
+    def count(
+        cls, point: IntArray, n_points: int, y: IntArray, weights: FloatArray | None = None
+    ) -> "Mistakes":
         """Add up the rows of each point.
 
         Parameters
@@ -61,7 +65,8 @@ class Mistakes:
         return cls(costs, int(units[y == 1].sum()), unit, allowance)
 
     def in_units(self, slack: float) -> int:
-        """Return the whole units within a slack given in mistakes, with the allowance for rounding."""
+        """Return the whole units within a slack given in mistakes, with the allowance for
+        rounding."""
         units = slack / self.unit
         return math.floor(units) + self.allowance if units < _NO_LIMIT // 2 else _NO_LIMIT
 
@@ -95,7 +100,8 @@ class Limits:
     def asked(
         self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None
     ) -> tuple["Limits", Mistakes, int]:
-        """Return these limits on the union of the points, the new mistakes there, and the slack in their units.
+        """Return these limits on the union of the points, the new mistakes there, and the slack in
+        their units.
 
         Raises
         ------
@@ -112,10 +118,15 @@ class Limits:
         return Limits(points, costs, self.bounds), mistakes, mistakes.in_units(slack)
 
     def limited(self, mistakes: Mistakes, bound: int) -> "Limits":
-        """Return these limits and one more: mistakes on the same points, less the base, of at most `bound` units.
+        """Return these limits and one more: mistakes on the same points, less the base, of at most
+        `bound` units.
 
         One that no labelling of the points exceeds is left out.
         """
         if bound >= int(mistakes.costs[mistakes.costs > 0].sum()):
             return self
-        return Limits(self.points, np.vstack([self.costs, mistakes.costs]), np.append(self.bounds, np.int64(bound)))
+        return Limits(
+            self.points,
+            np.vstack([self.costs, mistakes.costs]),
+            np.append(self.bounds, np.int64(bound)),
+        )

@@ -1,4 +1,5 @@
-"""Axis-aligned boxes over points of the plane: strips between two columns, and ranges of rows within a strip."""
+"""Axis-aligned boxes over points of the plane: strips between two columns, and ranges of rows
+within a strip."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +40,8 @@ class Strip:
         return np.concatenate([[0], np.cumsum(np.add.reduceat(costs[self.members], self.starts))])
 
     def ranges(self, costs: IntArray) -> IntArray:
-        """Return what the points from one row to another cost, shape (k, k); nonsense below the diagonal."""
+        """Return what the points from one row to another cost, shape (k, k); nonsense below the
+        diagonal."""
         passed = self.passed(costs)
         return np.asarray(passed[1:] - passed[:-1, None])
 
@@ -49,7 +51,8 @@ class Strip:
         return np.asarray(passed[1:] <= (passed[:-1] + bound)[:, None])
 
     def first_rows(self, marked: BoolArray) -> IntArray:
-        """Return for each row the first row from there on that holds a marked point; k where there is none.
+        """Return for each row the first row from there on that holds a marked point; k where there
+        is none.
 
         Parameters
         ----------
@@ -88,8 +91,9 @@ class Grid:
 def strip_minima(grid: Grid, costs: IntArray) -> Iterator[tuple[int, int, IntArray]]:
     """Yield the least costs of boxes, the empty one included, in all strips; O(q^2 log q).
 
-    Strips of one right and many left columns are grown together. Each keeps a tree over its rows whose nodes know the
-    least sums of a range, of a beginning and of an end, and the sum of all (as in Bentley's maximum subarray).
+    Strips of one right and many left columns are grown together. Each keeps a tree over its rows
+    whose nodes know the least sums of a range, of a beginning and of an end, and the sum of all (as
+    in Bentley's maximum subarray).
 
     Parameters
     ----------
@@ -106,7 +110,8 @@ def strip_minima(grid: Grid, costs: IntArray) -> Iterator[tuple[int, int, IntArr
     """
     n_columns, n_leaves = len(grid.xs), 1 << (len(grid.ys) - 1).bit_length()
     by_column = np.split(
-        np.argsort(grid.columns, kind="stable"), np.cumsum(np.bincount(grid.columns, minlength=n_columns))[:-1]
+        np.argsort(grid.columns, kind="stable"),
+        np.cumsum(np.bincount(grid.columns, minlength=n_columns))[:-1],
     )
     lanes = max(1, min(n_columns, _BLOCK // (8 * n_leaves)))
     for left in range(0, n_columns, lanes):

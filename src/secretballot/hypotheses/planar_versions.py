@@ -1,4 +1,5 @@
-"""Version spaces of halfspaces: limits on the mistakes at asked points, searched by turning lines."""
+"""Version spaces of halfspaces: limits on the mistakes at asked points, searched by turning
+lines."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -28,9 +29,10 @@ _Choice = tuple[int] | tuple[int, int]
 class HalfspaceVersionSpace(VersionSpace):
     """Halfspaces whose mistakes on the asked points keep within limits.
 
-    Exact over the continuum of halfspaces: limits depend on the labels of the asked points alone, so that the space is
-    a union of cells, one for each labelling that keeps within them. A point is labelled both ways by a cell where a
-    line through the point belongs to it, and by two cells that each label it alike but differ.
+    Exact over the continuum of halfspaces: limits depend on the labels of the asked points alone,
+    so that the space is a union of cells, one for each labelling that keeps within them. A point is
+    labelled both ways by a cell where a line through the point belongs to it, and by two cells that
+    each label it alike but differ.
 
     Notes
     -----
@@ -54,15 +56,16 @@ class HalfspaceVersionSpace(VersionSpace):
     ) -> "HalfspaceVersionSpace":
         """Keep the halfspaces whose mistakes exceed the least of the space by at most `slack`.
 
-        Where weights are no whole multiples of their sum's last binary place, rounding is allowed for by 1e-15 of the
-        sum for each row, so that it drops no halfspace that belongs.
+        Where weights are no whole multiples of their sum's last binary place, rounding is allowed
+        for by 1e-15 of the sum for each row, so that it drops no halfspace that belongs.
         """
         limits, mistakes, slack_units = self._limits.asked(X, y, slack, sample_weight)
         least, choice = _least(Plane(limits.points), limits, mistakes)
         return HalfspaceVersionSpace(limits.limited(mistakes, least + slack_units), choice)
 
     def hypothesis(self) -> Halfspace:
-        """Return a member with the fewest mistakes in the last `restrict`; of several, a constant, else the first."""
+        """Return a member with the fewest mistakes in the last `restrict`; of several, a
+        constant, else the first."""
         if len(self._choice) == 1:
             return CONSTANTS[self._choice[0]]
         pivot, place = self._choice
@@ -72,11 +75,14 @@ class HalfspaceVersionSpace(VersionSpace):
     def describe(self) -> dict[str, Any]:
         """Return the number of asked points and how many of their labellings are left."""
         labellings = sum(_alive_constants(self._limits)) if len(self._plane) else 1
-        labellings += sum(int((alive & fan.representatives()).sum()) for fan, alive in self._cells())
+        labellings += sum(
+            int((alive & fan.representatives()).sum()) for fan, alive in self._cells()
+        )
         return {"class": "halfspaces", "asked_points": len(self._plane), "labellings": labellings}
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two halfspaces of the space label it differently; shape (n,)."""
+        """Return, for every row of `X`, whether two halfspaces of the space label it
+        differently; shape (n,)."""
         distinct, point = np.unique(check_points(X, 2), axis=0, return_inverse=True)
         everywhere = Plane(distinct)
         if not len(self._limits):
@@ -96,14 +102,19 @@ class HalfspaceVersionSpace(VersionSpace):
         return [
             (int(pivot), order[alive])
             for fan, block in self._cells()
-            for pivot, order, alive in zip(fan.pivots, fan.order, block & fan.representatives(), strict=True)
+            for pivot, order, alive in zip(
+                fan.pivots, fan.order, block & fan.representatives(), strict=True
+            )
             if alive.any()
         ]
 
     def _disagree(self, tested: FloatArray) -> BoolArray:
-        """Return which tested points are labelled differently by two members, in one cell or in two."""
+        """Return which tested points are labelled differently by two members, in one cell or in
+        two."""
         n_asked = len(self._plane)
-        points, place = np.unique(np.concatenate([self._plane.points, tested]), axis=0, return_inverse=True)
+        points, place = np.unique(
+            np.concatenate([self._plane.points, tested]), axis=0, return_inverse=True
+        )
         plane, asked, tested_places = Plane(points), place[:n_asked], place[n_asked:]
         disagree = ~np.isin(tested_places, asked)
         disagree[disagree] = self._split(plane, tested_places[disagree], asked)
@@ -120,9 +131,11 @@ class HalfspaceVersionSpace(VersionSpace):
         return disagree
 
     def _split(self, plane: Plane, tested: IntArray, asked: IntArray) -> BoolArray:
-        """Return which tested points lie on a line through no asked point that separates within the limits.
+        """Return which tested points lie on a line through no asked point that separates within the
+        limits.
 
-        A little to one side or the other, such a line gives the tested point either label and changes no other.
+        A little to one side or the other, such a line gives the tested point either label and
+        changes no other.
         """
         split: list[BoolArray] = [np.empty(0, dtype=np.bool_)]
         for fan in fans(plane, tested, asked):
@@ -151,7 +164,8 @@ def _cells(plane: Plane, limits: Limits) -> Iterator[tuple[Fan, BoolArray]]:
 
 
 def _least(plane: Plane, limits: Limits, mistakes: Mistakes) -> tuple[int, _Choice]:
-    """Return the least excess over label 0 everywhere of a labelling within the limits, and the first that has it."""
+    """Return the least excess over label 0 everywhere of a labelling within the limits, and the
+    first that has it."""
     excess = (0, int(mistakes.costs.sum()))
     constants: list[tuple[int, _Choice]] = [
         (excess[value], (value,)) for value, alive in enumerate(_alive_constants(limits)) if alive

@@ -11,12 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from secretballot._validation import shown
 from secretballot.exceptions import DataError, ParameterError
 
-__all__ = ["check_index", "check_labels", "check_points", "check_slack", "check_weights", "rounding_allowance"]
+__all__ = [
+    "check_index",
+    "check_labels",
+    "check_points",
+    "check_slack",
+    "check_weights",
+    "rounding_allowance",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Sums of multiples of 2^-20 that stay below 2^33 need 53 bits at most, so that every partial sum is exact.
+# Sums of multiples of 2^-20 that stay below 2^33 need 53 bits at most, so that every partial sum is
+# exact.
 _GRAIN = 2.0**20
 _EXACT_BELOW = 2.0**33
 
@@ -29,7 +37,9 @@ def _as_floats(name: str, values: Any) -> FloatArray:
         array = np.asarray(values)
         if array.dtype.kind in "buifO":
             return array.astype(np.float64)
-    raise DataError(f"{name} does not hold real numbers only; encode it as an array of numbers first.")
+    raise DataError(
+        f"{name} does not hold real numbers only; encode it as an array of numbers first."
+    )
 
 
 def check_points(X: ArrayLike, n_features: int | None) -> FloatArray:
@@ -51,16 +61,23 @@ def check_points(X: ArrayLike, n_features: int | None) -> FloatArray:
     if points.ndim == 1 and n_features == 1:
         points = points[:, None]
     if points.ndim != 2:
-        raise DataError(f"X has {points.ndim} dimensions; it must have two: one row for each point.")
+        raise DataError(
+            f"X has {points.ndim} dimensions; it must have two: one row for each point."
+        )
     if n_features is not None and points.shape[1] != n_features:
-        raise DataError(f"X has {points.shape[1]} columns; this class of hypotheses needs {n_features}.")
+        raise DataError(
+            f"X has {points.shape[1]} columns; this class of hypotheses needs {n_features}."
+        )
     if not points.size:
         raise DataError(f"X has shape {points.shape}; give at least one point.")
     points += 0.0  # minus zero becomes zero, so that equal parameters look equal
     bad = ~np.isfinite(points)
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        raise DataError(f"X holds nan or infinity (first in row {row}, column {column}); give finite numbers only.")
+        raise DataError(
+            f"X holds nan or infinity (first in row {row}, column {column}); give finite numbers"
+            " only."
+        )
     return points
 
 
@@ -74,7 +91,9 @@ def check_labels(y: ArrayLike, n: int) -> IntArray:
     """
     labels = _as_floats("y", y)
     if labels.shape != (n,):
-        raise DataError(f"y has shape {labels.shape}; it must hold one label for each of the {n} points.")
+        raise DataError(
+            f"y has shape {labels.shape}; it must hold one label for each of the {n} points."
+        )
     if not np.all((labels == 0) | (labels == 1)):
         raise DataError("y holds labels other than 0 and 1; map the two classes to 0 and 1 first.")
     return labels.astype(np.int64)
@@ -86,15 +105,21 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     Raises
     ------
     DataError
-        If there are not `n` of them in one dimension, one is negative, infinite or nan, or their sum is infinite.
+        If there are not `n` of them in one dimension, one is negative, infinite or nan, or their
+        sum is infinite.
     """
     if sample_weight is None:
         return np.ones(n)
     weights = _as_floats("sample_weight", sample_weight)
     if weights.shape != (n,):
-        raise DataError(f"sample_weight has shape {weights.shape}; it must hold one weight for each of the {n} points.")
+        raise DataError(
+            f"sample_weight has shape {weights.shape}; it must hold one weight for each of the {n}"
+            " points."
+        )
     if not np.all(weights >= 0):
-        raise DataError("sample_weight holds a negative number or nan; every weight must be at least 0.")
+        raise DataError(
+            "sample_weight holds a negative number or nan; every weight must be at least 0."
+        )
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not np.isfinite(total):
@@ -111,11 +136,17 @@ def check_slack(slack: object) -> float:
         If it is not a number, is negative or nan.
     """
     try:
-        number = float(slack) if isinstance(slack, numbers.Real) and not isinstance(slack, bool) else math.nan
+        number = (
+            float(slack)
+            if isinstance(slack, numbers.Real) and not isinstance(slack, bool)
+            else math.nan
+        )
     except OverflowError:  # a whole number beyond the floats is larger than any number of mistakes
         number = math.inf if slack > 0 else -math.inf  # type: ignore[operator]  # only real numbers come here
     if not number >= 0:
-        raise ParameterError(f"slack is {shown(slack)}; it must be a number of mistakes, at least 0.")
+        raise ParameterError(
+            f"slack is {shown(slack)}; it must be a number of mistakes, at least 0."
+        )
     return number
 
 
@@ -127,20 +158,29 @@ def check_index(index: object, n_labellings: int) -> int:
     ParameterError
         If it is not a whole number from 0 to `n_labellings` less 1.
     """
-    if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < n_labellings:
-        raise ParameterError(f"index is {shown(index)}; it must be a whole number from 0 to {n_labellings - 1}.")
+    if (
+        isinstance(index, bool)
+        or not isinstance(index, (int, np.integer))
+        or not 0 <= index < n_labellings
+    ):
+        raise ParameterError(
+            f"index is {shown(index)}; it must be a whole number from 0 to {n_labellings - 1}."
+        )
     return int(index)
 
 
 def rounding_allowance(weights: FloatArray) -> float:
-    """Return how far the difference of two weighted numbers of mistakes may be off by rounding, in mistakes.
+    """Return how far the difference of two weighted numbers of mistakes may be off by rounding, in
+    mistakes.
 
-    It is 0 for whole numbers and other multiples of 2^-20 of moderate size, whose sums floats hold exactly. For other
-    weights a version space adds it to the slack, so that rounding alone never drops a hypothesis that belongs.
+    It is 0 for whole numbers and other multiples of 2^-20 of moderate size, whose sums floats hold
+    exactly. For other weights a version space adds it to the slack, so that rounding alone never
+    drops a hypothesis that belongs.
     """
     total = float(weights.sum())
     if total < _EXACT_BELOW and not np.any((weights * _GRAIN) % 1):
         return 0.0
-    # Each of the few prefix sums of n terms that an error count is made of errs by at most n times half an ulp of the
-    # total (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2).
+    # Each of the few prefix sums of n terms that an error count is made of errs by at most n times
+    # half an ulp of the total (Higham, Accuracy and Stability of Numerical Algorithms, section
+    # 4.2).
     return 8 * (len(weights) + 4) * math.ulp(1.0) * total

@@ -8,7 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from secretballot.exceptions import DataError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
-from secretballot.hypotheses.planar_boxes import NOWHERE, Rectangle, RectangleVersionSpace, box_around
+from secretballot.hypotheses.planar_boxes import (
+    NOWHERE,
+    Rectangle,
+    RectangleVersionSpace,
+    box_around,
+)
 from secretballot.hypotheses.planar_mistakes import Mistakes
 from secretballot.hypotheses.planar_strips import Grid, Strip, strip_minima
 from secretballot.hypotheses.points import check_index, check_labels, check_points, check_weights
@@ -18,8 +23,8 @@ __all__ = ["RectangleDichotomies", "Rectangles"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Labellings that are listed at most: 160 MB of mistakes. More points than the second have that many, unless they lie
-# on few lines, and counting them would take long.
+# Labellings that are listed at most: 160 MB of mistakes. More points than the second have that
+# many, unless they lie on few lines, and counting them would take long.
 _MOST_LABELLINGS = 20_000_000
 _MOST_POINTS = 400
 
@@ -27,8 +32,9 @@ _MOST_POINTS = 400
 class RectangleDichotomies(Dichotomies):
     """The labellings of points of the plane by axis-aligned rectangles, each listed once.
 
-    They are the empty one and one for each rectangle that is the smallest around the points it holds. Their number
-    depends on the points: about m^4 / 144 for many points drawn independently, never more than (m (m + 1) / 2)^2 + 1.
+    They are the empty one and one for each rectangle that is the smallest around the points it
+    holds. Their number depends on the points: about m^4 / 144 for many points drawn independently,
+    never more than (m (m + 1) / 2)^2 + 1.
 
     Parameters
     ----------
@@ -46,24 +52,29 @@ class RectangleDichotomies(Dichotomies):
         if len(points) > _MOST_POINTS:
             most = (len(points) * (len(points) + 1) // 2) ** 2 + 1
             raise DataError(
-                f"X has {len(points)} distinct points; rectangles label them in up to {most:,} ways, too many to list: "
-                "give a sample of some 200 points."
+                f"X has {len(points)} distinct points; rectangles label them in up to {most:,}"
+                " ways, too many to list: give a sample of some 200 points."
             )
         self._grid = Grid(points)
         if len(self) > _MOST_LABELLINGS:
             raise DataError(
-                f"X has {len(points)} distinct points, which rectangles label in {len(self):,} ways; at most "
-                f"{_MOST_LABELLINGS:,} are listed: give a sample of some 200 points."
+                f"X has {len(points)} distinct points, which rectangles label in {len(self):,}"
+                f" ways; at most {_MOST_LABELLINGS:,} are listed: give a sample of some 200 points."
             )
 
     def _tops(self, left: int, right: int) -> tuple[Strip, IntArray]:
-        """Return a strip, and for each of its rows the first top row with which a box touches all four of its sides."""
+        """Return a strip, and for each of its rows the first top row with which a box touches
+        all four of its sides."""
         strip, columns = self._grid.strip(left, right), self._grid.columns
-        return strip, np.maximum(strip.first_rows(columns == left), strip.first_rows(columns == right))
+        return strip, np.maximum(
+            strip.first_rows(columns == left), strip.first_rows(columns == right)
+        )
 
     @cached_property
     def _pairs(self) -> IntArray:
-        return np.argwhere(np.triu(np.ones((len(self._grid.xs), len(self._grid.xs)), dtype=np.bool_)))
+        return np.argwhere(
+            np.triu(np.ones((len(self._grid.xs), len(self._grid.xs)), dtype=np.bool_))
+        )
 
     @cached_property
     def _starts(self) -> IntArray:
@@ -122,7 +133,8 @@ class Rectangles(HypothesisClass):
         return 4
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Rectangle:
-        """Return a rectangle with the least weighted number of mistakes; of several, the empty one, else the first."""
+        """Return a rectangle with the least weighted number of mistakes; of several, the empty
+        one, else the first."""
         points = check_points(X, 2)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
         distinct, point = np.unique(points, axis=0, return_inverse=True)

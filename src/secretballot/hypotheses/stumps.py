@@ -17,7 +17,8 @@ _DIRECTIONS = ("up", "down")
 
 
 class DecisionStumps(HypothesisClass):
-    """Functions 1[x_f >= t] and 1[x_f < t] of any one feature f, with t a real number or an infinity.
+    """Functions 1[x_f >= t] and 1[x_f < t] of any one feature f, with t a real number or an
+    infinity.
 
     Parameters
     ----------
@@ -45,8 +46,9 @@ class DecisionStumps(HypothesisClass):
     def vc_dimension(self) -> int:
         """The largest v with binomial(v, floor(v / 2)) <= 2 d, about log2(d). Exact.
 
-        A feature orders v points, so that it cuts off two sets of each size, one at either end; all sets of half the
-        points are needed. Leboeuf, LeBlanc and Marchand 2020, arXiv:2010.07374, show that this suffices.
+        A feature orders v points, so that it cuts off two sets of each size, one at either end; all
+        sets of half the points are needed. Leboeuf, LeBlanc and Marchand 2020, arXiv:2010.07374,
+        show that this suffices.
         """
         dimension = 2
         while comb(dimension + 1, (dimension + 1) // 2) <= 2 * self.n_features:
@@ -54,7 +56,8 @@ class DecisionStumps(HypothesisClass):
         return dimension
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Cut:
-        """Return the stump with the least weighted mistakes; among equals the first of `dichotomies`."""
+        """Return the stump with the least weighted mistakes; among equals the first of
+        `dichotomies`."""
         return best_cut(X, y, sample_weight, self.n_features, _DIRECTIONS)
 
     def dichotomies(self, X: ArrayLike) -> CutDichotomies:

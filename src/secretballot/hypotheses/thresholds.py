@@ -1,4 +1,5 @@
-"""Thresholds: one feature, 1 from a number on, up to a number, or either; the last are the halfspaces of the line."""
+"""Thresholds: one feature, 1 from a number on, up to a number, or either; the last are the
+halfspaces of the line."""
 
 from typing import ClassVar
 
@@ -44,7 +45,8 @@ class Thresholds(HypothesisClass):
         return len(self._directions)
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Cut:
-        """Return the threshold with the least weighted mistakes; among equals the first of `dichotomies`."""
+        """Return the threshold with the least weighted mistakes; among equals the first of
+        `dichotomies`."""
         return best_cut(X, y, sample_weight, 1, self._directions)
 
     def dichotomies(self, X: ArrayLike) -> CutDichotomies:

@@ -1,1 +1,2 @@
-"""Estimators with the face of scikit-learn, by family. They compose the rooms below and draw no noise."""
+"""Estimators with the face of scikit-learn, by family. They compose the rooms below and draw no
+noise."""

@@ -1,7 +1,7 @@
 """Know before you spend: what a budget will buy, from public numbers and stand-in data alone.
 
-Nothing here sees private data. What is measured is measured on data that may be shown to anyone: a labelled stand-in,
-made-up data, or a guess.
+Nothing here sees private data. What is measured is measured on data that may be shown to anyone: a
+labelled stand-in, made-up data, or a guess.
 """
 
 from secretballot.planning.plan.model import (

@@ -23,7 +23,8 @@ __all__ = ["plan"]
 IntArray = NDArray[np.int64]
 LEAST_ROWS = 100
 MOST_CLASSES = 1000  # work and memory grow with them
-FOLDS = 8  # settings are compared on the first half, which score on disjoint parts, and judged on all
+# settings are compared on the first half, which score on disjoint parts, and judged on all
+FOLDS = 8
 
 
 def plan(
@@ -53,11 +54,11 @@ def plan(
     n_classes : int, optional
         By default as many as occur in `like`, else two.
     like : (X, y), optional
-        Labelled rows that may be shown to anyone, encoded as the private ones will be: another year's data, or made-up
-        ones. Teachers and students are tried on them.
+        Labelled rows that may be shown to anyone, encoded as the private ones will be: another
+        year's data, or made-up ones. Teachers and students are tried on them.
     curve : LearningCurve or mapping of int to float, optional
-        Instead: accuracy of one learner after so many records, measured elsewhere or believed; one figure is enough.
-        With neither, a guess is made and stated.
+        Instead: accuracy of one learner after so many records, measured elsewhere or believed; one
+        figure is enough. With neither, a guess is made and stated.
     n_teachers : int, optional
         K, where votes or silos exist already.
     teacher, student : str
@@ -74,8 +75,9 @@ def plan(
     Raises
     ------
     ParameterError
-        If a number is out of its range, both `like` and `curve` are given, a name is unknown, or the task is
-        impossible; then the message says about which epsilon or number of records would do.
+        If a number is out of its range, both `like` and `curve` are given, a name is unknown, or
+        the task is impossible; then the message says about which epsilon or number of records would
+        do.
     DataError
         If the stand-in is not a table with one class for each of at least 100 rows.
 
@@ -85,14 +87,19 @@ def plan(
     """
     check_instance("budget", budget, PrivacyBudget)
     if like is not None and curve is not None:
-        raise ParameterError("both like and curve are given; give a stand-in or a learning curve, not both.")
+        raise ParameterError(
+            "both like and curve are given; give a stand-in or a learning curve, not both."
+        )
     check_count("n_public", n_public)
     if n_classes is not None and check_count("n_classes", n_classes, minimum=2) > MOST_CLASSES:
-        raise ParameterError(f"n_classes is {shown(n_classes)}; plans are made for at most {MOST_CLASSES:,} classes.")
+        raise ParameterError(
+            f"n_classes is {shown(n_classes)}; plans are made for at most {MOST_CLASSES:,} classes."
+        )
     model: VoteModel
     if like is None:
         classes = _classes(n_classes, curve)
-        teacher_by_name(teacher, classes), student_by_name(student)  # refused before anything is simulated
+        # refused before anything is simulated
+        teacher_by_name(teacher, classes), student_by_name(student)
         model = CurveModel(curve, n_classes=classes, seed=seed)
     else:
         X, y = _stand_in(like)
@@ -119,34 +126,48 @@ def _classes(n_classes: int | None, curve: object) -> int:
 
 def _stand_in(like: object) -> tuple[Any, Any]:
     if not isinstance(like, tuple | list) or len(like) != 2:
-        raise ParameterError(f"like is {shown(like)}; give a pair (X, y) of labelled rows that are not private.")
+        raise ParameterError(
+            f"like is {shown(like)}; give a pair (X, y) of labelled rows that are not private."
+        )
     X, y = like
     labels = np.asarray(y)
     if labels.ndim != 1 or n_rows(X) != len(labels):
-        raise DataError(f"like has {n_rows(X)} rows and y the shape {labels.shape}; give one class for each row.")
+        raise DataError(
+            f"like has {n_rows(X)} rows and y the shape {labels.shape}; give one class for each"
+            " row."
+        )
     if not len(labels) >= LEAST_ROWS:
-        raise DataError(f"like has {len(labels)} rows; give at least {LEAST_ROWS}, or a learning curve instead.")
+        raise DataError(
+            f"like has {len(labels)} rows; give at least {LEAST_ROWS}, or a learning curve instead."
+        )
     return X, labels
 
 
 def _indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntArray, int]:
-    """Return labels as class indices, and the number of classes; whole numbers below it are indices already."""
+    """Return labels as class indices, and the number of classes; whole numbers below it are
+    indices already."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise DataError("y of like has missing or infinite values; give a class for each row.")
     try:
         values, places = np.unique(labels, return_inverse=True)
     except TypeError:
-        raise DataError("y of like holds values of several kinds; give classes of one kind.") from None
+        raise DataError(
+            "y of like holds values of several kinds; give classes of one kind."
+        ) from None
     given = None if n_classes is None else check_count("n_classes", n_classes, minimum=2)
     if len(values) < 2:
-        raise DataError("y of like holds one class only; give a stand-in in which at least two occur.")
+        raise DataError(
+            "y of like holds one class only; give a stand-in in which at least two occur."
+        )
     if given is None or given == len(values):
         return places.astype(np.int64), len(values)
     if len(values) > given:
-        raise ParameterError(f"like has {len(values)} classes and n_classes is {given}; give the same number.")
+        raise ParameterError(
+            f"like has {len(values)} classes and n_classes is {given}; give the same number."
+        )
     if labels.dtype.kind not in "iu" or values.min() < 0 or values.max() >= given:
         raise ParameterError(
-            f"like has {len(values)} of {given} classes; then give y as indices from 0 to {given - 1}, so that it is "
-            "clear which."
+            f"like has {len(values)} of {given} classes; then give y as indices from 0 to"
+            f" {given - 1}, so that it is clear which."
         )
     return labels.astype(np.int64), given

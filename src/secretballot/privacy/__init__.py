@@ -1,1 +1,2 @@
-"""What privacy costs and how it is bought: exact noise, prices, mechanisms and the durable ledger."""
+"""What privacy costs and how it is bought: exact noise, prices, mechanisms and the durable
+ledger."""

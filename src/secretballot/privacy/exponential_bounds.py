@@ -1,7 +1,8 @@
 """Whole numbers below and above exponential weights, and where a uniform real falls among them.
 
-Every bound is proved in whole-number arithmetic, so that a choice made with them is the one that exact weights and
-all digits of the uniform real would make. Nothing here draws anything: `noise` does.
+Every bound is proved in whole-number arithmetic, so that a choice made with them is the one that
+exact weights and all digits of the uniform real would make. Nothing here draws anything: `noise`
+does.
 """
 
 import math
@@ -17,9 +18,11 @@ IntArray = NDArray[np.int64]
 
 
 def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: int) -> int | None:
-    """Return the group that [uniform, uniform + 1] / 2^bits of the total falls in, or None where it is open.
+    """Return the group that [uniform, uniform + 1] / 2^bits of the total falls in, or None where it
+    is open.
 
-    lower[g] <= C(g) <= upper[g] for the running sums C; all groups unlisted weigh between 0 and `rest` together.
+    lower[g] <= C(g) <= upper[g] for the running sums C; all groups unlisted weigh between 0 and
+    `rest` together.
     """
     least, most = uniform * lower[-1], (uniform + 1) * (upper[-1] + rest)
     group = bisect_left(lower, -(-most >> bits))
@@ -28,8 +31,11 @@ def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: in
     return group
 
 
-def running_bounds(gaps: IntArray, sizes: IntArray, scale: Fraction, bits: int) -> tuple[list[int], list[int]]:
-    """Return whole numbers below and above 2^bits times the running sums of sizes * exp(-gaps / scale)."""
+def running_bounds(
+    gaps: IntArray, sizes: IntArray, scale: Fraction, bits: int
+) -> tuple[list[int], list[int]]:
+    """Return whole numbers below and above 2^bits times the running sums of sizes * exp(-gaps /
+    scale)."""
     product, number = _products(gaps, scale, bits), sizes.astype(object)
     lower = np.cumsum((product[:, 0] >> bits) * number)
     upper = np.cumsum(-(-product[:, 1] >> bits) * number)
@@ -37,24 +43,31 @@ def running_bounds(gaps: IntArray, sizes: IntArray, scale: Fraction, bits: int) 
 
 
 def _products(gaps: IntArray, scale: Fraction, bits: int) -> NDArray[np.object_]:
-    """Return whole numbers below and above 4^bits exp(-gaps / scale), shape (n, 2); the gaps ascend from 0 or more.
+    """Return whole numbers below and above 4^bits exp(-gaps / scale), shape (n, 2); the gaps ascend
+    from 0 or more.
 
-    Every gap is split into a multiple of about its root and a rest, so that few exponentials are computed.
+    Every gap is split into a multiple of about its root and a rest, so that few exponentials are
+    computed.
     """
     step = math.isqrt(int(gaps[-1])) + 1
     parts = [
         np.array([exp_bounds(int(gap) / scale, bits) for gap in values], dtype=object)[places]
-        for values, places in (np.unique(part, return_inverse=True) for part in (gaps // step * step, gaps % step))
+        for values, places in (
+            np.unique(part, return_inverse=True) for part in (gaps // step * step, gaps % step)
+        )
     ]
     return np.asarray(parts[0] * parts[1])
 
 
-def range_bounds(starts: IntArray, ends: IntArray, scale: Fraction, bits: int) -> tuple[list[int], list[int]]:
-    """Return whole numbers below and above running sums of the weights of no range, then of all ranges by last place.
+def range_bounds(
+    starts: IntArray, ends: IntArray, scale: Fraction, bits: int
+) -> tuple[list[int], list[int]]:
+    """Return whole numbers below and above running sums of the weights of no range, then of all
+    ranges by last place.
 
-    No range weighs 1, the range from place i to place j >= i weighs exp((starts[i] - ends[j]) / scale), all of them
-    times one factor. Both lists have m + 1 entries for m places; entry k is about no range and all that end before
-    place k.
+    No range weighs 1, the range from place i to place j >= i weighs exp((starts[i] - ends[j]) /
+    scale), all of them times one factor. Both lists have m + 1 entries for m places; entry k is
+    about no range and all that end before place k.
 
     Parameters
     ----------
@@ -72,12 +85,15 @@ def range_bounds(starts: IntArray, ends: IntArray, scale: Fraction, bits: int) -
     weigh W(j) = A(j) e(D - M(j) + ends[j]) / B, and no range e(D), all with the factor B exp(-D / scale). As M rises
     by r, A is multiplied by e(r) / B; then the new start adds e(M(j) - starts[j]). So one pass does.
 
-    It is made with whole numbers t(d) <= e(d) < t(d) + 6 (products of two bounds at most 2 apart, cut), every
-    product being rounded down; results are therefore never too large. How much too small they are:
+    It is made with whole numbers t(d) <= e(d) < t(d) + 6 (products of two bounds at most 2 apart,
+    cut), every product being rounded down; results are therefore never too large. How much too
+    small they are:
 
-    - A(j) by at most 3 j^2 + 4 j: at place j, a product of A' <= j B loses 6 j through t and 1 by rounding, while the
-      loss so far shrinks, since t(r) + 6 <= B for r >= 1; without a rise only the new term loses, 6.
-    - W(j) by at most 3 (j + 2)^2: 6 (j + 1) through t, 1 by rounding, and what A(j) lost times 1 + 6 / B.
+    - A(j) by at most 3 j^2 + 4 j: at place j, a product of A' <= j B loses 6 j through t and 1 by
+      rounding, while the loss so far shrinks, since t(r) + 6 <= B for r >= 1; without a rise only
+      the new term loses, 6.
+    - W(j) by at most 3 (j + 2)^2: 6 (j + 1) through t, 1 by rounding, and what A(j) lost times 1 +
+      6 / B.
     - The sum of no range and the first k of the W by at most (k + 3)^3.
     """
     highest = np.maximum.accumulate(starts)
@@ -95,11 +111,13 @@ def range_bounds(starts: IntArray, ends: IntArray, scale: Fraction, bits: int) -
 
 
 def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
-    """Return whole numbers, at most 2 apart, with low <= 2^bits exp(-exponent) <= high; exponent >= 0.
+    """Return whole numbers, at most 2 apart, with low <= 2^bits exp(-exponent) <= high; exponent >=
+    0.
 
-    The exponent is halved k times to at most 1 and cut to a whole number x of units 2^-work, which moves exp by less
-    than a unit. Each term of the series is cut too: its error e(i) <= 1 + e(i - 1) / i <= 2 units. What follows the
-    first term of 0 alternates and falls, hence is below 2 units. Squaring k times rounds down and up.
+    The exponent is halved k times to at most 1 and cut to a whole number x of units 2^-work, which
+    moves exp by less than a unit. Each term of the series is cut too: its error e(i) <= 1 + e(i -
+    1) / i <= 2 units. What follows the first term of 0 alternates and falls, hence is below 2
+    units. Squaring k times rounds down and up.
     """
     if exponent == 0:
         return 1 << bits, 1 << bits

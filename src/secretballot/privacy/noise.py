@@ -1,12 +1,13 @@
 """Exact integer noise from the operating system's entropy: the only room that reads entropy.
 
-Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian law (Canonne, Kamath,
-Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational arithmetic; a choice with exponential
-weights is drawn by intervals of whole numbers, narrowed until they decide it. Nothing here can be seeded; a
-test that needs a fixed stream injects a `NoiseSource` of its own.
+Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian law (Canonne,
+Kamath, Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational arithmetic; a
+choice with exponential weights is drawn by intervals of whole numbers, narrowed until they decide
+it. Nothing here can be seeded; a test that needs a fixed stream injects a `NoiseSource` of its own.
 
-Not every release of OpenDP drew what it should, so none is trusted unseen: `ready_sampler` refuses versions that are
-known to be wrong and checks the others by drawing. Nothing is drawn for a release before that.
+Not every release of OpenDP drew what it should, so none is trusted unseen: `ready_sampler` refuses
+versions that are known to be wrong and checks the others by drawing. Nothing is drawn for a release
+before that.
 """
 
 import functools
@@ -45,8 +46,8 @@ __all__ = [
 
 IntArray = NDArray[np.int64]
 
-# Noise of this scale leaves the 62-bit range, where sums with counts could wrap, with probability below
-# exp(-2^22).
+# Noise of this scale leaves the 62-bit range, where sums with counts could wrap, with probability
+# below exp(-2^22).
 MAX_SCALE = 2.0**40
 _CHUNK = 1 << 14  # draws per call: about a tenth of a second, so an interrupt is answered soon
 _MAX_THREADS = 4
@@ -102,26 +103,35 @@ class ChoiceNoise(Protocol):
     @property
     def description(self) -> str: ...
 
-    def exponential_choice(self, scores: IntArray, scale: float, multiplicities: IntArray | None = None) -> int:
-        """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] / scale)."""
+    def exponential_choice(
+        self, scores: IntArray, scale: float, multiplicities: IntArray | None = None
+    ) -> int:
+        """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] /
+        scale)."""
         ...
 
-    def exponential_range(self, starts: IntArray, ends: IntArray, scale: float) -> tuple[int, int] | None:
-        """Draw i <= j with probability proportional to exp((starts[i] - ends[j]) / scale), or None with weight 1."""
+    def exponential_range(
+        self, starts: IntArray, ends: IntArray, scale: float
+    ) -> tuple[int, int] | None:
+        """Draw i <= j with probability proportional to exp((starts[i] - ends[j]) / scale), or
+        None with weight 1."""
         ...
 
 
 def ready_sampler() -> None:
-    """Load the sampler, draw from it, and check it on its first use on this machine: do this before anything is paid.
+    """Load the sampler, draw from it, and check it on its first use on this machine: do this before
+    anything is paid.
 
-    In this order: the version is read and compared with the list of wrong ones, the package is loaded, and the check
-    draws from it, or a single number where a mark says that this sampler has passed. After that nothing is left to be
-    loaded when noise is drawn. What was done once in a process is not done again.
+    In this order: the version is read and compared with the list of wrong ones, the package is
+    loaded, and the check draws from it, or a single number where a mark says that this sampler has
+    passed. After that nothing is left to be loaded when noise is drawn. What was done once in a
+    process is not done again.
 
     Raises
     ------
     SamplerError
-        If OpenDP is missing or broken, has a version that is known to draw wrong noise, or fails the check.
+        If OpenDP is missing or broken, has a version that is known to draw wrong noise, or fails
+        the check.
     """
     _ready_once()
 
@@ -133,25 +143,32 @@ def _ready_once() -> None:
     except importlib.metadata.PackageNotFoundError:
         raise SamplerError(f"OpenDP is not installed; {_INSTALL}") from None
     if draws_wrong_noise(version):
-        raise SamplerError(f"OpenDP {shown(version)} is known to draw wrong noise, at no price that holds; {_INSTALL}")
+        raise SamplerError(
+            f"OpenDP {shown(version)} is known to draw wrong noise, at no price that holds;"
+            f" {_INSTALL}"
+        )
     try:
         failure = _failure_of(version)
     except Exception as error:  # whatever a broken installation raises
         raise SamplerError(
-            f"OpenDP {shown(version)} cannot be loaded or does not draw ({type(error).__name__}); {_INSTALL}"
+            f"OpenDP {shown(version)} cannot be loaded or does not draw ({type(error).__name__});"
+            f" {_INSTALL}"
         ) from error
     if failure is not None:
-        raise SamplerError(f"OpenDP {shown(version)} draws wrong noise on this machine ({failure}); {_INSTALL}")
+        raise SamplerError(
+            f"OpenDP {shown(version)} draws wrong noise on this machine ({failure}); {_INSTALL}"
+        )
 
 
 _INSTALL = (
-    "install a right version, as pip install --force-reinstall 'opendp>=0.14.2,<0.17' does. Nothing was drawn for a "
-    "release."
+    "install a right version, as pip install --force-reinstall 'opendp>=0.14.2,<0.17' does. Nothing"
+    " was drawn for a release."
 )
 
 
 def _failure_of(version: str) -> str | None:
-    """Return what is wrong with the installed sampler, None if nothing was found; draws at least once."""
+    """Return what is wrong with the installed sampler, None if nothing was found; draws at least
+    once."""
     import opendp
 
     identity = identity_of(version, Path(str(opendp.__file__)).parent)
@@ -181,7 +198,8 @@ def _sampler(law: str, scale: float) -> _Sampler:
     measurement = _measurement(law, scale)
 
     def draw(size: int) -> IntArray:
-        # a vector of another length must fail here rather than be broadcast as one draw used many times
+        # a vector of another length must fail here rather than be broadcast as one draw used many
+        # times
         return np.array(measurement([0] * size), dtype=np.int64).reshape(size)
 
     return draw
@@ -190,8 +208,8 @@ def _sampler(law: str, scale: float) -> _Sampler:
 class ExactNoise:
     """Draw exact discrete noise, in a few threads and in bounded memory beside the result.
 
-    The object holds no state: no seed, no position in a stream. It pickles and copies freely, and whatever a
-    KeyboardInterrupt stops is discarded.
+    The object holds no state: no seed, no position in a stream. It pickles and copies freely, and
+    whatever a KeyboardInterrupt stops is discarded.
     """
 
     @property
@@ -204,9 +222,9 @@ class ExactNoise:
         """One line for the certificate."""
         version = importlib.metadata.version("opendp")
         return (
-            f"discrete Laplace and discrete Gaussian by exact rational arithmetic, OpenDP {version}; "
-            "exponential choices by intervals of whole numbers, narrowed until decided; "
-            "cryptographic generator seeded by the operating system"
+            "discrete Laplace and discrete Gaussian by exact rational arithmetic, OpenDP"
+            f" {version}; exponential choices by intervals of whole numbers, narrowed until"
+            " decided; cryptographic generator seeded by the operating system"
         )
 
     def discrete_laplace(self, scale: float, size: int) -> IntArray:
@@ -228,7 +246,9 @@ class ExactNoise:
         ParameterError
             If a parameter is out of its range.
         """
-        return _draw_ready("laplace", check_scale("scale", scale), check_count("size", size, minimum=0))
+        return _draw_ready(
+            "laplace", check_scale("scale", scale), check_count("size", size, minimum=0)
+        )
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2)).
@@ -249,10 +269,15 @@ class ExactNoise:
         ParameterError
             If a parameter is out of its range.
         """
-        return _draw_ready("gaussian", check_scale("sigma", sigma), check_count("size", size, minimum=0))
+        return _draw_ready(
+            "gaussian", check_scale("sigma", sigma), check_count("size", size, minimum=0)
+        )
 
-    def exponential_choice(self, scores: IntArray, scale: float, multiplicities: IntArray | None = None) -> int:
-        """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] / scale).
+    def exponential_choice(
+        self, scores: IntArray, scale: float, multiplicities: IntArray | None = None
+    ) -> int:
+        """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] /
+        scale).
 
         Parameters
         ----------
@@ -261,7 +286,8 @@ class ExactNoise:
         scale : float
             Positive, at most `MAX_SCALE`; taken as the binary fraction it is.
         multiplicities : ndarray of int64, shape (n_candidates,), or None
-            How many equal candidates each index stands for, at least 1 each and 2^62 together; None: one each.
+            How many equal candidates each index stands for, at least 1 each and 2^62 together;
+            None: one each.
 
         Returns
         -------
@@ -286,27 +312,32 @@ class ExactNoise:
         probability 1, it is decided in the end. Candidates of one score are drawn uniformly, an integer below their
         number.
 
-        Time and memory grow with the sort of the candidates and one product of some hundred bits per distinct score
-        within about 100 scales of the best.
+        Time and memory grow with the sort of the candidates and one product of some hundred bits
+        per distinct score within about 100 scales of the best.
         """
         values, counts = _check_candidates(scores, multiplicities)
-        return _choose(values.max() - values, counts, Fraction(check_scale("scale", scale)), secrets.randbits)
+        return _choose(
+            values.max() - values, counts, Fraction(check_scale("scale", scale)), secrets.randbits
+        )
 
-    def exponential_range(self, starts: IntArray, ends: IntArray, scale: float) -> tuple[int, int] | None:
+    def exponential_range(
+        self, starts: IntArray, ends: IntArray, scale: float
+    ) -> tuple[int, int] | None:
         """Draw a range of places from i to j >= i, or none, without listing them.
 
         Parameters
         ----------
         starts, ends : ndarray of int64, shape (m,)
-            The range from place i to place j has the score starts[i] - ends[j]; no range has the score 0. At most 2^40
-            in size.
+            The range from place i to place j has the score starts[i] - ends[j]; no range has the
+            score 0. At most 2^40 in size.
         scale : float
             Positive, at most `MAX_SCALE`; taken as the binary fraction it is.
 
         Returns
         -------
         (int, int) or None
-            First and last place, with probability proportional to exp(score / scale); None for no range.
+            First and last place, with probability proportional to exp(score / scale); None for no
+            range.
 
         Raises
         ------
@@ -327,7 +358,9 @@ class ExactNoise:
         """
         firsts, lasts = _check_candidates(starts, None)[0], _check_candidates(ends, None)[0]
         if firsts.shape != lasts.shape:
-            raise DataError(f"ends have shape {lasts.shape}; give one for each of the {len(firsts)} starts.")
+            raise DataError(
+                f"ends have shape {lasts.shape}; give one for each of the {len(firsts)} starts."
+            )
         return _choose_range(firsts, lasts, Fraction(check_scale("scale", scale)), secrets.randbits)
 
 
@@ -343,11 +376,13 @@ def entropy_bytes(n: int) -> bytes:
 
 
 def check_scale(name: str, value: object) -> float:
-    """Return a noise scale as a float: positive and at most `MAX_SCALE`, or raise `ParameterError`."""
+    """Return a noise scale as a float: positive and at most `MAX_SCALE`, or raise
+    `ParameterError`."""
     scale = check_positive(name, value)
     if not scale <= MAX_SCALE:
         raise ParameterError(
-            f"{name} is {shown(scale)}; it must be at most 2^40, as larger noise does not fit 64-bit sums."
+            f"{name} is {shown(scale)}; it must be at most 2^40, as larger noise does not fit"
+            " 64-bit sums."
         )
     return scale
 
@@ -358,12 +393,14 @@ def least_scale(sensitivity: int, epsilon: float) -> float:
     Raises
     ------
     ParameterError
-        If a parameter is out of its range, or the scale would be below 1e-6, which promises nothing, or above 2^40.
+        If a parameter is out of its range, or the scale would be below 1e-6, which promises
+        nothing, or above 2^40.
     """
     moved, loss = check_count("sensitivity", sensitivity), check_positive("epsilon", epsilon)
     if not 2.0**-40 * moved <= loss <= 1e6 * moved:
         raise ParameterError(
-            f"epsilon is {shown(epsilon)}; it must lie between 2^-40 and 1e6 times {moved}, how far the data may move."
+            f"epsilon is {shown(epsilon)}; it must lie between 2^-40 and 1e6 times {moved}, how far"
+            " the data may move."
         )
     scale = moved / loss
     while Fraction(scale) * Fraction(loss) < moved:
@@ -371,32 +408,45 @@ def least_scale(sensitivity: int, epsilon: float) -> float:
     return scale
 
 
-def _check_candidates(scores: IntArray, multiplicities: IntArray | None) -> tuple[IntArray, IntArray]:
+def _check_candidates(
+    scores: IntArray, multiplicities: IntArray | None
+) -> tuple[IntArray, IntArray]:
     values = np.asarray(scores)
     if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values):
         raise DataError(
-            f"scores have dtype {values.dtype} and shape {values.shape}; give whole numbers, one for each candidate."
+            f"scores have dtype {values.dtype} and shape {values.shape}; give whole numbers, one"
+            " for each candidate."
         )
     if not ((values >= -_MAX_SCORE) & (values <= _MAX_SCORE)).all():
-        raise DataError("scores hold a number beyond 2^40 in size; give counts of records or votes.")
-    counts = np.ones(len(values), dtype=np.int64) if multiplicities is None else np.asarray(multiplicities)
+        raise DataError(
+            "scores hold a number beyond 2^40 in size; give counts of records or votes."
+        )
+    counts = (
+        np.ones(len(values), dtype=np.int64)
+        if multiplicities is None
+        else np.asarray(multiplicities)
+    )
     if counts.dtype.kind not in "iu" or counts.shape != values.shape:
         raise DataError(
             f"multiplicities have dtype {counts.dtype} and shape {counts.shape}; "
             f"give whole numbers of shape {values.shape}."
         )
     if not ((counts >= 1).all() and counts.sum(dtype=np.float64) <= _MAX_MULTIPLICITY):
-        raise DataError("multiplicities hold a number below 1 or come to more than 2^62; give sizes of classes.")
+        raise DataError(
+            "multiplicities hold a number below 1 or come to more than 2^62; give sizes of classes."
+        )
     return values.astype(np.int64, copy=False), counts.astype(np.int64, copy=False)
 
 
 def _choose(gaps: IntArray, counts: IntArray, scale: Fraction, random_bits: _Bits) -> int:
-    """Draw an index with weights counts * exp(-gaps / scale), as `ExactNoise.exponential_choice` says."""
+    """Draw an index with weights counts * exp(-gaps / scale), as `ExactNoise.exponential_choice`
+    says."""
     total = int(counts.sum())
     bits = _SPARE_BITS + 2 * total.bit_length()
     uniform = random_bits(bits)
     while True:
-        # from the horizon on exp(-gap / scale) < 2^-bits, as log 2 < 7 / 10: one bound does for all of them
+        # from the horizon on exp(-gap / scale) < 2^-bits, as log 2 < 7 / 10: one bound does for all
+        # of them
         horizon = min(math.ceil(Fraction(7 * bits, 10) * scale), 2 * _MAX_SCORE + 1)
         near = np.flatnonzero(gaps < horizon)
         order = near[np.argsort(gaps[near], kind="stable")]
@@ -413,7 +463,9 @@ def _choose(gaps: IntArray, counts: IntArray, scale: Fraction, random_bits: _Bit
     return int(members[np.searchsorted(np.cumsum(counts[members]), place, side="right")])
 
 
-def _choose_range(starts: IntArray, ends: IntArray, scale: Fraction, random_bits: _Bits) -> tuple[int, int] | None:
+def _choose_range(
+    starts: IntArray, ends: IntArray, scale: Fraction, random_bits: _Bits
+) -> tuple[int, int] | None:
     """Draw a range or none, as `ExactNoise.exponential_range` says."""
     bits = _SPARE_BITS + 4 * len(starts).bit_length()
     uniform = random_bits(bits)

@@ -1,12 +1,14 @@
-"""A check of a sampler against the distributions that it should have: exact, of fixed size, before anything is paid.
+"""A check of a sampler against the distributions that it should have: exact, of fixed size, before
+anything is paid.
 
-The draws depend on no data. A sample is looked at through cells: sets of values, or of pairs of draws, whose
-probability is known. How many of n independent draws fall into a cell is binomial, so each p-value is an exact binomial
-tail, and all of them together raise a false alarm with probability at most `FALSE_ALARM`, by the union bound.
+The draws depend on no data. A sample is looked at through cells: sets of values, or of pairs of
+draws, whose probability is known. How many of n independent draws fall into a cell is binomial, so
+each p-value is an exact binomial tail, and all of them together raise a false alarm with
+probability at most `FALSE_ALARM`, by the union bound.
 
-`detection_probability` bounds the power from below. Noise of 0.7 or 1.3 times the scale is refused with probability
-above 1 - 1e-5 by every sample but the last, which looks for repeated draws, and the noise of OpenDP 0.14.0 and 0.14.1
-with probability above 1 - 1e-6; the tests hold both.
+`detection_probability` bounds the power from below. Noise of 0.7 or 1.3 times the scale is refused
+with probability above 1 - 1e-5 by every sample but the last, which looks for repeated draws, and
+the noise of OpenDP 0.14.0 and 0.14.1 with probability above 1 - 1e-6; the tests hold both.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc
 
-__all__ = ["FALSE_ALARM", "SAMPLES", "Sample", "detection_probability", "first_failure", "listed_distribution"]
+__all__ = [
+    "FALSE_ALARM",
+    "SAMPLES",
+    "Sample",
+    "detection_probability",
+    "first_failure",
+    "listed_distribution",
+]
 
 FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once per machine and version
 
@@ -24,7 +33,8 @@ IntArray = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Draw = Callable[[str, float, int], IntArray]
-Count = tuple[str, int, int, float]  # what was counted, how often it came, in how many trials, its probability
+# what was counted, how often it came, in how many trials, its probability
+Count = tuple[str, int, int, float]
 
 
 @dataclass(frozen=True)
@@ -48,8 +58,8 @@ class Sample:
     singly: bool = False
 
 
-# The first two have the scales at which OpenDP 0.14.0 and 0.14.1 are worst for a given number of draws. The first is
-# longer than what one call draws, so it goes the way through the threads.
+# The first two have the scales at which OpenDP 0.14.0 and 0.14.1 are worst for a given number of
+# draws. The first is longer than what one call draws, so it goes the way through the threads.
 SAMPLES = (
     Sample("laplace", 3.0, 26_000),
     Sample("gaussian", 2.0, 8_000),
@@ -62,8 +72,10 @@ SAMPLES = (
 _QUANTILES = (0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98)
 _SIZE_QUANTILES = (0.25, 0.5, 0.75, 0.95)
 _SINGLE_SIZES, _MODULI = 4, (2, 3)
-_MOST_CELLS = len(_QUANTILES) + len(_SIZE_QUANTILES) + _SINGLE_SIZES + sum(_MODULI) + 4  # and four sets of pairs
-# One part of the alarm is kept for draws beyond the listed values, which have probability below 1e-14 in all.
+# and four sets of pairs
+_MOST_CELLS = len(_QUANTILES) + len(_SIZE_QUANTILES) + _SINGLE_SIZES + sum(_MODULI) + 4
+# One part of the alarm is kept for draws beyond the listed values, which have probability below
+# 1e-14 in all.
 _ALARM = FALSE_ALARM / (len(SAMPLES) * _MOST_CELLS + 1)
 _REACH = 50.0  # logarithm of how much rarer than 0 the outermost listed value is
 
@@ -87,12 +99,16 @@ def first_failure(draw: Draw, chunk: int) -> str | None:
         for name, count, trials, probability in _counts(drawn, values, probabilities, chunk):
             if not _p_value(np.asarray(count), trials, probability) > _ALARM:
                 expected = trials * probability
-                return f"{about} {name} came {count} times in {trials}, where {expected:.0f} are expected"
+                return (
+                    f"{about} {name} came {count} times in {trials}, where {expected:.0f} are"
+                    " expected"
+                )
     return None
 
 
 def detection_probability(sample: Sample, other: Floats) -> float:
-    """Return a lower bound on the probability that draws of another distribution are refused, by one cell alone.
+    """Return a lower bound on the probability that draws of another distribution are refused, by
+    one cell alone.
 
     Parameters
     ----------
@@ -104,16 +120,21 @@ def detection_probability(sample: Sample, other: Floats) -> float:
     best, counts = 0.0, np.arange(sample.size + 1)
     for _, mask in _cells(values, probabilities):
         refused = ~(_p_value(counts, sample.size, float(probabilities[mask].sum())) > _ALARM)
-        chances = np.diff(bdtr(counts, sample.size, min(float(other[mask].sum()), 1.0)), prepend=0.0)
+        chances = np.diff(
+            bdtr(counts, sample.size, min(float(other[mask].sum()), 1.0)), prepend=0.0
+        )
         best = max(best, float(chances[refused].sum()))
     return best
 
 
 def listed_distribution(kind: str, scale: float) -> tuple[IntArray, Floats]:
-    """Return the values of discrete noise, up to those with probability below 1e-14 in all, and their probabilities."""
+    """Return the values of discrete noise, up to those with probability below 1e-14 in all, and
+    their probabilities."""
     reach = int(np.ceil(_REACH * scale if kind == "laplace" else np.sqrt(2 * _REACH) * scale))
     values = np.arange(-reach, reach + 1, dtype=np.int64)
-    weights = np.exp(-np.abs(values) / scale if kind == "laplace" else -(values**2) / (2 * scale**2))
+    weights = np.exp(
+        -np.abs(values) / scale if kind == "laplace" else -(values**2) / (2 * scale**2)
+    )
     return values, weights / weights.sum()
 
 
@@ -123,7 +144,9 @@ def _drawn(draw: Draw, sample: Sample) -> IntArray:
     return np.concatenate([draw(sample.kind, sample.scale, 1) for _ in range(sample.size)])
 
 
-def _counts(drawn: IntArray, values: IntArray, probabilities: Floats, chunk: int) -> Iterator[Count]:
+def _counts(
+    drawn: IntArray, values: IntArray, probabilities: Floats, chunk: int
+) -> Iterator[Count]:
     places = drawn - values[0]
     for name, mask in _cells(values, probabilities):
         yield name, int(mask[places].sum()), len(drawn), float(probabilities[mask].sum())
@@ -136,7 +159,12 @@ def _counts(drawn: IntArray, values: IntArray, probabilities: Floats, chunk: int
     }
     positive = float(probabilities[values > 0].sum())
     for where, (first, second) in pairs.items():
-        yield f"equal draws {where}", int((first == second).sum()), len(first), float(probabilities @ probabilities)
+        yield (
+            f"equal draws {where}",
+            int((first == second).sum()),
+            len(first),
+            float(probabilities @ probabilities),
+        )
         both = (first > 0) & (second > 0)
         yield f"two draws above 0 {where}", int(both.sum()), len(first), positive**2
 

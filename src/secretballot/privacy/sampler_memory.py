@@ -1,8 +1,10 @@
-"""Where a user's machine remembers which installed sampler has passed its check, so that each is checked once.
+"""Where a user's machine remembers which installed sampler has passed its check, so that each is
+checked once.
 
-A mark is a convenience, not a proof: who can write the cache folder of a user can forge one, and can change the sampler
-too. It names the version, the files of the package by size and time, the interpreter and the machine; whatever changes
-brings the check back. Where no folder can be written, every process checks anew.
+A mark is a convenience, not a proof: who can write the cache folder of a user can forge one, and
+can change the sampler too. It names the version, the files of the package by size and time, the
+interpreter and the machine; whatever changes brings the check back. Where no folder can be written,
+every process checks anew.
 """
 
 import hashlib
@@ -38,7 +40,9 @@ def identity_of(version: str, package: Path) -> str:
         If the folder cannot be listed.
     """
     files = sorted(path for path in (*package.iterdir(), *package.glob("lib/*")) if path.is_file())
-    stamps = [(path.name, found.st_size, found.st_mtime_ns) for path in files if (found := path.stat())]
+    stamps = [
+        (path.name, found.st_size, found.st_mtime_ns) for path in files if (found := path.stat())
+    ]
     return json.dumps(
         {
             "check": CHECK_VERSION,
@@ -52,7 +56,8 @@ def identity_of(version: str, package: Path) -> str:
 
 
 def has_passed(identity: str) -> bool:
-    """Return whether a sampler of this identity has passed its check before, by this user's marks."""
+    """Return whether a sampler of this identity has passed its check before, by this user's
+    marks."""
     expected = identity.encode()
     try:
         handle = os.open(_mark(identity), os.O_RDONLY | _AS_IT_IS)
@@ -65,12 +70,14 @@ def has_passed(identity: str) -> bool:
 
 
 def _is_own_file(found: os.stat_result) -> bool:
-    """Return whether it is an ordinary file of this user: the folder may be one that others can write, too."""
+    """Return whether it is an ordinary file of this user: the folder may be one that others can
+    write, too."""
     return stat.S_ISREG(found.st_mode) and (os.name == "nt" or found.st_uid == os.geteuid())
 
 
 def remember(identity: str) -> None:
-    """Leave a mark that a sampler of this identity has passed; where none can be written, the next process checks."""
+    """Leave a mark that a sampler of this identity has passed; where none can be written, the
+    next process checks."""
     with suppress(OSError, RuntimeError):
         mark = _mark(identity)
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
-"""`python -m secretballot.publishing`: the process in which releases are made; started by the program, not by hand."""
+"""`python -m secretballot.publishing`: the process in which releases are made; started by the
+program, not by hand."""
 
 from secretballot.publishing.serving import serve
 

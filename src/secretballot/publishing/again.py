@@ -1,4 +1,5 @@
-"""Make a release again from what is published of it and from public inputs, and compare every byte."""
+"""Make a release again from what is published of it and from public inputs, and compare every
+byte."""
 
 import json
 import tempfile
@@ -37,7 +38,9 @@ def read_release(folder: str | Path) -> ReleasedLabels:
     bound = certificate["released"]
     # The door's own certificate knows no files: there was no folder yet.
     door = {key: value for key, value in certificate.items() if key not in ("files", "digest")}
-    table = read_labels(read_regular(folder / "labels.csv", _MOST_BYTES), bound["classes"], bound["count_columns"])
+    table = read_labels(
+        read_regular(folder / "labels.csv", _MOST_BYTES), bound["classes"], bound["count_columns"]
+    )
     return ReleasedLabels(
         table.queries,
         table.labels,
@@ -58,9 +61,11 @@ def differing_files(
     abstentions: str = "drop",
     seed: int = 0,
 ) -> list[str]:
-    """Make a release again, in a folder that is thrown away, and return the names of files that came out otherwise.
+    """Make a release again, in a folder that is thrown away, and return the names of files that
+    came out otherwise.
 
-    None does where software, public inputs, settings and seed are those of the release: its bytes follow from them.
+    None does where software, public inputs, settings and seed are those of the release: its bytes
+    follow from them.
 
     Parameters
     ----------

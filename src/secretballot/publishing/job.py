@@ -119,7 +119,8 @@ class ReleaseJob:
     without: tuple[str, ...] = ()
 
     def canonical(self) -> "ReleaseJob":
-        """Return the same job in the one form that its values have: plain lists, rows one after the other.
+        """Return the same job in the one form that its values have: plain lists, rows one after the
+        other.
 
         The order in which an array lies in memory can change the last digit of a sum.
         """
@@ -142,7 +143,8 @@ class ReleaseJob:
 
 
 def _canonical_points(X: Any) -> Any:
-    """Return public points with rows one after the other, and a sparse matrix with each value once, in order."""
+    """Return public points with rows one after the other, and a sparse matrix with each value
+    once, in order."""
     if hasattr(X, "tocsr"):
         matrix = X.tocsr().copy()
         matrix.sum_duplicates()

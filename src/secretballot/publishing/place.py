@@ -12,11 +12,13 @@ from secretballot.report.certificate.fields import CERTIFICATE_FILE
 
 __all__ = ["check_place", "drafted", "move_into_place", "settle_place"]
 
-_NEW, _OLD = "new", "old"  # in a draft: the release that is being made, and an earlier one that stepped aside
+# in a draft: the release that is being made, and an earlier one that stepped aside
+_NEW, _OLD = "new", "old"
 
 
 def check_place(target: Path, *, overwrite: bool) -> None:
-    """Refuse a place where something stands that is no release, or a release that must not be replaced.
+    """Refuse a place where something stands that is no release, or a release that must not be
+    replaced.
 
     Raises
     ------
@@ -26,11 +28,15 @@ def check_place(target: Path, *, overwrite: bool) -> None:
     if not os.path.lexists(target):
         return
     if not overwrite:
-        raise DataError(f"{str(target)!r} exists; name another folder, or allow it to be overwritten.")
+        raise DataError(
+            f"{str(target)!r} exists; name another folder, or allow it to be overwritten."
+        )
     if target.is_symlink() or not target.is_dir():
         raise DataError(f"{str(target)!r} is no folder; name another one.")
     if any(target.iterdir()) and not (target / CERTIFICATE_FILE).is_file():
-        raise DataError(f"{str(target)!r} holds something else than a release; name another folder.")
+        raise DataError(
+            f"{str(target)!r} holds something else than a release; name another folder."
+        )
 
 
 @contextmanager
@@ -49,7 +55,8 @@ def drafted(target: Path) -> Iterator[Path]:
 
 
 def move_into_place(new: Path, target: Path) -> None:
-    """Put a finished draft in its place; an earlier release steps aside first, and comes back on failure."""
+    """Put a finished draft in its place; an earlier release steps aside first, and comes back on
+    failure."""
     old = new.parent / _OLD
     if not target.exists():
         new.rename(target)
@@ -63,7 +70,8 @@ def move_into_place(new: Path, target: Path) -> None:
 
 
 def settle_place(target: Path) -> None:
-    """Remove the drafts that killed runs left beside `target`; bring back an earlier release that one had set aside."""
+    """Remove the drafts that killed runs left beside `target`; bring back an earlier release
+    that one had set aside."""
     if not target.parent.is_dir():
         return
     if not os.path.lexists(target):
@@ -73,7 +81,8 @@ def settle_place(target: Path) -> None:
 
 
 def _bring_back(old: Path, target: Path) -> None:
-    """Move a release that stepped aside back to its place, unless somebody is at work on its draft."""
+    """Move a release that stepped aside back to its place, unless somebody is at work on its
+    draft."""
     with suppress(OSError):
         handle = os.open(old.parent, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         try:

@@ -1,4 +1,5 @@
-"""The other end of `publishing.serving`: start the process early, hand it jobs, and never leave it behind."""
+"""The other end of `publishing.serving`: start the process early, hand it jobs, and never leave
+it behind."""
 
 import atexit
 import os
@@ -17,7 +18,8 @@ from secretballot.publishing.serving import CAN_FORK, LENGTH
 
 __all__ = ["NotPortableError", "PublishingProcess", "publishing_process", "start_publishing"]
 
-# What the process may see of the environment: where programs, libraries and caches lie, and nothing else.
+# What the process may see of the environment: where programs, libraries and caches lie, and nothing
+# else.
 _KEPT = (
     *("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV"),
     *("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR"),
@@ -39,8 +41,8 @@ _FIXED = {
     ),
 }
 _ENDED = (
-    "The process that makes releases {how}. Nothing paid for is lost, and no release was written; repeat the same "
-    "command or call to write it."
+    "The process that makes releases {how}. Nothing paid for is lost, and no release was written;"
+    " repeat the same command or call to write it."
 )
 
 
@@ -69,9 +71,14 @@ class PublishingProcess:
                 stderr=subprocess.DEVNULL,
                 env=_environment(),
                 cwd=os.path.abspath(os.sep),
-                start_new_session=True,  # a Ctrl-C reaches the program alone, which then ends this process
+                # a Ctrl-C reaches the program alone, which then ends this process
+                start_new_session=True,
             )
-        except (OSError, TypeError, ValueError) as error:  # also where Python does not know its own program
+        except (
+            OSError,
+            TypeError,
+            ValueError,
+        ) as error:  # also where Python does not know its own program
             problem = getattr(error, "strerror", None) or type(error).__name__
         if problem:
             raise DataError(f"The process that makes releases cannot be started ({problem}).")
@@ -82,7 +89,8 @@ class PublishingProcess:
         return self.owner == os.getpid() and self._process.poll() is None
 
     def missing_parts(self) -> dict[str, str]:
-        """Wait until it has imported what it needs; return the parts of a release it cannot make, with the reasons.
+        """Wait until it has imported what it needs; return the parts of a release it cannot make,
+        with the reasons.
 
         Raises
         ------
@@ -94,7 +102,9 @@ class PublishingProcess:
                 self._ready = self._received()[1]
         return self._ready
 
-    def perform(self, job: bytes, folder: str, say: Callable[[str], None]) -> tuple[Any, bytes | None]:
+    def perform(
+        self, job: bytes, folder: str, say: Callable[[str], None]
+    ) -> tuple[Any, bytes | None]:
         """Have a release made in an empty folder.
 
         Parameters
@@ -152,7 +162,8 @@ class PublishingProcess:
 
     @contextmanager
     def _ended_on_failure(self) -> Iterator[None]:
-        """End the process where talk with it was cut short, by Ctrl-C say: nobody knows what it would say next."""
+        """End the process where talk with it was cut short, by Ctrl-C say: nobody knows what it
+        would say next."""
         try:
             yield
         except BaseException:
@@ -166,7 +177,8 @@ class PublishingProcess:
             pipe.flush()
 
     def _next(self, outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
-        """Return the next message; where every job has a process of its own, its end is the last one."""
+        """Return the next message; where every job has a process of its own, its end is the last
+        one."""
         if CAN_FORK or outcome is None:
             return self._received()
         return ("ended", self._process.wait())
@@ -225,7 +237,8 @@ _started: PublishingProcess | None = None
 
 
 def start_publishing() -> PublishingProcess:
-    """Start the process of this program unless it is there already; it takes seconds to be ready, so start it early.
+    """Start the process of this program unless it is there already; it takes seconds to be ready,
+    so start it early.
 
     Raises
     ------

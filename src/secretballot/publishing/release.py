@@ -41,7 +41,8 @@ class ReleaseFolder:
     certificate : dict
         As it stands in the folder, with the digest of every other file.
     student : fitted classifier or None
-        The one whose files were written; None where there is none, or it cannot be handed from process to process.
+        The one whose files were written; None where there is none, or it cannot be handed from
+        process to process.
     """
 
     path: Path
@@ -52,7 +53,8 @@ class ReleaseFolder:
 
 
 def check_parts(without: Collection[str]) -> None:
-    """Refuse to go on where a part of the release is wanted that cannot be made here: before anything is paid.
+    """Refuse to go on where a part of the release is wanted that cannot be made here: before
+    anything is paid.
 
     Raises
     ------
@@ -71,12 +73,17 @@ def check_parts(without: Collection[str]) -> None:
     if wanted:
         reasons = " ".join(wanted.values())
         raise MissingExtraError(
-            f"{reasons} Or go on without: --without {','.join(sorted({*wanted, *without}))}. Nothing was spent."
+            f"{reasons} Or go on without: --without {','.join(sorted({*wanted, *without}))}."
+            " Nothing was spent."
         )
 
 
 def publish(
-    folder: str | Path, job: ReleaseJob, *, overwrite: bool = False, say: Callable[[str], None] | None = None
+    folder: str | Path,
+    job: ReleaseJob,
+    *,
+    overwrite: bool = False,
+    say: Callable[[str], None] | None = None,
 ) -> ReleaseFolder:
     """Have a release made by a process that never saw private data, and move it into its place.
 
@@ -97,8 +104,8 @@ def publish(
     NotPortableError
         If the student cannot be taken to another process.
     DataError
-        If the folder exists, or cannot be written, the student cannot learn, or the process ended; nothing half-written
-        is left.
+        If the folder exists, or cannot be written, the student cannot learn, or the process ended;
+        nothing half-written is left.
     CertificateError
         If the certificate is not the one of these labels.
     """
@@ -116,7 +123,9 @@ def _silent(_: str) -> None:
     """Say nothing."""
 
 
-def _placed(folder: str | Path, make: Callable[[Path], MadeRelease], *, overwrite: bool) -> ReleaseFolder:
+def _placed(
+    folder: str | Path, make: Callable[[Path], MadeRelease], *, overwrite: bool
+) -> ReleaseFolder:
     """Make a release beside its place, and move it there."""
     target = Path(os.path.abspath(folder))
     problem = ""
@@ -129,7 +138,9 @@ def _placed(folder: str | Path, make: Callable[[Path], MadeRelease], *, overwrit
     except OSError as error:
         problem = error.strerror or str(error)
     if problem:
-        raise DataError(f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there.")
+        raise DataError(
+            f"The release cannot be written to {str(target)!r}: {problem}; nothing was left there."
+        )
     written: WrittenFiles = made.written
     return ReleaseFolder(target, written.files, written.left_out, written.certificate, made.student)
 
@@ -149,30 +160,35 @@ def write_release(
 ) -> ReleaseFolder:
     """Write all that may be published of a release into one folder.
 
-    The folder appears complete or not at all. What needs an optional package that is missing, or a conversion that
-    fails, is left out; `README.txt` and the result say why.
+    The folder appears complete or not at all. What needs an optional package that is missing, or a
+    conversion that fails, is left out; `README.txt` and the result say why.
 
-    The files are written by a process of its own, which gets these arguments and nothing else. So is a student fitted
-    that is given by name or unfitted: then no byte of the release can depend on anything else that is in the memory of
-    this process. A student that is fitted already was made here; of it, its parameters are written, whatever they came
-    from. (A student of a class that only this process knows, of a notebook say, is written in this process too.)
+    The files are written by a process of its own, which gets these arguments and nothing else. So
+    is a student fitted that is given by name or unfitted: then no byte of the release can depend on
+    anything else that is in the memory of this process. A student that is fitted already was made
+    here; of it, its parameters are written, whatever they came from. (A student of a class that
+    only this process knows, of a notebook say, is written in this process too.)
 
     Parameters
     ----------
     folder : path
         Folder to make.
     released : ReleasedLabels
-        What left the door, with its certificate; it is the only way in for anything that was private.
+        What left the door, with its certificate; it is the only way in for anything that was
+        private.
     student : str or classifier, optional
-        A name, as for `--student`; an unfitted classifier; or one fitted to released labels and public points.
+        A name, as for `--student`; an unfitted classifier; or one fitted to released labels and
+        public points.
     X_public : array, sparse matrix or frame of shape (n, n_features), optional
-        Public points: to fit the student, for the picture of its confidence, and to check the ONNX student.
+        Public points: to fit the student, for the picture of its confidence, and to check the ONNX
+        student.
     schema : mapping, optional
         Public description of the columns, as JSON values; written as ``schema.json``.
     overwrite : bool
         Whether an earlier release in `folder` may be replaced. Any other folder is left alone.
     story : QueryStory, optional
-        How the queries were chosen; written as ``queries.json`` and drawn, on the page and as files.
+        How the queries were chosen; written as ``queries.json`` and drawn, on the page and as
+        files.
     abstentions : {"drop", "random", "majority"}
         What a student that is fitted here makes of unanswered points.
     random_state : int
@@ -191,23 +207,34 @@ def write_release(
     CertificateError
         If the certificate is not the one of these labels.
     DataError
-        If the folder exists, or cannot be written, or the story is not the one of these labels, or the student cannot
-        learn from them; nothing half-written is left.
+        If the folder exists, or cannot be written, or the story is not the one of these labels, or
+        the student cannot learn from them; nothing half-written is left.
     """
     if not isinstance(released, ReleasedLabels):
-        raise ParameterError(f"released is a {type(released).__name__}; a release is made from ReleasedLabels only.")
+        raise ParameterError(
+            f"released is a {type(released).__name__}; a release is made from ReleasedLabels only."
+        )
     if story is not None:
         check_story(story, released)
     for part in without:
         check_choice("without", part, tuple(PARTS))
     source = None if student is None else _source(student, X_public)
     job = ReleaseJob(
-        released, source, X_public, schema, story, abstentions=abstentions, seed=random_state, without=tuple(without)
+        released,
+        source,
+        X_public,
+        schema,
+        story,
+        abstentions=abstentions,
+        seed=random_state,
+        without=tuple(without),
     )
     try:
         return publish(folder, job, overwrite=overwrite)
     except NotPortableError:
-        return _placed(folder, lambda draft: make_release(job.canonical(), draft, _silent), overwrite=overwrite)
+        return _placed(
+            folder, lambda draft: make_release(job.canonical(), draft, _silent), overwrite=overwrite
+        )
 
 
 def _source(student: Any, X_public: Any) -> StudentSource:
@@ -216,13 +243,18 @@ def _source(student: Any, X_public: Any) -> StudentSource:
         student_by_name(student)
         source: StudentSource = NamedStudent(student)
     elif isinstance(student, type) or not hasattr(student, "predict"):
-        raise ParameterError(f"student is {shown(student)}; give a name, or a classifier, fitted or not.")
+        raise ParameterError(
+            f"student is {shown(student)}; give a name, or a classifier, fitted or not."
+        )
     elif _is_fitted(student):
         return GivenStudent(student, fitted=True)
     else:
         source = GivenStudent(clone(student), fitted=False)
     if X_public is None:
-        raise ParameterError("The student is not fitted, and X_public is missing; give the public points it learns on.")
+        raise ParameterError(
+            "The student is not fitted, and X_public is missing; give the public points it"
+            " learns on."
+        )
     return source
 
 

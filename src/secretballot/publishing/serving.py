@@ -1,7 +1,9 @@
-"""The process in which releases are made: started anew, holding imports alone, one fresh child for every job.
+"""The process in which releases are made: started anew, holding imports alone, one fresh child for
+every job.
 
-It speaks over its standard input and output. In: one byte for each job, then its length and its bytes. Out: messages,
-each its length and a pickle. It ends when its input does, hence with the process that started it, whatever ends that.
+It speaks over its standard input and output. In: one byte for each job, then its length and its
+bytes. Out: messages, each its length and a pickle. It ends when its input does, hence with the
+process that started it, whatever ends that.
 """
 
 import os
@@ -16,9 +18,12 @@ from typing import IO, Any
 
 __all__ = ["CAN_FORK", "LENGTH", "serve"]
 
-# Elsewhere a fork after imports is not safe, or there is none: there every job has a process of its own.
+# Elsewhere a fork after imports is not safe, or there is none: there every job has a process of its
+# own.
 CAN_FORK = sys.platform == "linux"
-_NO_MEMORY = "There was not enough memory to make the release. Nothing paid for is lost; repeat to write it."
+_NO_MEMORY = (
+    "There was not enough memory to make the release. Nothing paid for is lost; repeat to write it."
+)
 LENGTH = 8  # bytes that say how many follow
 
 
@@ -27,7 +32,8 @@ def serve() -> None:
     # Whatever a student prints must not get between the messages.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process decides, and ends it
+    # whoever started this process decides, and ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _send(channel, ("ready", _missing_parts()))
     while os.read(0, 1):
         if not CAN_FORK:
@@ -47,7 +53,8 @@ def _missing_parts() -> dict[str, str]:
 
     missing = missing_parts()
     if "report" not in missing:
-        require_extra("matplotlib", "report").rcdefaults()  # the settings of whoever started this are no input
+        # the settings of whoever started this are no input
+        require_extra("matplotlib", "report").rcdefaults()
     return missing
 
 
@@ -75,14 +82,17 @@ def _work(channel: IO[bytes]) -> None:
         _send(channel, ("refused", type(error).__name__, str(error)))
     except OSError as error:
         _send(channel, ("disk", error.errno, error.strerror or str(error)))
-    except MemoryError:  # private data may fill the memory: so nothing is left out of a release for want of it
+    except (
+        MemoryError
+    ):  # private data may fill the memory: so nothing is left out of a release for want of it
         _send(channel, ("refused", "ResourceError", _NO_MEMORY))
     except Exception:  # a defect: everything here is public, so all of it may be told
         _send(channel, ("defect", traceback.format_exc()))
 
 
 def _received() -> tuple[list[str], str, bytes]:
-    """Return the places of modules, the folder, and the job; watch from then on whether somebody still waits for it."""
+    """Return the places of modules, the folder, and the job; watch from then on whether somebody
+    still waits for it."""
     size = int.from_bytes(_read(LENGTH), "big")
     places, folder, job = pickle.loads(_read(size))
     threading.Thread(target=_end_with_input, daemon=True).start()
@@ -115,7 +125,8 @@ def _made(channel: IO[bytes], job: Any, folder: str) -> Any:
 
 
 def _seed_globals(seed: int) -> None:
-    """Seed what a student of a stranger's making may draw from; this process serves one job and ends."""
+    """Seed what a student of a stranger's making may draw from; this process serves one job and
+    ends."""
     import numpy as np
 
     random.seed(seed)

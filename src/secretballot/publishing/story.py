@@ -1,4 +1,5 @@
-"""The story of a release in rounds, told from what was released: the walk of the strategy is taken again."""
+"""The story of a release in rounds, told from what was released: the walk of the strategy is
+taken again."""
 
 import warnings
 from typing import Any
@@ -43,7 +44,8 @@ def tell_story(job: ReleaseJob, asked: AskedInRounds, template: Any, student: An
 
 
 def _explanation(job: ReleaseJob, asked: AskedInRounds, planned: int) -> dict[str, Any]:
-    """Return what the strategy tells of its walk; nothing where other queries were asked than it would ask now.
+    """Return what the strategy tells of its walk; nothing where other queries were asked than it
+    would ask now.
 
     That is so where an earlier walk of another strategy spent a part of the plan.
     """
@@ -67,7 +69,8 @@ def _explanation(job: ReleaseJob, asked: AskedInRounds, planned: int) -> dict[st
 
 
 def _first_answers(released: ReleasedLabels, n: int, queries: IntArray) -> ReleasedLabels:
-    """Return the first `n` answers of a release, about rows of `queries`; without a certificate of their own."""
+    """Return the first `n` answers of a release, about rows of `queries`; without a certificate
+    of their own."""
     return ReleasedLabels(
         queries=queries[:n],
         labels=released.labels[:n],
@@ -78,11 +81,14 @@ def _first_answers(released: ReleasedLabels, n: int, queries: IntArray) -> Relea
     )
 
 
-def learning_curve(job: ReleaseJob, template: Any, student: Any, rounds: list[int]) -> list[float | None]:
-    """Return, for every round, the share of the public pool on which its student agrees with the final one.
+def learning_curve(
+    job: ReleaseJob, template: Any, student: Any, rounds: list[int]
+) -> list[float | None]:
+    """Return, for every round, the share of the public pool on which its student agrees with the
+    final one.
 
-    At most `POINTS` rounds get a student of their own; the others, and rounds from which nothing can be learnt yet, get
-    None.
+    At most `POINTS` rounds get a student of their own; the others, and rounds from which nothing
+    can be learnt yet, get None.
     """
     edges = np.cumsum(rounds)
     final = np.asarray(student.predict(job.X_public))
@@ -92,10 +98,14 @@ def learning_curve(job: ReleaseJob, template: Any, student: Any, rounds: list[in
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                fitted = fit_student(template, job.X_public, part, abstentions=job.abstentions, random_state=job.seed)
+                fitted = fit_student(
+                    template, job.X_public, part, abstentions=job.abstentions, random_state=job.seed
+                )
                 curve[number] = float(np.mean(np.asarray(fitted.predict(job.X_public)) == final))
         except MemoryError:  # what memory there is, is no property of the student
             raise
-        except Exception:  # any learner may raise anything where there are few answers, or all of one class
+        except (
+            Exception
+        ):  # any learner may raise anything where there are few answers, or all of one class
             continue
     return curve

@@ -66,7 +66,11 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
     """
     template, student = _student(job, say)
     say("Writing the release")
-    story = tell_story(job, job.story, template, student) if isinstance(job.story, AskedInRounds) else job.story
+    story = (
+        tell_story(job, job.story, template, student)
+        if isinstance(job.story, AskedInRounds)
+        else job.story
+    )
     written = write_files(
         folder,
         job.released,
@@ -99,7 +103,9 @@ def _student(job: ReleaseJob, say: Callable[[str], None]) -> tuple[Any, Any]:
     if template is None:
         template = default_student(job.released)
     say("Fitting the student")
-    fitted = fit_student(template, job.X_public, job.released, abstentions=job.abstentions, random_state=job.seed)
+    fitted = fit_student(
+        template, job.X_public, job.released, abstentions=job.abstentions, random_state=job.seed
+    )
     return template, fitted
 
 
@@ -118,8 +124,11 @@ def hypotheses_by_name(name: str, n_features: int) -> HypothesisClass:
 
 
 def _chosen(job: ReleaseJob, name: str) -> HypothesisStudent:
-    """Return the hypothesis that the certificate names by its number, among those on the public points."""
+    """Return the hypothesis that the certificate names by its number, among those on the public
+    points."""
     points = np.asarray(take_rows(job.X_public, job.released.queries))
     hypotheses = hypotheses_by_name(name, points.shape[1])
-    hypothesis = hypotheses.dichotomies(points).hypothesis(job.released.certificate["mechanism"]["outcome"])
+    hypothesis = hypotheses.dichotomies(points).hypothesis(
+        job.released.certificate["mechanism"]["outcome"]
+    )
     return HypothesisStudent.of(hypothesis, hypotheses, list(job.released.classes), points.shape[1])

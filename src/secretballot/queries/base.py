@@ -1,4 +1,5 @@
-"""What a query strategy sees, public things alone, and what it answers: the next points worth their price."""
+"""What a query strategy sees, public things alone, and what it answers: the next points worth
+their price."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -42,7 +43,8 @@ class PublicPool:
 
 
 class QueryStrategy(ABC):
-    """How to choose queries. Holds public settings only, and may be used for any number of pools."""
+    """How to choose queries. Holds public settings only, and may be used for any number of
+    pools."""
 
     @abstractmethod
     def start(self, pool: PublicPool) -> "QuerySelector":
@@ -62,13 +64,14 @@ class QueryStrategy(ABC):
 class QuerySelector(ABC):
     """One walk through a pool: propose points, receive what was released, and so on.
 
-    It is deterministic given the pool and what it received, so that an interrupted walk can be taken again: the
-    answers stored under the same questions cost nothing.
+    It is deterministic given the pool and what it received, so that an interrupted walk can be
+    taken again: the answers stored under the same questions cost nothing.
     """
 
     @abstractmethod
     def propose(self, n: int) -> IntArray:
-        """Return at most `n` rows of the pool, distinct and none proposed before; empty where no label is worth asking.
+        """Return at most `n` rows of the pool, distinct and none proposed before; empty where no
+        label is worth asking.
 
         Parameters
         ----------
@@ -81,5 +84,6 @@ class QuerySelector(ABC):
         """Take in everything released so far; `released.queries` are rows of the pool."""
 
     def explain(self) -> dict[str, Any]:
-        """Return what the report may tell of the walk, as JSON values: a version space, sizes of regions."""
+        """Return what the report may tell of the walk, as JSON values: a version space, sizes of
+        regions."""
         return {}

@@ -1,4 +1,5 @@
-"""Strategies that cover the pool and look at no label: a first round for others, or a whole plan."""
+"""Strategies that cover the pool and look at no label: a first round for others, or a whole
+plan."""
 
 import warnings
 from typing import Any
@@ -24,11 +25,12 @@ _FULL_PASSES = 5_000
 
 
 class KCenterSampling(QueryStrategy):
-    """Ask the point that is farthest from all points asked so far (Gonzalez 1985; Sener and Savarese 2018).
+    """Ask the point that is farthest from all points asked so far (Gonzalez 1985; Sener and
+    Savarese 2018).
 
-    The first is the one nearest to the mean. Columns are brought to one standard deviation. A point costs one pass over
-    the pool; the distances between all pairs are never held. Far-out points come first, which covers a pool and wastes
-    labels on its outliers.
+    The first is the one nearest to the mean. Columns are brought to one standard deviation. A point
+    costs one pass over the pool; the distances between all pairs are never held. Far-out points
+    come first, which covers a pool and wastes labels on its outliers.
     """
 
     def start(self, pool: PublicPool) -> "QuerySelector":
@@ -50,7 +52,8 @@ class _FarthestFirst(QuerySelector):
     def __init__(self, points: Any) -> None:
         self._points = points
         self._norms = squared_norms(points)
-        self._gaps = np.full(len(self._norms), np.inf)  # squared distance to the nearest centre; -1 at centres
+        # squared distance to the nearest centre; -1 at centres
+        self._gaps = np.full(len(self._norms), np.inf)
         self._radii: list[float] = []
 
     def propose(self, n: int) -> IntArray:
@@ -72,7 +75,8 @@ class _FarthestFirst(QuerySelector):
             self._add(int(row))
 
     def explain(self) -> dict[str, Any]:
-        """Return how far, in standard deviations, the last point that was asked lay from the others."""
+        """Return how far, in standard deviations, the last point that was asked lay from the
+        others."""
         return {"radius": self._radii[-1] if self._radii else None}
 
     def _add(self, row: int) -> None:
@@ -83,18 +87,21 @@ class _FarthestFirst(QuerySelector):
         self._gaps[row] = -1.0
 
     def _distances(self, centre: FloatArray) -> FloatArray:
-        return np.asarray(np.maximum(0.0, self._norms - 2 * (self._points @ centre) + centre @ centre))
+        return np.asarray(
+            np.maximum(0.0, self._norms - 2 * (self._points @ centre) + centre @ centre)
+        )
 
     def _mean(self) -> FloatArray:
         return np.asarray(self._points.mean(axis=0)).ravel()
 
 
 class ClusterSampling(QueryStrategy):
-    """Ask the representatives of clusters: of each, the point nearest to its centre (k-means on scaled columns).
+    """Ask the representatives of clusters: of each, the point nearest to its centre (k-means on
+    scaled columns).
 
-    Clusters come by size, so that the first points asked stand for the most points of the pool. When all clusters are
-    represented, their second nearest points follow, and so on. The order does not depend on how many are asked at a
-    time.
+    Clusters come by size, so that the first points asked stand for the most points of the pool.
+    When all clusters are represented, their second nearest points follow, and so on. The order does
+    not depend on how many are asked at a time.
 
     Parameters
     ----------
@@ -124,7 +131,8 @@ class ClusterSampling(QueryStrategy):
         order = np.lexsort((np.arange(len(assigned)), distances, assigned))
         sizes = np.bincount(assigned)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        rank = np.empty(len(assigned), dtype=np.int64)  # 0 for the representative, 1 for the next nearest
+        # 0 for the representative, 1 for the next nearest
+        rank = np.empty(len(assigned), dtype=np.int64)
         rank[order] = np.arange(len(assigned)) - starts[assigned[order]]
         return OrderedWalk(np.lexsort((assigned, -sizes[assigned], rank)))
 
@@ -134,7 +142,8 @@ class ClusterSampling(QueryStrategy):
 
 
 def spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray:
-    """Return `n` places among weighted points: the heaviest point of each cluster of a weighted k-means.
+    """Return `n` places among weighted points: the heaviest point of each cluster of a weighted
+    k-means.
 
     Parameters
     ----------
@@ -159,14 +168,18 @@ def spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray
     return np.sort(np.concatenate([chosen, heaviest])).astype(np.int64)
 
 
-def _clusters(points: Any, n: int, seed: int, weights: FloatArray | None = None) -> tuple[IntArray, FloatArray]:
-    """Return of every point its cluster and its squared distance to the centre, both of shape (m,)."""
+def _clusters(
+    points: Any, n: int, seed: int, weights: FloatArray | None = None
+) -> tuple[IntArray, FloatArray]:
+    """Return of every point its cluster and its squared distance to the centre, both of shape
+    (m,)."""
     m = points.shape[0]
     n = min(n, m)
     family = KMeans if m <= _FULL_PASSES else MiniBatchKMeans
     model = family(n, n_init=1, random_state=seed % (1 << 32))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters: some stay empty
+        # fewer distinct points than clusters: some stay empty
+        warnings.simplefilter("ignore", ConvergenceWarning)
         assigned = np.asarray(model.fit(points, sample_weight=weights).labels_, dtype=np.int64)
     centres = np.asarray(model.cluster_centers_)
     if is_sparse(points):

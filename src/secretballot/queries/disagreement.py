@@ -22,12 +22,14 @@ __all__ = ["DisagreementSampling"]
 _EXACT_CONSTANT, _ORACLE_CONSTANT = 0.3, 0.1
 # Of the default learner: little penalty, so that it comes close to the fewest mistakes.
 _C = 10.0
-# Up to so many columns many logistic fits together are faster than one by one; their matrices grow with the square.
+# Up to so many columns many logistic fits together are faster than one by one; their matrices grow
+# with the square.
 _BATCHED_COLUMNS = 64
 
 
 class DisagreementSampling(QueryStrategy):
-    """Disagreement-based active learning (Liu et al. 2021, supplement, Algorithm 7; after Hanneke 2014).
+    """Disagreement-based active learning (Liu et al. 2021, supplement, Algorithm 7; after Hanneke
+    2014).
 
     The pool is a stream, in its order. A point is asked if two hypotheses that are still in the running label it
     differently; after points 2, 4, 8, ... the hypotheses go that make more mistakes on the answers than the fewest plus
@@ -36,38 +38,42 @@ class DisagreementSampling(QueryStrategy):
     is trusted, at most 1. The walk ends with the stream, or when no point of its rest is disputed, whatever is left of
     the plan.
 
-    With `hypotheses` the version space is kept exactly, and the walk is the printed one. Otherwise hypotheses are what
-    a learner reaches: a point is disputed if a fit forced to label it the other way stays within the slack. That takes
-    several fits for every point outside of the region that is passed: about 0.4 ms each with the default learner up to
-    64 columns, where many are done together, and the time of a fit with any other. Warm starts were measured not to
-    help.
+    With `hypotheses` the version space is kept exactly, and the walk is the printed one. Otherwise
+    hypotheses are what a learner reaches: a point is disputed if a fit forced to label it the other
+    way stays within the slack. That takes several fits for every point outside of the region that
+    is passed: about 0.4 ms each with the default learner up to 64 columns, where many are done
+    together, and the time of a fit with any other. Warm starts were measured not to help.
 
     Parameters
     ----------
     hypotheses : HypothesisClass, optional
         Class whose version space is kept exactly.
     learner : scikit-learn classifier, optional
-        Must follow sample weights. By default, without `hypotheses`, a hardly penalised logistic regression on scaled
-        columns.
+        Must follow sample weights. By default, without `hypotheses`, a hardly penalised logistic
+        regression on scaled columns.
     slack_constant : float, optional
-        Constant c of the slack, at least 0. By default 0.3 with `hypotheses` and 0.1 with a learner. The theorem's is
-        far larger, and would ask everything. Measured on thresholds with 200 labels of 10,000 points, 60 walks each:
-        0.3 left a fiftieth of passive sampling's excess error with up to 10 % of the labels flipped and a fifth with
-        20 %; 0.1 lost the best threshold in one walk of five already with 5 % flipped. With the default learner, 5 %
-        flipped and 150 labels, 0.1 was right on 99.4 % of the points in 2 columns and on 97.2 % in 10; 0.2 on 99.6 and
-        95.7 %, passive sampling on 98.2 and 93.7 %. There margin sampling was better still, 99.5 % in 10 columns.
+        Constant c of the slack, at least 0. By default 0.3 with `hypotheses` and 0.1 with a
+        learner. The theorem's is far larger, and would ask everything. Measured on thresholds with
+        200 labels of 10,000 points, 60 walks each: 0.3 left a fiftieth of passive sampling's excess
+        error with up to 10 % of the labels flipped and a fifth with 20 %; 0.1 lost the best
+        threshold in one walk of five already with 5 % flipped. With the default learner, 5 %
+        flipped and 150 labels, 0.1 was right on 99.4 % of the points in 2 columns and on 97.2 % in
+        10; 0.2 on 99.6 and 95.7 %, passive sampling on 98.2 and 93.7 %. There margin sampling was
+        better still, 99.5 % in 10 columns.
     noise_rate : float, default 0.05
-        Public guess of the error of the best hypothesis on the labels of the service, from 0 to 1/2; 0 says that some
-        hypothesis agrees with every released label.
+        Public guess of the error of the best hypothesis on the labels of the service, from 0 to
+        1/2; 0 says that some hypothesis agrees with every released label.
     disagreement_coefficient : float, default 2.0
         Public guess of theta, at least 1; 2 is right for thresholds.
     vc_dimension : int, optional
-        By default that of the class; for a learner, that of halfspaces, the number of columns plus 1.
+        By default that of the class; for a learner, that of halfspaces, the number of columns plus
+        1.
     failure_probability : float, default 0.05
         gamma: chance that the best hypothesis is lost, were the constant the theorem's.
     shuffle : bool, default True
-        Whether to take the points in random order, by the pool's public coins. The theorem is about points that come
-        in random order; those of a sorted file teach nothing about the rest. False takes them as they come.
+        Whether to take the points in random order, by the pool's public coins. The theorem is about
+        points that come in random order; those of a sorted file teach nothing about the rest. False
+        takes them as they come.
 
     Raises
     ------
@@ -96,23 +102,32 @@ class DisagreementSampling(QueryStrategy):
         self.learner = learner
         self.shuffle = shuffle
         by_default = _EXACT_CONSTANT if hypotheses is not None else _ORACLE_CONSTANT
-        self.slack_constant = check_finite("slack_constant", by_default if slack_constant is None else slack_constant)
+        self.slack_constant = check_finite(
+            "slack_constant", by_default if slack_constant is None else slack_constant
+        )
         self.noise_rate = check_finite("noise_rate", noise_rate)
-        self.disagreement_coefficient = check_positive("disagreement_coefficient", disagreement_coefficient)
-        self.vc_dimension = None if vc_dimension is None else check_count("vc_dimension", vc_dimension)
+        self.disagreement_coefficient = check_positive(
+            "disagreement_coefficient", disagreement_coefficient
+        )
+        self.vc_dimension = (
+            None if vc_dimension is None else check_count("vc_dimension", vc_dimension)
+        )
         self.failure_probability = check_probability("failure_probability", failure_probability)
         if hypotheses is not None and learner is not None:
             raise ParameterError("hypotheses and learner are both given; give one of them.")
         if hypotheses is not None and not isinstance(hypotheses, HypothesisClass):
             raise ParameterError(
-                f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, or a classifier as learner."
+                f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, or a"
+                " classifier as learner."
             )
         if not self.slack_constant >= 0:
             raise ParameterError(f"slack_constant is {slack_constant!r}; it must be at least 0.")
         if not 0 <= self.noise_rate <= 0.5:
             raise ParameterError(f"noise_rate is {noise_rate!r}; it must lie between 0 and 0.5.")
         if not self.disagreement_coefficient >= 1:
-            raise ParameterError(f"disagreement_coefficient is {disagreement_coefficient!r}; it must be at least 1.")
+            raise ParameterError(
+                f"disagreement_coefficient is {disagreement_coefficient!r}; it must be at least 1."
+            )
 
     def start(self, pool: PublicPool) -> QuerySelector:
         """Return a walk along the pool.
@@ -126,8 +141,8 @@ class DisagreementSampling(QueryStrategy):
         """
         if len(pool.classes) != 2:
             raise DataError(
-                f"disagreement sampling tells two classes apart, and there are {len(pool.classes)}; "
-                "use margin sampling for more."
+                f"disagreement sampling tells two classes apart, and there are {len(pool.classes)};"
+                " use margin sampling for more."
             )
         if self.shuffle:
             shuffled, order = shuffled_pool(pool)

@@ -1,4 +1,5 @@
-"""Learners of a strategy: fitted to released labels, with weights where they take them, the same every time."""
+"""Learners of a strategy: fitted to released labels, with weights where they take them, the same
+every time."""
 
 import re
 import warnings
@@ -56,7 +57,9 @@ class PoolLearner:
             learner = LogisticRegression(max_iter=1000) if default is None else default
             self.X = scaled_points(pool.X)
         elif not (hasattr(learner, "fit") and hasattr(learner, "predict")):
-            raise ParameterError(f"learner is a {type(learner).__name__}; give a scikit-learn classifier.")
+            raise ParameterError(
+                f"learner is a {type(learner).__name__}; give a scikit-learn classifier."
+            )
         else:
             self.X = pool.X
         self._template = with_own_seeds(clone(learner), pool.random_state)
@@ -81,8 +84,11 @@ class PoolLearner:
         """Return an unfitted copy of the learner."""
         return clone(self._template)
 
-    def fit(self, rows: IntArray, labels: IntArray, weights: FloatArray | None = None, model: Any = None) -> Any:
-        """Return a model fitted to rows of the pool; weights are left out where the learner takes none.
+    def fit(
+        self, rows: IntArray, labels: IntArray, weights: FloatArray | None = None, model: Any = None
+    ) -> Any:
+        """Return a model fitted to rows of the pool; weights are left out where the learner takes
+        none.
 
         Parameters
         ----------
@@ -94,7 +100,8 @@ class PoolLearner:
         model = self.fresh() if model is None else model
         given = {} if weights is None or self._weight_name is None else {self._weight_name: weights}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a rough fit serves to choose a question
+            # a rough fit serves to choose a question
+            warnings.simplefilter("ignore", ConvergenceWarning)
             return model.fit(take_rows(self.X, rows), labels, **given)
 
     def predict(self, model: Any, rows: IntArray) -> IntArray:
@@ -102,12 +109,14 @@ class PoolLearner:
         return np.asarray(model.predict(take_rows(self.X, rows)), dtype=np.int64)
 
     def rehearsal_rows(self) -> IntArray:
-        """Return some rows, spread over the pool, at least two for each class if there are as many."""
+        """Return some rows, spread over the pool, at least two for each class if there are as
+        many."""
         size = min(self.n_points, max(_REHEARSAL, 2 * self.n_classes))
         return np.linspace(0, self.n_points - 1, size).astype(np.int64)
 
     def rehearse(self, ask: Callable[[Any, Any], object]) -> None:
-        """Fit to points of the pool with made-up labels, and ask something of the model about the whole pool.
+        """Fit to points of the pool with made-up labels, and ask something of the model about the
+        whole pool.
 
         Raises
         ------
@@ -122,13 +131,15 @@ class PoolLearner:
             ask(self.fit(rows, labels, np.ones(len(rows))), self.X)
         except Exception as failure:
             raise DataError(
-                f"the learner {self.name} fails on the public points ({type(failure).__name__}: {failure}); "
-                "give one that takes them all, whichever it learnt from: encoders must ignore unknown categories."
+                f"the learner {self.name} fails on the public points ({type(failure).__name__}:"
+                f" {failure}); give one that takes them all, whichever it learnt from: encoders"
+                " must ignore unknown categories."
             ) from failure
 
 
 def describe_learner(learner: Any) -> str:
-    """Return a learner in one line, for certificate and report; without addresses, which tell of the memory."""
+    """Return a learner in one line, for certificate and report; without addresses, which tell of
+    the memory."""
     if learner is None:
         return "LogisticRegression on scaled columns"
     return _ADDRESS.sub("", " ".join(repr(learner).split()))

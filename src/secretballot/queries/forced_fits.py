@@ -1,4 +1,5 @@
-"""Fits that are forced to label a point in a given way: one by one with any learner, together with a logistic one."""
+"""Fits that are forced to label a point in a given way: one by one with any learner, together
+with a logistic one."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -16,7 +17,8 @@ __all__ = ["ForcedFits", "LearnerFits", "LogisticFits"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Newton's method stops at steps below this, in units of a scaled column's coefficient, or after so many of them.
+# Newton's method stops at steps below this, in units of a scaled column's coefficient, or after so
+# many of them.
 _STEP = 1e-4
 _STEPS = 40
 
@@ -40,8 +42,11 @@ class ForcedFits(ABC):
         """Return a model of what is known, which holds labels of two classes."""
 
     @abstractmethod
-    def force(self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray) -> list[Any]:
-        """Return one model for each row: of what is known and of that row with that label at that weight."""
+    def force(
+        self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
+    ) -> list[Any]:
+        """Return one model for each row: of what is known and of that row with that label at
+        that weight."""
 
     @abstractmethod
     def predict(self, model: Any, rows: IntArray) -> IntArray:
@@ -66,11 +71,15 @@ class LearnerFits(ForcedFits):
         """Fit the learner."""
         return self._learner.fit(known.rows, known.labels, known.weights)
 
-    def force(self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray) -> list[Any]:
+    def force(
+        self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
+    ) -> list[Any]:
         """Fit the learner once for each row."""
         return [
             self._learner.fit(
-                np.append(known.rows, row), np.append(known.labels, label), np.append(known.weights, weight)
+                np.append(known.rows, row),
+                np.append(known.labels, label),
+                np.append(known.weights, weight),
             )
             for row, label, weight in zip(rows, labels, weights, strict=True)
         ]
@@ -81,10 +90,11 @@ class LearnerFits(ForcedFits):
 
 
 class LogisticFits(ForcedFits):
-    """Forced fits of a logistic regression with an intercept, many at once, each started at the plain fit.
+    """Forced fits of a logistic regression with an intercept, many at once, each started at the
+    plain fit.
 
-    The objective is scikit-learn's, half the squared coefficients plus `C` times the weighted losses, solved by
-    Newton's method with step halving.
+    The objective is scikit-learn's, half the squared coefficients plus `C` times the weighted
+    losses, solved by Newton's method with step halving.
 
     Parameters
     ----------
@@ -106,10 +116,14 @@ class LogisticFits(ForcedFits):
         """Return intercept and coefficients, shape (n_features + 1,)."""
         Z = self._features(known.rows)
         start = np.zeros((1, Z.shape[1]))
-        theta: FloatArray = self._solve(Z, known, np.zeros_like(start), np.zeros(1), np.zeros(1), start)[0]
+        theta: FloatArray = self._solve(
+            Z, known, np.zeros_like(start), np.zeros(1), np.zeros(1), start
+        )[0]
         return theta
 
-    def force(self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray) -> list[Any]:
+    def force(
+        self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
+    ) -> list[Any]:
         """Return intercept and coefficients of every fit."""
         start = np.repeat(self.fit(known)[None, :], len(rows), axis=0)
         Z, forced = self._features(known.rows), self._features(rows)
@@ -133,7 +147,8 @@ class LogisticFits(ForcedFits):
         weights: FloatArray,
         theta: FloatArray,
     ) -> FloatArray:
-        """Minimise all objectives together; `theta` (n_fits, n_features + 1) is where they start and is returned."""
+        """Minimise all objectives together; `theta` (n_fits, n_features + 1) is where they start
+        and is returned."""
         signs = np.where(known.labels == 1, 1.0, -1.0)
         sign = np.where(labels == 1, 1.0, -1.0)
 
@@ -154,7 +169,10 @@ class LogisticFits(ForcedFits):
                 scale[worse] /= 2
                 trial = theta - scale[:, None] * step
                 worse = objective(trial) > value + 1e-12 * np.abs(value)
-            theta, value = np.where(worse[:, None], theta, trial), np.where(worse, value, objective(trial))
+            theta, value = (
+                np.where(worse[:, None], theta, trial),
+                np.where(worse, value, objective(trial)),
+            )
             if not (np.abs(scale[:, None] * step).max(axis=1) > _STEP).any():
                 break
         return theta
@@ -172,10 +190,14 @@ class LogisticFits(ForcedFits):
         wrong = expit(-signs * (theta @ Z.T))  # (n_fits, n)
         own = expit(-sign * np.einsum("bd,bd->b", forced, theta))
         gradient = (
-            theta * self._penalty - (wrong * known_weights * signs) @ Z - (weights * own * sign)[:, None] * forced
+            theta * self._penalty
+            - (wrong * known_weights * signs) @ Z
+            - (weights * own * sign)[:, None] * forced
         )
         curved = wrong * (1 - wrong) * known_weights
         hessian = np.stack([(Z * row[:, None]).T @ Z for row in curved])
-        hessian += (weights * own * (1 - own))[:, None, None] * forced[:, :, None] * forced[:, None, :]
+        hessian += (
+            (weights * own * (1 - own))[:, None, None] * forced[:, :, None] * forced[:, None, :]
+        )
         hessian += np.diag(self._penalty)
         return np.asarray(np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0])

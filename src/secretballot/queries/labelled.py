@@ -46,7 +46,10 @@ class LabelledRows:
         """Return the part that belongs to `rows`."""
         kept = np.isin(self.rows, rows)
         return LabelledRows(
-            self.rows[kept], self.labels[kept], self.weights[kept], self.asked[np.isin(self.asked, rows)]
+            self.rows[kept],
+            self.labels[kept],
+            self.weights[kept],
+            self.asked[np.isin(self.asked, rows)],
         )
 
     @property
@@ -58,9 +61,9 @@ class LabelledRows:
 def labelled_rows(released: ReleasedLabels, pool: PublicPool) -> LabelledRows:
     """Return the answered queries of a release.
 
-    The confidence in a label, where noisy counts are released, is 2 Phi(gap / noise) - 1: Phi(gap / noise) is the
-    probability, under a flat prior, that the class with the larger noisy count also has the larger true one; 0 says
-    that the label is a coin toss. Labels alone are trusted fully.
+    The confidence in a label, where noisy counts are released, is 2 Phi(gap / noise) - 1: Phi(gap /
+    noise) is the probability, under a flat prior, that the class with the larger noisy count also
+    has the larger true one; 0 says that the label is a coin toss. Labels alone are trusted fully.
 
     Raises
     ------
@@ -69,9 +72,13 @@ def labelled_rows(released: ReleasedLabels, pool: PublicPool) -> LabelledRows:
     """
     queries = released.queries
     if len(queries) and not int(queries.max()) < pool.n_points:
-        raise DataError(f"the release asked row {int(queries.max())} of a public pool of {pool.n_points} rows.")
+        raise DataError(
+            f"the release asked row {int(queries.max())} of a public pool of {pool.n_points} rows."
+        )
     if tuple(released.classes) != tuple(pool.classes):
-        raise DataError("the release names other classes than the pool; give the release of this pool.")
+        raise DataError(
+            "the release names other classes than the pool; give the release of this pool."
+        )
     labels = released.labels
     answered = labels >= 0
     weights = _confidence(released) if released.noisy_counts is not None else np.ones(len(labels))
@@ -79,7 +86,8 @@ def labelled_rows(released: ReleasedLabels, pool: PublicPool) -> LabelledRows:
 
 
 def _confidence(released: ReleasedLabels) -> FloatArray:
-    """Return 2 Phi(gap / noise) - 1 = erf(gap / (noise sqrt 2)) of every query, shape (n_queries,)."""
+    """Return 2 Phi(gap / noise) - 1 = erf(gap / (noise sqrt 2)) of every query, shape
+    (n_queries,)."""
     counts, sigma = released.noisy_counts, released.sigma
     assert counts is not None
     assert sigma is not None

@@ -1,4 +1,5 @@
-"""The region of disagreement of any learner, found by fits that are forced to label a point the other way."""
+"""The region of disagreement of any learner, found by fits that are forced to label a point the
+other way."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,11 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Weights of a forced label, in units of the weight of all answers, from hardly any to more than enough.
+# Weights of a forced label, in units of the weight of all answers, from hardly any to more than
+# enough.
 _FORCES = (0.01, 0.1, 1.0, 10.0, 100.0)
-# Then the weight is narrowed down by halving its logarithm so many times: just enough force costs the fewest mistakes.
+# Then the weight is narrowed down by halving its logarithm so many times: just enough force costs
+# the fewest mistakes.
 _HALVINGS = 3
 # Refits of the best model without what it gets wrong.
 _REFITS = 3
@@ -40,12 +43,12 @@ class _Member:
 class OracleRegion(Region):
     """Region of the hypotheses that a learner can reach, by constrained fits.
 
-    A point lies in the region if a model exists that labels it otherwise than the best one and makes at most `slack`
-    more mistakes on the answers. The models are sought by fits to the answers plus the point with the other label, at
-    growing weights until the label is obeyed, then with as little force as will do. Where the learner minimises another
-    loss than mistakes, both searches are approximate. A model found once decides for free every point on which it
-    differs from the best. Until answers of two classes are known, every point
-    lies in the region.
+    A point lies in the region if a model exists that labels it otherwise than the best one and
+    makes at most `slack` more mistakes on the answers. The models are sought by fits to the answers
+    plus the point with the other label, at growing weights until the label is obeyed, then with as
+    little force as will do. Where the learner minimises another loss than mistakes, both searches
+    are approximate. A model found once decides for free every point on which it differs from the
+    best. Until answers of two classes are known, every point lies in the region.
 
     Parameters
     ----------
@@ -79,7 +82,8 @@ class OracleRegion(Region):
         return inside
 
     def update(self, known: LabelledRows, slack: float) -> None:
-        """Fit the best model to the answers, and keep of the others what is within the slack of it."""
+        """Fit the best model to the answers, and keep of the others what is within the slack of
+        it."""
         if known.n_classes < 2:
             return
         self._known, self._slack = known, slack
@@ -93,7 +97,8 @@ class OracleRegion(Region):
     def describe(self) -> dict[str, Any]:
         """Return the mistakes of the best model, in answers, and how many fits the region took.
 
-        `unforced` counts the points whose other label no weight could force; they were left out of the region.
+        `unforced` counts the points whose other label no weight could force; they were left out of
+        the region.
         """
         return {
             "learner": self._fits.name,
@@ -103,7 +108,8 @@ class OracleRegion(Region):
         }
 
     def _plain(self, known: LabelledRows) -> list[_Member]:
-        """Return a fit to the answers, and refits without its mistakes, whose pull on another loss costs mistakes."""
+        """Return a fit to the answers, and refits without its mistakes, whose pull on another
+        loss costs mistakes."""
         members: list[_Member] = []
         kept = known
         while len(members) <= _REFITS and kept.n_classes == 2:
@@ -128,14 +134,16 @@ class OracleRegion(Region):
     def _forced(self, rows: IntArray, labels: IntArray) -> list[_Member]:
         """Return the models within the slack that were found to give one of the rows its label."""
         found: list[_Member] = []
-        weakest, strongest = np.full(len(rows), _FORCES[0]), np.zeros(len(rows))  # disobeyed, obeyed
+        # disobeyed, obeyed
+        weakest, strongest = np.full(len(rows), _FORCES[0]), np.zeros(len(rows))
         open_ = np.arange(len(rows))
         for weight in _FORCES:
             obeyed, left = self._tried(rows, labels, np.full(len(rows), weight), open_, found)
             strongest[obeyed], weakest[left] = weight, weight
             open_ = left
         self._unforced += len(open_)
-        # obeyed, but at too many mistakes: as little force as will do may still bring a model within the slack
+        # obeyed, but at too many mistakes: as little force as will do may still bring a model
+        # within the slack
         open_ = np.flatnonzero(strongest > _FORCES[0])
         for _ in range(_HALVINGS):
             force = np.sqrt(weakest * strongest)
@@ -145,9 +153,15 @@ class OracleRegion(Region):
         return found
 
     def _tried(
-        self, rows: IntArray, labels: IntArray, force: FloatArray, places: IntArray, found: list[_Member]
+        self,
+        rows: IntArray,
+        labels: IntArray,
+        force: FloatArray,
+        places: IntArray,
+        found: list[_Member],
     ) -> tuple[IntArray, IntArray]:
-        """Fit for the rows at these places; return where the label was obeyed beyond the slack, and where it was not.
+        """Fit for the rows at these places; return where the label was obeyed beyond the slack, and
+        where it was not.
 
         Models within the slack go to `found`, and their places to neither.
         """
@@ -156,7 +170,10 @@ class OracleRegion(Region):
         weights = force[places] * max(1.0, float(self._known.weights.sum()))
         models = self._fits.force(self._known, rows[places], labels[places], weights)
         self._n_fits += len(models)
-        given = [int(self._fits.predict(model, rows[[place]])[0]) for model, place in zip(models, places, strict=True)]
+        given = [
+            int(self._fits.predict(model, rows[[place]])[0])
+            for model, place in zip(models, places, strict=True)
+        ]
         obeyed = np.array(given) == labels[places]
         members = [self._member(model) for model in models]
         within = np.array([member.mistakes <= self._limit for member in members]) & obeyed
@@ -187,11 +204,14 @@ def check_obedience(fits: LearnerFits, learner: PoolLearner) -> None:
 
 
 def _obeys(fits: ForcedFits, rows: IntArray) -> bool:
-    """Return whether a heavy label of a rare class is obeyed, which without its weight would be outvoted."""
+    """Return whether a heavy label of a rare class is obeyed, which without its weight would be
+    outvoted."""
     if len(rows) < 8:  # too few to outvote anything
         return True
     labels = (np.arange(len(rows)) < 2).astype(np.int64)
     known = LabelledRows(rows, labels, np.ones(len(rows)), rows)
     tried, others = rows[5:8], np.ones(3, dtype=np.int64)
     models = fits.force(known, tried, others, np.full(3, _FORCES[-1] * len(rows)))
-    return all(int(fits.predict(model, tried[[place]])[0]) == 1 for place, model in enumerate(models))
+    return all(
+        int(fits.predict(model, tried[[place]])[0]) == 1 for place, model in enumerate(models)
+    )

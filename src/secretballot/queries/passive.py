@@ -38,7 +38,8 @@ class OrderedWalk(QuerySelector):
 class PassiveSampling(QueryStrategy):
     """Ask random rows of the pool, by public coins (Liu et al. 2021, Algorithm 3).
 
-    The rows do not depend on how many are asked at a time: two rounds of 10 ask what one of 20 asks.
+    The rows do not depend on how many are asked at a time: two rounds of 10 ask what one of 20
+    asks.
     """
 
     def start(self, pool: PublicPool) -> OrderedWalk:

@@ -32,10 +32,15 @@ def as_numbers(X: Any) -> Any:
     else:
         matrix = values = np.asarray(X)
     if matrix.ndim != 2:
-        raise DataError(f"the pool has shape {matrix.shape}; give a table of points, one in each row.")
+        raise DataError(
+            f"the pool has shape {matrix.shape}; give a table of points, one in each row."
+        )
     try:
-        # one layout, so that a frame and an array of the same numbers round alike and give the same walk
-        matrix = matrix.astype(np.float64) if is_sparse(matrix) else matrix.astype(np.float64, order="C")
+        # one layout, so that a frame and an array of the same numbers round alike and give the same
+        # walk
+        matrix = (
+            matrix.astype(np.float64) if is_sparse(matrix) else matrix.astype(np.float64, order="C")
+        )
         values = matrix.data if is_sparse(matrix) else matrix
     except (TypeError, ValueError):
         raise DataError(
@@ -53,8 +58,8 @@ def as_numbers(X: Any) -> Any:
 def scaled_points(X: Any) -> Any:
     """Return points with every column at standard deviation 1, and mean 0 unless they are sparse.
 
-    Distances are the same with and without the mean, so sparse points stay sparse. Constant columns become 0 or, in
-    sparse points, keep their value.
+    Distances are the same with and without the mean, so sparse points stay sparse. Constant columns
+    become 0 or, in sparse points, keep their value.
 
     Parameters
     ----------

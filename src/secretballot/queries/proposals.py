@@ -1,4 +1,5 @@
-"""Guards on what a strategy proposes, whoever wrote it: nothing is paid for a row that cannot be asked."""
+"""Guards on what a strategy proposes, whoever wrote it: nothing is paid for a row that cannot be
+asked."""
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
@@ -24,8 +25,11 @@ def default_round_size(n_queries: int) -> int:
     return max(1, n_queries // _ROUNDS)
 
 
-def check_proposal(rows: object, n: int, pool: PublicPool, asked: Collection[int] | IntArray) -> IntArray:
-    """Return the proposed rows as an int64 array of shape (k,), k from 0 to `n`, if they may be asked.
+def check_proposal(
+    rows: object, n: int, pool: PublicPool, asked: Collection[int] | IntArray
+) -> IntArray:
+    """Return the proposed rows as an int64 array of shape (k,), k from 0 to `n`, if they may be
+    asked.
 
     Parameters
     ----------
@@ -40,17 +44,26 @@ def check_proposal(rows: object, n: int, pool: PublicPool, asked: Collection[int
     Raises
     ------
     DataError
-        If the rows are not a list of whole numbers, lie outside of the pool, repeat a row, or are more than `n`.
+        If the rows are not a list of whole numbers, lie outside of the pool, repeat a row, or are
+        more than `n`.
     """
     array: NDArray[Any] = np.asarray(rows)
     if array.ndim != 1:
-        raise DataError(f"the strategy proposed an array of shape {array.shape}; it must propose a list of rows.")
+        raise DataError(
+            f"the strategy proposed an array of shape {array.shape}; it must propose a list of"
+            " rows."
+        )
     if not array.size:
         return np.empty(0, dtype=np.int64)
     if array.dtype.kind not in "iu":
-        raise DataError(f"the strategy proposed rows of dtype {array.dtype}; it must propose whole numbers.")
+        raise DataError(
+            f"the strategy proposed rows of dtype {array.dtype}; it must propose whole numbers."
+        )
     if len(array) > n:
-        raise DataError(f"the strategy proposed {len(array)} rows where {n} were wanted; it must propose at most {n}.")
+        raise DataError(
+            f"the strategy proposed {len(array)} rows where {n} were wanted; it must propose at"
+            f" most {n}."
+        )
     outside = array[(array < 0) | (array >= pool.n_points)]
     if len(outside):
         raise DataError(
@@ -58,17 +71,23 @@ def check_proposal(rows: object, n: int, pool: PublicPool, asked: Collection[int
             f"it must propose rows from 0 to {pool.n_points - 1}."
         )
     values, times = np.unique(array.astype(np.int64), return_counts=True)
-    again = values[(times > 1) | np.isin(values, np.fromiter(asked, dtype=np.int64, count=len(asked)))]
+    again = values[
+        (times > 1) | np.isin(values, np.fromiter(asked, dtype=np.int64, count=len(asked)))
+    ]
     if len(again):
-        raise DataError(f"the strategy proposed row {again[0]} twice; it must propose each row of the pool once.")
+        raise DataError(
+            f"the strategy proposed row {again[0]} twice; it must propose each row of the pool"
+            " once."
+        )
     return array.astype(np.int64)
 
 
 class CheckedSelector(QuerySelector):
-    """Walk with any strategy, and stop with one sentence at the first proposal that cannot be asked.
+    """Walk with any strategy, and stop with one sentence at the first proposal that cannot be
+    asked.
 
-    Every step runs on global random states of its own, seeded by the pool's public random state: a strategy whose
-    learner draws from them does not depend on what was done before.
+    Every step runs on global random states of its own, seeded by the pool's public random state: a
+    strategy whose learner draws from them does not depend on what was done before.
 
     Parameters
     ----------
@@ -84,7 +103,8 @@ class CheckedSelector(QuerySelector):
     def __init__(self, strategy: QueryStrategy, pool: PublicPool) -> None:
         if not isinstance(strategy, QueryStrategy):
             raise ParameterError(
-                f"strategy is a {type(strategy).__name__}; give a QueryStrategy, such as MarginSampling()."
+                f"strategy is a {type(strategy).__name__}; give a QueryStrategy, such as"
+                " MarginSampling()."
             )
         self._pool = pool
         self._asked: set[int] = set()

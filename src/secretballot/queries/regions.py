@@ -1,4 +1,5 @@
-"""Regions of disagreement: where the hypotheses that are still in the running label a point differently."""
+"""Regions of disagreement: where the hypotheses that are still in the running label a point
+differently."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -17,19 +18,22 @@ IntArray = NDArray[np.int64]
 
 
 class Region(ABC):
-    """The region of disagreement of a version space V on a pool; V starts as the whole class and only shrinks.
+    """The region of disagreement of a version space V on a pool; V starts as the whole class and
+    only shrinks.
 
     Attributes
     ----------
     looks_ahead : bool
-        Whether a look at the whole rest of the pool is cheap; otherwise points are looked at as they come.
+        Whether a look at the whole rest of the pool is cheap; otherwise points are looked at as
+        they come.
     """
 
     looks_ahead: bool
 
     @abstractmethod
     def contains(self, rows: IntArray) -> BoolArray:
-        """Return, for every given row of the pool, whether it lies in the region; shape (len(rows),)."""
+        """Return, for every given row of the pool, whether it lies in the region; shape
+        (len(rows),)."""
 
     @abstractmethod
     def update(self, known: LabelledRows, slack: float) -> None:
@@ -61,8 +65,13 @@ class ExactRegion(Region):
 
     def update(self, known: LabelledRows, slack: float) -> None:
         """Restrict the version space."""
-        self._space = self._space.restrict(take_rows(self._X, known.rows), known.labels, slack, known.weights)
+        self._space = self._space.restrict(
+            take_rows(self._X, known.rows), known.labels, slack, known.weights
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the version space and a best member."""
-        return {"version_space": self._space.describe(), "hypothesis": self._space.hypothesis().describe()}
+        return {
+            "version_space": self._space.describe(),
+            "hypothesis": self._space.hypothesis().describe(),
+        }

@@ -1,4 +1,5 @@
-"""Algorithm 7 of Liu et al. 2021: walk the stream, ask in the region of disagreement, update at powers of two."""
+"""Algorithm 7 of Liu et al. 2021: walk the stream, ask in the region of disagreement, update at
+powers of two."""
 
 import math
 from dataclasses import dataclass
@@ -25,8 +26,9 @@ _BLOCK = 256
 class MistakeSlack:
     """How many more mistakes than the fewest a hypothesis may make and stay in the running.
 
-    The bound j U(j, gamma_j) = c (D + sqrt(j e D)) with D = d log(theta) + log(1 / gamma_j), gamma_j = gamma /
-    log2(2j)^2. Summed over the updates j = 2, 4, 8, ..., the gamma_j stay below 0.645 gamma.
+    The bound j U(j, gamma_j) = c (D + sqrt(j e D)) with D = d log(theta) + log(1 / gamma_j),
+    gamma_j = gamma / log2(2j)^2. Summed over the updates j = 2, 4, 8, ..., the gamma_j stay below
+    0.645 gamma.
 
     Attributes
     ----------
@@ -51,17 +53,20 @@ class MistakeSlack:
     def at(self, j: int) -> float:
         """Return the slack after `j` points of the stream, in mistakes."""
         gamma_j = self.failure_probability / math.log2(2 * j) ** 2
-        complexity = self.vc_dimension * math.log(self.disagreement_coefficient) + math.log(1 / gamma_j)
+        complexity = self.vc_dimension * math.log(self.disagreement_coefficient) + math.log(
+            1 / gamma_j
+        )
         return self.constant * (complexity + math.sqrt(j * self.noise_rate * complexity))
 
 
 class StreamWalk(QuerySelector):
     """One walk of Algorithm 7 along the pool.
 
-    Points are numbered j = 1, ..., m. After point j = 2^i the version space is updated on all answers so far; between
-    updates the region of disagreement stands still, so the points of (2^i, 2^(i+1)] that lie in it are asked together,
-    and the walk asks exactly what the printed algorithm asks one by one. Abstentions teach nothing. The walk ends when
-    the stream does, or when no point of the rest lies in the region.
+    Points are numbered j = 1, ..., m. After point j = 2^i the version space is updated on all
+    answers so far; between updates the region of disagreement stands still, so the points of (2^i,
+    2^(i+1)] that lie in it are asked together, and the walk asks exactly what the printed algorithm
+    asks one by one. Abstentions teach nothing. The walk ends when the stream does, or when no point
+    of the rest lies in the region.
 
     Parameters
     ----------
@@ -73,10 +78,12 @@ class StreamWalk(QuerySelector):
     def __init__(self, pool: PublicPool, region: Region, slack: MistakeSlack) -> None:
         self._pool, self._region, self._slack = pool, region, slack
         self._known = LabelledRows.none()
-        self._inside = np.zeros(pool.n_points, dtype=np.bool_)  # the region, as far as it was looked at
+        # the region, as far as it was looked at
+        self._inside = np.zeros(pool.n_points, dtype=np.bool_)
         self._looked = 0  # points whose place in or out of the region of now is known
         self._passed = 0  # points whose request, if any, stands in the queue
-        self._stop = min(2, pool.n_points)  # point after which the next update is due; the one at j = 1 is left out
+        # point after which the next update is due; the one at j = 1 is left out
+        self._stop = min(2, pool.n_points)
         self._requested = np.empty(0, dtype=np.int64)
         self._waiting = np.empty(0, dtype=np.int64)  # requested, not yet proposed
         self._learnt = 0  # answers in the last update
@@ -85,7 +92,8 @@ class StreamWalk(QuerySelector):
         self._open_epoch(0, None)
 
     def propose(self, n: int) -> IntArray:
-        """Return up to `n` of the next points of the stream in the region, all of them before the next update.
+        """Return up to `n` of the next points of the stream in the region, all of them before the
+        next update.
 
         Raises
         ------
@@ -104,10 +112,10 @@ class StreamWalk(QuerySelector):
     def explain(self) -> dict[str, Any]:
         """Return the settings of the slack, the version space, and what every update found.
 
-        Of each update: `j` points of the stream had passed, `asked` of them had been requested and `answered` got a
-        label; `slack`, in mistakes; of the rest of the stream, `examined` points were looked at before the next
-        update, and `in_region` of them lie in the region. An update without a new answer changes nothing and is not
-        listed.
+        Of each update: `j` points of the stream had passed, `asked` of them had been requested and
+        `answered` got a label; `slack`, in mistakes; of the rest of the stream, `examined` points
+        were looked at before the next update, and `in_region` of them lie in the region. An update
+        without a new answer changes nothing and is not listed.
         """
         return {
             **self._region.describe(),
@@ -117,7 +125,8 @@ class StreamWalk(QuerySelector):
         }
 
     def _advance(self, *, needed: bool) -> bool:
-        """Find more requests; return false where none are left, or none before an update that is not needed yet."""
+        """Find more requests; return false where none are left, or none before an update that is
+        not needed yet."""
         if self._passed < self._stop:
             self._pass_block()
             return True
@@ -150,14 +159,16 @@ class StreamWalk(QuerySelector):
     def _update(self) -> None:
         if not np.isin(self._requested, self._known.asked).all():
             raise ParameterError(
-                "propose was called before all answers to the last proposal came in; call receive with them first."
+                "propose was called before all answers to the last proposal came in; call receive"
+                " with them first."
             )
         j, learnt = self._stop, self._known.among(self._requested)
         self._stop = min(2 * j, self._pool.n_points)
         self._ended = j == self._stop
         if self._ended and (j == 1 or j & (j - 1)):  # the stream need not end at a power of two
             return
-        if len(learnt.rows) == self._learnt:  # without a new answer, a slack that grew with j would remove nothing
+        # without a new answer, a slack that grew with j would remove nothing
+        if len(learnt.rows) == self._learnt:
             return
         slack = self._slack.at(j)
         self._region.update(learnt, slack)

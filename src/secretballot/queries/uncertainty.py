@@ -1,4 +1,5 @@
-"""Strategies that ask where a learner of the released labels is least sure; any number of classes."""
+"""Strategies that ask where a learner of the released labels is least sure; any number of
+classes."""
 
 from abc import abstractmethod
 from dataclasses import replace
@@ -28,23 +29,27 @@ _TIE = 1e-9
 
 
 class UncertaintySampling(QueryStrategy):
-    """What the strategies share that ask where a learner is unsure: a cold start, and rounds spread over the pool.
+    """What the strategies share that ask where a learner is unsure: a cold start, and rounds spread
+    over the pool.
 
-    Until labels of two classes are known, `cold_start` chooses. Then every round fits the learner to all answers so
-    far, weighed by the confidence in each where noisy counts were released, takes the ``spread * n`` most uncertain
-    points that were not asked, groups them by a k-means weighted by uncertainty, and asks one point of each group, so
-    that a round is not n copies of one point (Zhdanov 2019, arXiv:1901.05954).
+    Until labels of two classes are known, `cold_start` chooses. Then every round fits the learner
+    to all answers so far, weighed by the confidence in each where noisy counts were released, takes
+    the ``spread * n`` most uncertain points that were not asked, groups them by a k-means weighted
+    by uncertainty, and asks one point of each group, so that a round is not n copies of one point
+    (Zhdanov 2019, arXiv:1901.05954).
 
     Parameters
     ----------
     learner : scikit-learn classifier, optional
-        By default a logistic regression on scaled columns. Open random states are set by the public coins.
+        By default a logistic regression on scaled columns. Open random states are set by the public
+        coins.
     cold_start : QueryStrategy, optional
-        By default `ClusterSampling`: on digits, breast cancer and normal classes with 30 and 100 labels it measured
-        best or within a hundredth of the best of cluster, k-center and passive.
+        By default `ClusterSampling`: on digits, breast cancer and normal classes with 30 and 100
+        labels it measured best or within a hundredth of the best of cluster, k-center and passive.
     spread : int, default 5
-        Candidates per point asked. 1 asks the most uncertain ones wherever they lie, and measures no distances, which
-        with a learner and a cold start of its own serves pools that do not hold numbers.
+        Candidates per point asked. 1 asks the most uncertain ones wherever they lie, and measures
+        no distances, which with a learner and a cold start of its own serves pools that do not hold
+        numbers.
 
     Raises
     ------
@@ -54,13 +59,16 @@ class UncertaintySampling(QueryStrategy):
 
     name: str
 
-    def __init__(self, learner: Any = None, cold_start: QueryStrategy | None = None, *, spread: int = 5) -> None:
+    def __init__(
+        self, learner: Any = None, cold_start: QueryStrategy | None = None, *, spread: int = 5
+    ) -> None:
         self.learner = learner
         self.cold_start = ClusterSampling() if cold_start is None else cold_start
         self.spread = check_count("spread", spread)
         if not isinstance(self.cold_start, QueryStrategy):
             raise ParameterError(
-                f"cold_start is a {type(self.cold_start).__name__}; give a strategy, such as PassiveSampling()."
+                f"cold_start is a {type(self.cold_start).__name__}; give a strategy, such as"
+                " PassiveSampling()."
             )
 
     def start(self, pool: PublicPool) -> "QuerySelector":
@@ -99,8 +107,11 @@ class UncertaintySampling(QueryStrategy):
     def _doubt(self, model: Any, X: Any) -> FloatArray:
         """Return how unsure one fitted model is about each point, at least 0, shape (n,)."""
 
-    def _doubts(self, learner: PoolLearner, known: LabelledRows, rows: IntArray, coins: list[int]) -> FloatArray:
-        """Return how unsure what is known leaves the learner about each row, at least 0, shape (len(rows),)."""
+    def _doubts(
+        self, learner: PoolLearner, known: LabelledRows, rows: IntArray, coins: list[int]
+    ) -> FloatArray:
+        """Return how unsure what is known leaves the learner about each row, at least 0, shape
+        (len(rows),)."""
         model = learner.fit(known.rows, known.labels, known.weights)
         return self._doubt(model, take_rows(learner.X, rows))
 
@@ -121,7 +132,11 @@ class MarginSampling(UncertaintySampling):
             )
 
     def _doubt(self, model: Any, X: Any) -> FloatArray:
-        shares = model.predict_proba(X) if hasattr(model, "predict_proba") else model.decision_function(X)
+        shares = (
+            model.predict_proba(X)
+            if hasattr(model, "predict_proba")
+            else model.decision_function(X)
+        )
         shares = np.asarray(shares, dtype=np.float64)
         if shares.ndim == 1:
             return np.asarray(1.0 / (1.0 + np.abs(shares)))
@@ -130,7 +145,8 @@ class MarginSampling(UncertaintySampling):
 
 
 class EntropySampling(UncertaintySampling):
-    """Ask where the learner's class probabilities have the largest entropy (Lewis and Gale 1994; Settles 2009)."""
+    """Ask where the learner's class probabilities have the largest entropy (Lewis and Gale 1994;
+    Settles 2009)."""
 
     name = "entropy"
 
@@ -146,10 +162,11 @@ class EntropySampling(UncertaintySampling):
 
 
 class CommitteeSampling(UncertaintySampling):
-    """Ask where a committee is most divided (query by committee: Seung, Opper and Sompolinsky 1992).
+    """Ask where a committee is most divided (query by committee: Seung, Opper and Sompolinsky
+    1992).
 
-    The members are fitted to bootstrap samples of the released labels; what counts is the entropy of their votes, ties
-    broken by public coins. The settings of `UncertaintySampling`, and:
+    The members are fitted to bootstrap samples of the released labels; what counts is the entropy
+    of their votes, ties broken by public coins. The settings of `UncertaintySampling`, and:
 
     Parameters
     ----------
@@ -160,7 +177,12 @@ class CommitteeSampling(UncertaintySampling):
     name = "committee"
 
     def __init__(
-        self, learner: Any = None, cold_start: QueryStrategy | None = None, *, members: int = 10, spread: int = 5
+        self,
+        learner: Any = None,
+        cold_start: QueryStrategy | None = None,
+        *,
+        members: int = 10,
+        spread: int = 5,
     ) -> None:
         super().__init__(learner, cold_start, spread=spread)
         self.members = check_count("members", members, minimum=2)
@@ -175,7 +197,9 @@ class CommitteeSampling(UncertaintySampling):
     def _doubt(self, model: Any, X: Any) -> FloatArray:
         return np.zeros(len(model.predict(X)))  # a lone member is never divided
 
-    def _doubts(self, learner: PoolLearner, known: LabelledRows, rows: IntArray, coins: list[int]) -> FloatArray:
+    def _doubts(
+        self, learner: PoolLearner, known: LabelledRows, rows: IntArray, coins: list[int]
+    ) -> FloatArray:
         rng = np.random.default_rng(coins)
         n = len(known.rows)
         votes = np.zeros((len(rows), learner.n_classes))
@@ -193,7 +217,9 @@ class CommitteeSampling(UncertaintySampling):
 class _UncertaintyWalk(QuerySelector):
     """One walk: cold start, then rounds of the most uncertain points, spread out."""
 
-    def __init__(self, strategy: UncertaintySampling, pool: PublicPool, learner: PoolLearner, points: Any) -> None:
+    def __init__(
+        self, strategy: UncertaintySampling, pool: PublicPool, learner: PoolLearner, points: Any
+    ) -> None:
         self._strategy, self._pool, self._learner, self._points = strategy, pool, learner, points
         self._cold: QuerySelector | None = None
         self._released: ReleasedLabels | None = None

@@ -8,7 +8,10 @@ from secretballot.exceptions import SecretBallotError
 __all__ = ["PARTS", "MissingExtraError", "missing_parts", "require_extra"]
 
 # Parts of a release that need an extra: the extra, and its modules.
-PARTS = {"report": ("report", ("matplotlib.figure", "jinja2")), "student": ("export", ("skops.io",))}
+PARTS = {
+    "report": ("report", ("matplotlib.figure", "jinja2")),
+    "student": ("export", ("skops.io",)),
+}
 
 
 class MissingExtraError(SecretBallotError, ImportError):

@@ -1,1 +1,2 @@
-"""Whole jobs, from files to folders: what the command line calls. They compose the rooms below and draw no noise."""
+"""Whole jobs, from files to folders: what the command line calls. They compose the rooms below
+and draw no noise."""

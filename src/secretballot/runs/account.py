@@ -14,8 +14,11 @@ from secretballot.runs.progress import Watch
 __all__ = ["open_ledger", "settle_request"]
 
 
-def open_ledger(path: Path, *, dataset: str, budget: PrivacyBudget, unit: str, neighbours: str) -> Ledger:
-    """Open the ledger at `path`, or make one whose whole budget, unit and relation are those of this run.
+def open_ledger(
+    path: Path, *, dataset: str, budget: PrivacyBudget, unit: str, neighbours: str
+) -> Ledger:
+    """Open the ledger at `path`, or make one whose whole budget, unit and relation are those of
+    this run.
 
     Raises
     ------
@@ -27,15 +30,17 @@ def open_ledger(path: Path, *, dataset: str, budget: PrivacyBudget, unit: str, n
     ledger = Ledger.open_existing(path)
     if ledger.dataset != dataset:
         raise LedgerError(
-            f"The ledger {str(path)!r} is the account of the dataset {ledger.dataset!r}, and this run is about "
-            f"{dataset!r}; give the right ledger, or the dataset's name with --dataset."
+            f"The ledger {str(path)!r} is the account of the dataset {ledger.dataset!r}, and this"
+            f" run is about {dataset!r}; give the right ledger, or the dataset's name with"
+            " --dataset."
         )
     ledger.check_promise(unit, neighbours)
     return ledger
 
 
 def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: bool) -> None:
-    """Take a new key where the run was broken off between paying and answering; what was paid stays spent.
+    """Take a new key where the run was broken off between paying and answering; what was paid stays
+    spent.
 
     A plan that is answered query by query goes on where it was.
 
@@ -46,10 +51,14 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
     """
     keep_in_step(folder.vault, ledger)
     folder.pays_from(ledger)
-    estimate = EstimatedPlan.request_of(folder.request)  # which comes first, and without which nothing can go on
-    if _is_broken(ledger, folder.request, goes_on=goes_on) or _is_broken(ledger, estimate, goes_on=False):
+    # which comes first, and without which nothing can go on
+    estimate = EstimatedPlan.request_of(folder.request)
+    if _is_broken(ledger, folder.request, goes_on=goes_on) or _is_broken(
+        ledger, estimate, goes_on=False
+    ):
         watch.note(
-            "The interrupted run had paid for a release and not finished it; that stays spent, and this is a new one.",
+            "The interrupted run had paid for a release and not finished it; that stays spent, and"
+            " this is a new one.",
             private=False,
         )
         folder.renew_request()
@@ -58,4 +67,7 @@ def settle_request(folder: RunFolder, ledger: Ledger, watch: Watch, *, goes_on: 
 def _is_broken(ledger: Ledger, request: str, *, goes_on: bool) -> bool:
     """Return whether a request was paid for and gets no answer any more."""
     entry = ledger.entry(request)
-    return entry is not None and {"reserved": not goes_on, "forfeited": True, "committed": False}[entry.state]
+    return (
+        entry is not None
+        and {"reserved": not goes_on, "forfeited": True, "committed": False}[entry.state]
+    )

@@ -1,4 +1,5 @@
-"""One run of a choice, from files to a release: what `secretballot choose` does, callable from Python too."""
+"""One run of a choice, from files to a release: what `secretballot choose` does, callable from
+Python too."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -86,21 +87,28 @@ class ChooseRun:
         return self.dataset or self.tables.private.stem
 
     def description(self) -> dict[str, Any]:
-        """Return, as JSON, all that shapes the result: the settings and the digests of the files."""
+        """Return, as JSON, all that shapes the result: the settings and the digests of the
+        files."""
         settings = asdict(self)
         tables = settings.pop("tables")
         for name in ("out", "candidates", "without"):
             settings.pop(name)
         tables.pop("evaluate")
         files = {name: tables.pop(name) for name in ("private", "public", "schema")}
-        digests = {f"{name} file": None if path is None else file_digest(path) for name, path in files.items()}
-        plain: dict[str, Any] = json.loads(json.dumps({"verb": "choose", **settings, **tables}, default=str))
+        digests = {
+            f"{name} file": None if path is None else file_digest(path)
+            for name, path in files.items()
+        }
+        plain: dict[str, Any] = json.loads(
+            json.dumps({"verb": "choose", **settings, **tables}, default=str)
+        )
         return {**plain, **digests, "candidates": [file_digest(path) for path in self.candidates]}
 
 
 @dataclass(frozen=True)
 class ChooseOutcome:
-    """What a run of a choice came to; `accuracy` is about the test file and is not for publication by itself.
+    """What a run of a choice came to; `accuracy` is about the test file and is not for publication
+    by itself.
 
     Attributes
     ----------
@@ -154,24 +162,31 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     Unit : one record, or all records of one id of the unit column.
     Relation : as the run declares.
     Price : (epsilon, 0), composed in the ledger with everything else released from the dataset. The candidates may
-        depend on these records by what the same ledger paid for only: the caller's word, written on the certificate.
+        depend on these records by what the same ledger paid for only: the caller's word, written on
+        the certificate.
     Messages : checks before the choice speak to the curator alone and never show a private value.
     """
     watch = watch or Watch()
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
     _check(run)
-    run = replace(run, tables=replace(run.tables, schema=run.tables.schema or _schema_beside(run.candidates)))
+    run = replace(
+        run, tables=replace(run.tables, schema=run.tables.schema or _schema_beside(run.candidates))
+    )
     check_files(run.tables)
     description = run.description()
     if description["private file"] == description["public file"]:
-        raise DataError("The private and the public file are the same; the public one must be free to publish.")
+        raise DataError(
+            "The private and the public file are the same; the public one must be free to publish."
+        )
     folder = RunFolder(run.out, description)
     if folder.finished:
         return _outcome_again(folder, watch)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
     candidates = _candidates(run)
-    hypotheses = None if run.hypotheses is None else _class_by_name(run.hypotheses, inputs.X_public.shape[1])
+    hypotheses = (
+        None if run.hypotheses is None else _class_by_name(run.hypotheses, inputs.X_public.shape[1])
+    )
     check_parts(run.without)
     with folder:
         ledger = open_ledger(
@@ -215,19 +230,24 @@ def _check(run: ChooseRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
     _ = run.budget
     if bool(run.candidates) == (run.hypotheses is not None):
-        raise ParameterError("Name either saved students with --candidates, or a class with --hypotheses.")
+        raise ParameterError(
+            "Name either saved students with --candidates, or a class with --hypotheses."
+        )
     if run.hypotheses is not None:
         check_choice("hypotheses", run.hypotheses, HYPOTHESES)
     check_choice("neighbours", run.neighbours, NEIGHBOURS)
     if run.neighbours == "replace-one" and run.tables.unit is not None:
-        raise ParameterError("A unit column goes with neighbours add-remove only; leave --unit or --neighbours out.")
+        raise ParameterError(
+            "A unit column goes with neighbours add-remove only; leave --unit or --neighbours out."
+        )
     if run.n_public is not None:
         check_count("n_public", run.n_public)
     check_count("seed", run.seed, minimum=0)
 
 
 def _candidates(run: ChooseRun) -> list[tuple[str, Any]]:
-    """Load the saved students; each is called by its file's name and the beginning of its digest."""
+    """Load the saved students; each is called by its file's name and the beginning of its
+    digest."""
     digests = [file_digest(path) for path in run.candidates]
     if len(set(digests)) < len(digests):
         raise ParameterError("Two of the candidates are the same file; name each once.")
@@ -236,7 +256,8 @@ def _candidates(run: ChooseRun) -> list[tuple[str, Any]]:
 
 
 def _schema_beside(candidates: Sequence[Path]) -> Path | None:
-    """Return the schema that the saved students were released with: they read columns as it makes them.
+    """Return the schema that the saved students were released with: they read columns as it makes
+    them.
 
     Raises
     ------
@@ -247,14 +268,15 @@ def _schema_beside(candidates: Sequence[Path]) -> Path | None:
     found = [path for path in beside if path.is_file()]
     if found and (len(found) < len(beside) or len({file_digest(path) for path in found}) > 1):
         raise DataError(
-            "The candidates were released with different columns, or some without a schema.json beside them; choose "
-            "among students of one schema, or name it with --schema."
+            "The candidates were released with different columns, or some without a schema.json"
+            " beside them; choose among students of one schema, or name it with --schema."
         )
     return found[0] if found else None
 
 
 def _note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watch) -> None:
-    """Say so where a student was released under another account: what it cost is then not part of this promise."""
+    """Say so where a student was released under another account: what it cost is then not part
+    of this promise."""
     own = (ledger.dataset, ledger.unit, ledger.neighbours, ledger.budget.to_json())
     for path in candidates:
         certificate = path.parent / "certificate.json"
@@ -263,8 +285,9 @@ def _note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watc
         paid = read_certificate(certificate).get("composition", {})
         if tuple(paid.get(term) for term in ("dataset", "unit", "neighbours", "budget")) != own:
             watch.note(
-                f"{path} was released under another account; if it is about the same people, its price adds to this "
-                "one and the certificate does not say so. Give both the same --ledger and --dataset.",
+                f"{path} was released under another account; if it is about the same people, its"
+                " price adds to this one and the certificate does not say so. Give both the same"
+                " --ledger and --dataset.",
                 private=False,
             )
 
@@ -284,12 +307,16 @@ def _outcome_again(folder: RunFolder, watch: Watch) -> ChooseOutcome:
         mechanism = certificate["mechanism"]
         n_candidates = int(mechanism["n_candidates"])
         chosen = _chosen_words(
-            mechanism, Schema.read(folder.release / "schema.json"), certificate["released"]["classes"]
+            mechanism,
+            Schema.read(folder.release / "schema.json"),
+            certificate["released"]["classes"],
         )
     except (LookupError, TypeError, ValueError, AttributeError):
         problem = True
     if problem:
-        raise CertificateError(f"{shown(folder.release)} is damaged; see what `secretballot verify` says of it.")
+        raise CertificateError(
+            f"{shown(folder.release)} is damaged; see what `secretballot verify` says of it."
+        )
     return ChooseOutcome(
         certificate=certificate,
         chosen=chosen,
@@ -303,7 +330,8 @@ def _outcome_again(folder: RunFolder, watch: Watch) -> ChooseOutcome:
 
 
 def _chosen_words(mechanism: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
-    """Return the name of the chosen candidate; of a hypothesis, a cut of one column in words and any other as JSON.
+    """Return the name of the chosen candidate; of a hypothesis, a cut of one column in words and
+    any other as JSON.
 
     Numbers are those of the encoded column.
     """
@@ -314,14 +342,16 @@ def _chosen_words(mechanism: Mapping[str, Any], schema: Schema, classes: Sequenc
         return json.dumps(hypothesis)
     column = schema.feature_names[hypothesis.get("feature", 0)]
     sign = ">=" if hypothesis["direction"] == "up" else "<"
-    return f"{classes[1]} where {column} {sign} {hypothesis['threshold']} (encoded), else {classes[0]}"
+    return (
+        f"{classes[1]} where {column} {sign} {hypothesis['threshold']} (encoded), else {classes[0]}"
+    )
 
 
 def _class_by_name(name: str, n_features: int) -> HypothesisClass:
     if name != "stumps" and n_features != 1:
         raise DataError(
-            f"The public file makes {n_features} feature columns, and {name} need exactly one; drop the others with "
-            "--drop, or use --hypotheses stumps."
+            f"The public file makes {n_features} feature columns, and {name} need exactly one; drop"
+            " the others with --drop, or use --hypotheses stumps."
         )
     return hypotheses_by_name(name, n_features)
 
@@ -342,8 +372,13 @@ def _chosen_file(run: ChooseRun, model: SemiPrivateClassifier) -> SavedStudent:
     """Return the file of the chosen candidate, as it was when it was chosen."""
     path = run.candidates[model.choice_.outcome]
     content = path.read_bytes()
-    if not model.certificate_["mechanism"]["chosen"].endswith(sha256(content).hexdigest()[:_DIGITS]):
-        raise DataError(f"The file {str(path)!r} was changed while the run was at work; put it back, and repeat.")
+    if not model.certificate_["mechanism"]["chosen"].endswith(
+        sha256(content).hexdigest()[:_DIGITS]
+    ):
+        raise DataError(
+            f"The file {str(path)!r} was changed while the run was at work; put it back, and"
+            " repeat."
+        )
     return SavedStudent(content)
 
 
@@ -368,4 +403,9 @@ def _class_values(inputs: RunInputs) -> np.ndarray[Any, Any]:
 def _accuracy(made: ReleaseFolder, inputs: RunInputs) -> float | None:
     if inputs.test is None or made.student is None:
         return None
-    return float(np.mean(np.asarray(made.student.predict(inputs.test.X)) == _class_values(inputs)[inputs.test.index]))
+    return float(
+        np.mean(
+            np.asarray(made.student.predict(inputs.test.X))
+            == _class_values(inputs)[inputs.test.index]
+        )
+    )

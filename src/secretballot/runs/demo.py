@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-from secretballot.datasets.demonstration import DemonstrationFiles, write_breast_cancer, write_clinic
+from secretballot.datasets.demonstration import (
+    DemonstrationFiles,
+    write_breast_cancer,
+    write_clinic,
+)
 from secretballot.exceptions import DataError
 from secretballot.runs.learn import LearnRun
 from secretballot.runs.tables import RunTables
@@ -28,13 +32,27 @@ def demonstration_runs(out: Path) -> dict[str, LearnRun]:
     clinic = write_clinic(out / "clinic-data")
     cancer = write_breast_cancer(out / "breast-cancer-data")
     return {
-        "clinic": _run(clinic, out / "clinic", epsilon=1.0, delta=1e-6, teachers=250, records=20_000),
-        "breast-cancer": _run(cancer, out / "breast-cancer", epsilon=2.0, delta=1e-4, teachers=30, records=320),
+        "clinic": _run(
+            clinic, out / "clinic", epsilon=1.0, delta=1e-6, teachers=250, records=20_000
+        ),
+        "breast-cancer": _run(
+            cancer, out / "breast-cancer", epsilon=2.0, delta=1e-4, teachers=30, records=320
+        ),
     }
 
 
 def _run(
-    files: DemonstrationFiles, out: Path, *, epsilon: float, delta: float, teachers: int, records: int
+    files: DemonstrationFiles,
+    out: Path,
+    *,
+    epsilon: float,
+    delta: float,
+    teachers: int,
+    records: int,
 ) -> LearnRun:
-    tables = RunTables(files.private, files.public, files.target, files.classes, evaluate=files.test)
-    return LearnRun(tables, epsilon, delta, out, teachers=teachers, records=records, dataset=f"demo-{out.name}")
+    tables = RunTables(
+        files.private, files.public, files.target, files.classes, evaluate=files.test
+    )
+    return LearnRun(
+        tables, epsilon, delta, out, teachers=teachers, records=records, dataset=f"demo-{out.name}"
+    )

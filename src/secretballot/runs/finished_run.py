@@ -45,10 +45,17 @@ def look_again(folder: RunFolder, watch: Watch) -> FinishedRun:
     stated = released if isinstance(released, dict) else {}
     queries, answered = stated.get("queries"), stated.get("answered")
     if not (isinstance(queries, int) and isinstance(answered, int)):
-        raise CertificateError(f"{shown(path)} is damaged; see what `secretballot verify` says of it.")
+        raise CertificateError(
+            f"{shown(path)} is damaged; see what `secretballot verify` says of it."
+        )
     watch.note(
-        "This very run is finished already: nothing was done and nothing was spent. For another one, give another "
-        "folder with --out.",
+        "This very run is finished already: nothing was done and nothing was spent. For another"
+        " one, give another folder with --out.",
         private=False,
     )
-    return FinishedRun(certificate, queries, answered, tuple(sorted(found.name for found in folder.release.iterdir())))
+    return FinishedRun(
+        certificate,
+        queries,
+        answered,
+        tuple(sorted(found.name for found in folder.release.iterdir())),
+    )

@@ -1,7 +1,9 @@
-"""The folder of one run: a vault that is never published, a release that may be, and how to take up a broken run.
+"""The folder of one run: a vault that is never published, a release that may be, and how to take up
+a broken run.
 
-The vault holds `run.json`: what the run was asked to do, and the key under which the ledger knows it. A run that was
-interrupted is taken up only when it is asked to do exactly the same; then nothing is paid twice.
+The vault holds `run.json`: what the run was asked to do, and the key under which the ledger knows
+it. A run that was interrupted is taken up only when it is asked to do exactly the same; then
+nothing is paid twice.
 """
 
 import hashlib
@@ -25,10 +27,13 @@ __all__ = ["RunFolder", "check_outside_of_runs", "file_digest"]
 
 FORMAT = "secretballot/run"
 VERSION = 1
-#: What shapes the student alone: post-processing of what was released, which another attempt may do otherwise.
+#: What shapes the student alone: post-processing of what was released, which another attempt may do
+#: otherwise.
 _FREE = frozenset({"student", "abstentions"})
 #: What a run leaves in its vault before anything was learnt.
-_BEGINNINGS = frozenset({"run.json", "run.lock", "ledger.sqlite", "ledger.sqlite-journal", "ledgers"})
+_BEGINNINGS = frozenset(
+    {"run.json", "run.lock", "ledger.sqlite", "ledger.sqlite-journal", "ledgers"}
+)
 _WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 #: What tells the vault of a run or of a fit.
 _SECRETS = ("run.lock", "partition.key", "record.ids")
@@ -52,7 +57,8 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 
 
 def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder that is or lies in a vault, where all is secret, or in a release, where nothing is.
+    """Refuse a folder that is or lies in a vault, where all is secret, or in a release, where
+    nothing is.
 
     Raises
     ------
@@ -63,17 +69,22 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
     for above in (place, *place.parents):
         if any((above / name).exists() for name in _SECRETS):
             raise DataError(
-                f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret; give another one with --out."
+                f"{os.fspath(folder)!r} lies in the vault of a run, which stays secret; give"
+                " another one with --out."
             )
         if (above / "certificate.json").exists():
-            raise DataError(f"{os.fspath(folder)!r} lies in a release, which is complete; give another one with --out.")
+            raise DataError(
+                f"{os.fspath(folder)!r} lies in a release, which is complete; give another one with"
+                " --out."
+            )
 
 
 class RunFolder:
-    """Hold the folder of one run: make it, or take up the run that was interrupted in it, or find it finished.
+    """Hold the folder of one run: make it, or take up the run that was interrupted in it, or find
+    it finished.
 
-    Use it as a context manager: leaving it lets go of the folder, and takes a folder away again in which an error
-    came before anything was learnt or paid.
+    Use it as a context manager: leaving it lets go of the folder, and takes a folder away again in
+    which an error came before anything was learnt or paid.
 
     Parameters
     ----------
@@ -98,7 +109,8 @@ class RunFolder:
     Raises
     ------
     DataError
-        If the folder holds another run, something else, or is in use, or lies in the vault or the release of a run.
+        If the folder holds another run, something else, or is in use, or lies in the vault or the
+        release of a run.
     """
 
     def __init__(self, root: str | os.PathLike[str], description: Mapping[str, Any]) -> None:
@@ -119,8 +131,8 @@ class RunFolder:
             self._look()  # another run may have begun, or ended, before the lock was ours
             if self.finished:
                 raise DataError(
-                    f"The same run was finished in {str(self.root)!r} meanwhile; its release is complete, so there is "
-                    "nothing to do."
+                    f"The same run was finished in {str(self.root)!r} meanwhile; its release is"
+                    " complete, so there is nothing to do."
                 )
             self._sweep()
             self._write()  # of a run that is taken up too: its student may be another one
@@ -132,7 +144,12 @@ class RunFolder:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._lock is None:
             return
-        if kind is not None and issubclass(kind, Exception) and not self.resumed and self._nothing_kept():
+        if (
+            kind is not None
+            and issubclass(kind, Exception)
+            and not self.resumed
+            and self._nothing_kept()
+        ):
             shutil.rmtree(self.vault, ignore_errors=True)
             with suppress(OSError):
                 self.root.rmdir()
@@ -164,8 +181,12 @@ class RunFolder:
             return None
         if not self.root.is_dir():
             raise DataError(f"{str(self.root)!r} is a file; give another folder with --out.")
-        if self.vault.is_symlink():  # its target would be closed to others and filled, whosever it is
-            raise DataError(f"{str(self.vault)!r} is a link, and a vault is a folder; give another folder with --out.")
+        # its target would be closed to others and filled, whosever it is
+        if self.vault.is_symlink():
+            raise DataError(
+                f"{str(self.vault)!r} is a link, and a vault is a folder; give another folder with"
+                " --out."
+            )
         content = None
         with suppress(DataError):  # a file that cannot be read is no run's either
             content = read_secret(self.vault / "run.json", largest=LARGEST_JSON)
@@ -174,54 +195,82 @@ class RunFolder:
         known = stored is not None and (stored["format"], stored["version"]) == (FORMAT, VERSION)
         if self._complete():
             if not known or stored is None or stored["description"] != self._description:
-                raise DataError(f"The folder {str(self.root)!r} holds a finished release; give another one with --out.")
+                raise DataError(
+                    f"The folder {str(self.root)!r} holds a finished release; give another one with"
+                    " --out."
+                )
         elif not known or stored is None:
-            raise DataError(f"The folder {str(self.root)!r} exists and holds no run; give another one with --out.")
+            raise DataError(
+                f"The folder {str(self.root)!r} exists and holds no run; give another one with"
+                " --out."
+            )
         else:
             self._refuse_other(stored["description"])
         return stored
 
     def _untouched(self) -> bool:
-        """Return whether nothing is in the folder but, maybe, a vault in which a run was about to begin."""
+        """Return whether nothing is in the folder but, maybe, a vault in which a run was about
+        to begin."""
         if not self.root.is_dir() or self.vault.is_symlink():
             return False
         return {*_names(self.root)} <= {"vault"} and {*_names(self.vault)} <= {"run.lock"}
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = self._description
-        other = sorted(key for key in {*described, *now} - _FREE if described.get(key) != now.get(key))
+        other = sorted(
+            key for key in {*described, *now} - _FREE if described.get(key) != now.get(key)
+        )
         if other:
             raise DataError(
-                f"The folder {str(self.root)!r} holds an interrupted run that differs in {', '.join(other)}; "
-                "repeat its command to go on with it, or give another folder with --out."
+                f"The folder {str(self.root)!r} holds an interrupted run that differs in"
+                f" {', '.join(other)}; repeat its command to go on with it, or give another folder"
+                " with --out."
             )
 
     def _take(self) -> None:
         """Lock the vault against a second run at the same time."""
         place, problem = self.vault / "run.lock", ""
         try:
-            # never through a link, and never emptied: until it is ours, nobody knows what stands in its place
+            # never through a link, and never emptied: until it is ours, nobody knows what stands in
+            # its place
             handle = os.open(place, os.O_RDWR | os.O_CREAT | _WITHOUT_LINKS, 0o600)
         except OSError as error:
             problem = error.strerror or type(error).__name__
         if problem:
-            raise DataError(f"{str(place)!r} cannot be locked ({problem}); give another folder with --out.")
-        if not (try_lock(handle) and _is_file_at(handle, place)):  # else it was taken away with its vault meanwhile
+            raise DataError(
+                f"{str(place)!r} cannot be locked ({problem}); give another folder with --out."
+            )
+        # else it was taken away with its vault meanwhile
+        if not (try_lock(handle) and _is_file_at(handle, place)):
             os.close(handle)
             raise DataError(
-                f"Another run is at work in {str(self.root)!r}; wait for it, or give another folder with --out."
+                f"Another run is at work in {str(self.root)!r}; wait for it, or give another folder"
+                " with --out."
             )
         self._lock = handle
 
     def _sweep(self) -> None:
-        """Remove what killed runs left half written; the lock is ours, so nobody else is at work here."""
-        sweep_drafts(self.vault, "run.json", "ledger.sqlite", "teachers.json", "partition.key", "record.ids")
-        for folder, name in (("teachers", "*.teachers"), ("streams", "*.state"), ("streams", "*.terms")):
+        """Remove what killed runs left half written; the lock is ours, so nobody else is at work
+        here."""
+        sweep_drafts(
+            self.vault, "run.json", "ledger.sqlite", "teachers.json", "partition.key", "record.ids"
+        )
+        for folder, name in (
+            ("teachers", "*.teachers"),
+            ("streams", "*.state"),
+            ("streams", "*.terms"),
+        ):
             sweep_drafts(self.vault / folder, name)
 
     def _write(self) -> None:
         text = json.dumps(
-            {"format": FORMAT, "version": VERSION, "request": self.request, "description": self._description}, indent=1
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "request": self.request,
+                "description": self._description,
+            },
+            indent=1,
         )
         write_secret(self.vault / "run.json", text.encode())
 
@@ -237,7 +286,8 @@ class RunFolder:
             return False
 
     def _is_known_to(self, ledger: Ledger) -> bool:
-        """Return whether a ledger has an entry under the key of this run, or under one that was made of it."""
+        """Return whether a ledger has an entry under the key of this run, or under one that was
+        made of it."""
         return any(entry.request.startswith(self.request) for entry in ledger.history())
 
 
@@ -250,7 +300,8 @@ def _is_file_at(handle: int, place: Path) -> bool:
 
 
 def _names(folder: Path) -> list[str]:
-    """Return what is in a folder, nothing where it is none, without files that a broken write left behind."""
+    """Return what is in a folder, nothing where it is none, without files that a broken write
+    left behind."""
     if not folder.is_dir():
         return []
     return [path.name for path in folder.iterdir() if not path.name.startswith(".run.json-")]

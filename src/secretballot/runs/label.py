@@ -1,4 +1,5 @@
-"""One run of labelling, from a file of votes to a release: what `secretballot label` does, callable from Python too."""
+"""One run of labelling, from a file of votes to a release: what `secretballot label` does,
+callable from Python too."""
 
 import json
 import warnings
@@ -48,7 +49,8 @@ class LabelRun:
     teachers : int or None
         Number of teachers, where the file does not say it.
     queries : int or None
-        How many rows to ask, chosen at random by `seed`; None takes as many as the budget carries, at most all.
+        How many rows to ask, chosen at random by `seed`; None takes as many as the budget carries,
+        at most all.
     aggregator : str
         "gaussian" or "sparse-vector".
     max_unstable : int or None
@@ -157,7 +159,9 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     folder = RunFolder(run.out, run.description())
     if folder.finished:
         again = look_again(folder, watch)
-        return LabelOutcome(**vars(again), release=folder.release, vault=folder.vault, resumed=False)
+        return LabelOutcome(
+            **vars(again), release=folder.release, vault=folder.vault, resumed=False
+        )
     watch.step("Reading votes")
     counts = VoteCounts.read(
         run.votes,
@@ -166,7 +170,8 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
         n_teachers=run.teachers,
         header=run.header,
     )
-    check_parts({*run.without, "student"})  # a file of votes has no public points, so there is no student
+    # a file of votes has no public points, so there is no student
+    check_parts({*run.without, "student"})
     with folder:
         ledger = open_ledger(
             run.ledger or folder.ledger,
@@ -198,14 +203,18 @@ def _check(run: LabelRun) -> None:
     check_choice("aggregator", run.aggregator, AGGREGATORS)
     check_choice("release", run.release, ("labels", "counts"))
     if run.release == "counts" and run.aggregator == "sparse-vector":
-        raise ParameterError("Counts come from the gaussian aggregator only; leave --release or --aggregator out.")
+        raise ParameterError(
+            "Counts come from the gaussian aggregator only; leave --release or --aggregator out."
+        )
     for name in ("teachers", "queries", "max_unstable"):
         if getattr(run, name) is not None:
             check_count(name, getattr(run, name))
     check_count("seed", run.seed, minimum=0)
 
 
-def _released(run: LabelRun, counts: VoteCounts, ledger: Ledger, folder: RunFolder, watch: Watch) -> ReleasedLabels:
+def _released(
+    run: LabelRun, counts: VoteCounts, ledger: Ledger, folder: RunFolder, watch: Watch
+) -> ReleasedLabels:
     aggregator = choose_aggregator(
         run.aggregator,
         run.budget,
@@ -218,11 +227,15 @@ def _released(run: LabelRun, counts: VoteCounts, ledger: Ledger, folder: RunFold
     )
     rows = np.arange(counts.n_queries)
     if aggregator.n_queries < counts.n_queries:
-        rows = np.sort(np.random.default_rng(run.seed).choice(rows, aggregator.n_queries, replace=False))
+        rows = np.sort(
+            np.random.default_rng(run.seed).choice(rows, aggregator.n_queries, replace=False)
+        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", WeakSignalWarning)
-        released = release(counts, aggregator, ledger, queries=rows, request=folder.request, purpose="label")
+        released = release(
+            counts, aggregator, ledger, queries=rows, request=folder.request, purpose="label"
+        )
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         watch.note(text, private=False)
     return released

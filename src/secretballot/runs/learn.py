@@ -1,4 +1,5 @@
-"""One run of learning, from files to folders: what `secretballot learn` does, callable from Python as well."""
+"""One run of learning, from files to folders: what `secretballot learn` does, callable from
+Python as well."""
 
 import json
 import warnings
@@ -54,7 +55,8 @@ class LearnRun:
     out : Path
         Folder for vault and release.
     teachers : int or None
-        Number of teachers K. None follows from the stated number of records, and is 250 where none is stated.
+        Number of teachers K. None follows from the stated number of records, and is 250 where none
+        is stated.
     queries : int or None
         Public points to have labelled; None takes the learner's default.
     aggregator : str
@@ -62,15 +64,18 @@ class LearnRun:
     max_unstable : int or None
         Abstentions at which the sparse vector stops.
     estimate_epsilon : float or None
-        Part of epsilon that pays for a private estimate, which then sets the number of queries or of abstentions.
+        Part of epsilon that pays for a private estimate, which then sets the number of queries or
+        of abstentions.
     release : str
         "auto", "labels" or "counts".
     strategy : str
-        "passive" asks random public points at once; any other name of `secretballot.queries` asks in rounds.
+        "passive" asks random public points at once; any other name of `secretballot.queries` asks
+        in rounds.
     round_size : int or None
         Queries per round; None takes a twentieth of the plan.
     teacher, student : str
-        Names, or "package.module:Class"; the student "auto" is the one that measured best for what is released.
+        Names, or "package.module:Class"; the student "auto" is the one that measured best for what
+        is released.
     records : int or None
         Publicly stated number of private records.
     neighbours : str
@@ -126,21 +131,29 @@ class LearnRun:
         return self.dataset or self.tables.private.stem
 
     def description(self) -> dict[str, Any]:
-        """Return, as JSON, all that shapes the result: the settings and the digests of the files."""
+        """Return, as JSON, all that shapes the result: the settings and the digests of the
+        files."""
         settings = asdict(self)
         tables = settings.pop("tables")
-        for name in ("out", "jobs", "without", "plan"):  # a plan shapes the result by the settings alone
+        # a plan shapes the result by the settings alone
+        for name in ("out", "jobs", "without", "plan"):
             settings.pop(name)
         tables.pop("evaluate")
         files = {name: tables.pop(name) for name in ("private", "public", "schema")}
-        digests = {f"{name} file": None if path is None else file_digest(path) for name, path in files.items()}
-        plain: dict[str, Any] = json.loads(json.dumps({"verb": "learn", **settings, **tables}, default=str))
+        digests = {
+            f"{name} file": None if path is None else file_digest(path)
+            for name, path in files.items()
+        }
+        plain: dict[str, Any] = json.loads(
+            json.dumps({"verb": "learn", **settings, **tables}, default=str)
+        )
         return {**plain, **digests}
 
 
 @dataclass(frozen=True)
 class LearnOutcome:
-    """What a run of learning came to; `accuracy` is about the test file and is not for publication by itself.
+    """What a run of learning came to; `accuracy` is about the test file and is not for publication
+    by itself.
 
     Attributes
     ----------
@@ -172,8 +185,8 @@ class LearnOutcome:
 def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     """Learn from files and write the folders of the run.
 
-    A run that was interrupted goes on when it is repeated: finished teachers are kept in the vault, and a release that
-    was paid for is taken from the ledger.
+    A run that was interrupted goes on when it is repeated: finished teachers are kept in the vault,
+    and a release that was paid for is taken from the ledger.
 
     Parameters
     ----------
@@ -218,7 +231,10 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     check_parts(run.without)
     with folder:
         if folder.resumed:
-            watch.note("An interrupted run is taken up: what was learnt and paid for is kept.", private=False)
+            watch.note(
+                "An interrupted run is taken up: what was learnt and paid for is kept.",
+                private=False,
+            )
         ledger = open_ledger(
             run.ledger or folder.ledger,
             dataset=run.dataset_name,
@@ -228,7 +244,8 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         )
         goes_on = run.strategy != PASSIVE
         settle_request(folder, ledger, watch, goes_on=goes_on)
-        if run.estimate_epsilon is None:  # which may be paid already: the learner looks before it trains
+        # which may be paid already: the learner looks before it trains
+        if run.estimate_epsilon is None:
             refuse_beyond(ledger, run.budget, folder.request, goes_on=goes_on)
         watch.step("Training teachers")
         model = _model(run, folder, ledger, watch, inputs, student)
@@ -253,7 +270,12 @@ def _outcome_again(run: LearnRun, folder: RunFolder, watch: Watch) -> LearnOutco
     """Return what the finished run came to; the student is not measured again."""
     again = look_again(folder, watch)
     return LearnOutcome(
-        **vars(again), accuracy=None, release=folder.release, vault=folder.vault, resumed=False, plan=run.plan
+        **vars(again),
+        accuracy=None,
+        release=folder.release,
+        vault=folder.vault,
+        resumed=False,
+        plan=run.plan,
     )
 
 
@@ -271,7 +293,9 @@ def _check(run: LearnRun, watch: Watch) -> None:
     if run.round_size is not None:
         check_count("round_size", run.round_size)
         if run.strategy == PASSIVE:
-            raise ParameterError("A round size goes with a strategy that asks in rounds; name one with --strategy.")
+            raise ParameterError(
+                "A round size goes with a strategy that asks in rounds; name one with --strategy."
+            )
     check_choice("abstentions", run.abstentions, ("drop", "random", "majority"))
     check_count("jobs", run.jobs)
     check_count("seed", run.seed, minimum=0)
@@ -282,48 +306,66 @@ def _check(run: LearnRun, watch: Watch) -> None:
     if run.estimate_epsilon is not None:
         check_positive("estimate_epsilon", run.estimate_epsilon)
     if run.neighbours == "replace-one" and run.tables.unit is not None:
-        raise ParameterError("A unit column goes with neighbours add-remove only; leave --unit or --neighbours out.")
+        raise ParameterError(
+            "A unit column goes with neighbours add-remove only; leave --unit or --neighbours out."
+        )
     if run.records is None:
         return
     check_count("records", run.records)
     if run.teachers is not None and run.teachers > run.records:
         raise ParameterError(
-            f"{run.teachers} teachers are more than the {run.records} records stated; use fewer with --teachers."
+            f"{run.teachers} teachers are more than the {run.records} records stated; use fewer"
+            " with --teachers."
         )
     if delta * run.records >= 1:
-        watch.note(_careless(delta, f"one over the stated number of records, {run.records}"), private=False)
+        watch.note(
+            _careless(delta, f"one over the stated number of records, {run.records}"), private=False
+        )
 
 
 def _careless(delta: float, bound: str) -> str:
     return (
-        f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random would keep such a "
-        "promise; use a much smaller delta."
+        f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random"
+        " would keep such a promise; use a much smaller delta."
     )
 
 
 def _check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
-    """Check settings against tables: more queries than public points, a number of records that is not so."""
+    """Check settings against tables: more queries than public points, a number of records that
+    is not so."""
     n_public, n_private = len(inputs.X_public), len(inputs.private.X)
     if run.plan is not None:
-        check_tables(run.plan, n_classes=len(inputs.classes), n_public=n_public, n_private=n_private, watch=watch)
+        check_tables(
+            run.plan,
+            n_classes=len(inputs.classes),
+            n_public=n_public,
+            n_private=n_private,
+            watch=watch,
+        )
     if run.queries is not None and run.queries > n_public:
         raise ParameterError(
-            f"{run.queries} queries are more than the {n_public} rows of the public file; ask for fewer with --queries."
+            f"{run.queries} queries are more than the {n_public} rows of the public file; ask for"
+            " fewer with --queries."
         )
     if run.neighbours == "replace-one" and run.records not in (None, n_private):
         raise DataError(
-            "The private file has another number of rows than was stated with --records or a plan, and under "
-            "replace-one that number is public and exact; state the right one."
+            "The private file has another number of rows than was stated with --records or a plan,"
+            " and under replace-one that number is public and exact; state the right one."
         )
     n_units = n_private if inputs.units is None else len(set(inputs.units))
     if run.records is None and run.delta * n_units >= 1:
-        watch.note(_careless(run.delta, "one over the number of units in the private file"), private=True)
+        watch.note(
+            _careless(run.delta, "one over the number of units in the private file"), private=True
+        )
 
 
 def _refuse_private_as_public(description: Mapping[str, Any]) -> None:
-    """Refuse the most expensive slip of the hand: the private file in the place of the public one."""
+    """Refuse the most expensive slip of the hand: the private file in the place of the public
+    one."""
     if description["private file"] == description["public file"]:
-        raise DataError("The private and the public file are the same; the public one must be free to publish.")
+        raise DataError(
+            "The private and the public file are the same; the public one must be free to publish."
+        )
 
 
 def _teachers(run: LearnRun, inputs: RunInputs, watch: Watch) -> int:
@@ -362,7 +404,9 @@ def _model(
     if run.strategy == PASSIVE:
         return PATEClassifier(teacher, student, **settings)
     strategy = strategy_by_name(run.strategy)
-    return ActivePATEClassifier(teacher, student, strategy=strategy, round_size=run.round_size, **settings)
+    return ActivePATEClassifier(
+        teacher, student, strategy=strategy, round_size=run.round_size, **settings
+    )
 
 
 def _job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> ReleaseJob:
@@ -383,7 +427,8 @@ def _job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> ReleaseJob:
 
 
 def _fit(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
-    """Fit all but the student; of all warnings only those that follow from public numbers are passed on."""
+    """Fit all but the student; of all warnings only those that follow from public numbers are
+    passed on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", WeakSignalWarning)
@@ -400,15 +445,21 @@ def _fit(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: Watch) 
 
 
 def _accuracy(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> float | None:
-    """Return the share of test rows that the published student gets right, None without a test file."""
+    """Return the share of test rows that the published student gets right, None without a test
+    file."""
     if inputs.test is None:
         return None
     if made.student is None:
         watch.note(
-            "The student cannot be handed back by the process that fitted it, so it is not measured.", private=False
+            "The student cannot be handed back by the process that fitted it, so it is not"
+            " measured.",
+            private=False,
         )
         return None
-    right = np.asarray(made.student.predict(inputs.test.X)) == _class_values(inputs.classes)[inputs.test.index]
+    right = (
+        np.asarray(made.student.predict(inputs.test.X))
+        == _class_values(inputs.classes)[inputs.test.index]
+    )
     return float(np.mean(right))
 
 

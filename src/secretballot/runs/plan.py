@@ -1,4 +1,5 @@
-"""From public numbers and files to a plan, which is what `secretballot plan` does; and from a plan to a run."""
+"""From public numbers and files to a plan, which is what `secretballot plan` does; and from a
+plan to a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +45,8 @@ class PlanRun:
     curve : mapping of int to float, or None
         Accuracy of one teacher on new points, by the number of records that it learnt from.
     teachers : int or None
-        Number of teachers K where it is given beforehand, by silos or votes that exist; None chooses one.
+        Number of teachers K where it is given beforehand, by silos or votes that exist; None
+        chooses one.
     seed : int
         Of the simulation.
     out : Path or None
@@ -99,9 +101,13 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
         table, names = read_stand_in(run.like, run.classes, watch)
         like, n_classes = (table.X, table.index), len(names)
     elif n_classes is None:
-        raise ParameterError("classes is missing; say how many there are, or list them, with --classes.")
+        raise ParameterError(
+            "classes is missing; say how many there are, or list them, with --classes."
+        )
     # refuses public numbers that cannot be, before any teacher is trained
-    task = Task(run.records, run.public, n_classes, run.epsilon, run.delta, run.teacher, run.student)
+    task = Task(
+        run.records, run.public, n_classes, run.epsilon, run.delta, run.teacher, run.student
+    )
     watch.step("Weighing settings")
     made = make_plan(
         task.n_records,
@@ -132,7 +138,9 @@ def _check(run: PlanRun) -> None:
     if isinstance(run.classes, tuple):
         check_classes(run.classes)
     elif run.classes is not None and check_count("classes", run.classes, minimum=2) > MOST_CLASSES:
-        raise ParameterError(f"classes is {run.classes}; plans are made for at most {MOST_CLASSES:,} classes.")
+        raise ParameterError(
+            f"classes is {run.classes}; plans are made for at most {MOST_CLASSES:,} classes."
+        )
     if run.like is not None and run.curve is not None:
         raise ParameterError("like and curve both say how teachers learn; give one of the two.")
     teacher_by_name(run.teacher)
@@ -164,7 +172,9 @@ def run_by_plan(plan: Plan, tables: RunTables, out: Path, **given: Any) -> Learn
     -----
     A setting that contradicts the plan is refused by `run_learn`, before any file is opened.
     """
-    check_instance("plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read")
+    check_instance(
+        "plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read"
+    )
     check_imports(plan, given)
     return LearnRun(tables, out=out, plan=plan, **{**settings_of(plan), **given})
 
@@ -176,8 +186,8 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     ----------
     plan : Plan
     **more
-        Parameters of `PATEClassifier` that a plan leaves open, such as `ledger`, `vault`, `random_state`; `teacher`
-        and `student` where others than the plan's shall learn.
+        Parameters of `PATEClassifier` that a plan leaves open, such as `ledger`, `vault`,
+        `random_state`; `teacher` and `student` where others than the plan's shall learn.
 
     Returns
     -------
@@ -193,7 +203,9 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     -------
     Unit, relation, sensitivity, price : as for `PATEClassifier`, at the budget of the plan.
     """
-    check_instance("plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read")
+    check_instance(
+        "plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read"
+    )
     check_imports(plan, more)
     task, setting = plan.task, plan.recommended.setting
     planned: dict[str, Any] = {
@@ -207,16 +219,21 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     twice = sorted({*planned, "strategy", "estimate_epsilon"} & set(more))
     if twice:
         raise ParameterError(
-            f"{', '.join(twice)} follows from the plan; leave it out, or make the learner without one."
+            f"{', '.join(twice)} follows from the plan; leave it out, or make the learner without"
+            " one."
         )
     kind, own = PATEClassifier, {}
     if setting.strategy != PASSIVE:
         kind, own = ActivePATEClassifier, {"strategy": strategy_by_name(setting.strategy)}
     learners = {
-        "teacher": more["teacher"] if "teacher" in more else teacher_by_name(task.teacher, task.n_classes),
+        "teacher": (
+            more["teacher"] if "teacher" in more else teacher_by_name(task.teacher, task.n_classes)
+        ),
         "student": more["student"] if "student" in more else student_by_name(task.student),
     }
     unknown = sorted(set(more) - set(kind._get_param_names()))
     if unknown:
-        raise ParameterError(f"{', '.join(unknown)} is no parameter of {kind.__name__}; see its documentation.")
+        raise ParameterError(
+            f"{', '.join(unknown)} is no parameter of {kind.__name__}; see its documentation."
+        )
     return kind(**{**planned, **own, **more, **learners})

@@ -1,4 +1,5 @@
-"""Runs by a plan: the settings that it supplies, and what must agree with it before anything is trained or paid."""
+"""Runs by a plan: the settings that it supplies, and what must agree with it before anything is
+trained or paid."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,8 @@ from secretballot.runs.progress import Watch
 
 __all__ = ["check_imports", "check_settings", "check_tables", "settings_of"]
 
-FAR = 0.1  # a share by which a number of rows may differ before a forecast is off by more than its range
+# a share by which a number of rows may differ before a forecast is off by more than its range
+FAR = 0.1
 
 
 def settings_of(plan: Plan) -> dict[str, Any]:
@@ -49,18 +51,19 @@ def check_settings(plan: Plan, settings: Mapping[str, Any]) -> None:
         if settings[name] != planned:
             says = "has none" if planned is None else f"says {shown(planned)}"
             raise ParameterError(
-                f"{name} is {shown(settings[name])} and the plan {says}; give what the plan says, or leave one of the "
-                "two out."
+                f"{name} is {shown(settings[name])} and the plan {says}; give what the plan says,"
+                " or leave one of the two out."
             )
     if settings["estimate_epsilon"] is not None:
         raise ParameterError(
-            "estimate_epsilon pays for an estimate that sets the number of queries, which the plan has set; leave one "
-            "of the two out."
+            "estimate_epsilon pays for an estimate that sets the number of queries, which the plan"
+            " has set; leave one of the two out."
         )
 
 
 def check_imports(plan: Plan, given: Mapping[str, Any]) -> None:
-    """Refuse a plan that alone would have a class imported, since plans are passed from hand to hand.
+    """Refuse a plan that alone would have a class imported, since plans are passed from hand to
+    hand.
 
     Parameters
     ----------
@@ -77,12 +80,14 @@ def check_imports(plan: Plan, given: Mapping[str, Any]) -> None:
         planned = getattr(plan.task, name)
         if ":" in planned and name not in given:
             raise ParameterError(
-                f"{name} is {shown(planned)} by the plan, and a plan alone must not have code imported; give the same "
-                f"{name} beside the plan if you trust it."
+                f"{name} is {shown(planned)} by the plan, and a plan alone must not have code"
+                f" imported; give the same {name} beside the plan if you trust it."
             )
 
 
-def check_tables(plan: Plan, *, n_classes: int, n_public: int, n_private: int, watch: Watch) -> None:
+def check_tables(
+    plan: Plan, *, n_classes: int, n_public: int, n_private: int, watch: Watch
+) -> None:
     """Check the tables of a run against the sizes of its plan.
 
     Parameters
@@ -98,29 +103,30 @@ def check_tables(plan: Plan, *, n_classes: int, n_public: int, n_private: int, w
     Raises
     ------
     DataError
-        If the plan is about another number of classes, or asks more queries than there are public rows.
+        If the plan is about another number of classes, or asks more queries than there are public
+        rows.
     """
     task, queries = plan.task, plan.recommended.setting.n_queries
     if n_classes != task.n_classes:
         raise DataError(
-            f"The plan is about {task.n_classes} classes and the run has {n_classes}; plan again with "
-            f"--classes {n_classes}, or declare the right ones."
+            f"The plan is about {task.n_classes} classes and the run has {n_classes}; plan again"
+            f" with --classes {n_classes}, or declare the right ones."
         )
     if queries > n_public:
         raise DataError(
-            f"The plan asks {queries} queries and the public file has {n_public} rows; plan again with "
-            f"--public {n_public}, or give more public rows."
+            f"The plan asks {queries} queries and the public file has {n_public} rows; plan again"
+            f" with --public {n_public}, or give more public rows."
         )
     if n_public != task.n_public:
         watch.note(
-            f"The plan was made for {task.n_public} public points and the public file has {n_public}, so what it "
-            "forecasts of the student may be off.",
+            f"The plan was made for {task.n_public} public points and the public file has"
+            f" {n_public}, so what it forecasts of the student may be off.",
             private=False,
         )
     if not abs(n_private - task.n_records) <= FAR * task.n_records:
         watch.note(
-            f"The private file has {'fewer' if n_private < task.n_records else 'more'} rows, by over a tenth, than the "
-            f"{task.n_records} that the plan was made for, so its forecast is off; plan again by a number that you may "
-            "state in public.",
+            f"The private file has {'fewer' if n_private < task.n_records else 'more'} rows, by"
+            f" over a tenth, than the {task.n_records} that the plan was made for, so its forecast"
+            " is off; plan again by a number that you may state in public.",
             private=True,
         )

@@ -1,4 +1,5 @@
-"""Plans on disk: the file that `learn --plan` reads, and the folder of a plan with its words and pictures.
+"""Plans on disk: the file that `learn --plan` reads, and the folder of a plan with its words and
+pictures.
 
 Nothing here is secret: a plan is made of public numbers and stand-in data.
 """
@@ -42,7 +43,9 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         elif not file.is_file():
             problem = "is no file; give the plan.json of a plan's folder."
         elif file.stat().st_size > LARGEST:
-            problem = f"is a file of {file.stat().st_size:,} bytes, more than any plan has; give another."
+            problem = (
+                f"is a file of {file.stat().st_size:,} bytes, more than any plan has; give another."
+            )
         else:
             content = file.read_bytes()
     except (OSError, ValueError) as error:
@@ -56,7 +59,9 @@ def _plan_of(content: bytes, where: str) -> Plan:
     try:
         values = json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise DataError(f"{where} is no JSON text in UTF-8; give what `secretballot plan --json` prints.") from None
+        raise DataError(
+            f"{where} is no JSON text in UTF-8; give what `secretballot plan --json` prints."
+        ) from None
     if isinstance(values, Mapping) and {"error", "exit_code"} <= set(values):
         raise DataError(f"{where} holds the failure of a command and no plan; plan again.")
     try:
@@ -71,7 +76,8 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 def check_plan_folder(folder: Path, plan: Plan | None = None) -> None:
-    """Refuse a folder in which a plan has no place; asked before planning takes its time, and again with the plan.
+    """Refuse a folder in which a plan has no place; asked before planning takes its time, and again
+    with the plan.
 
     Parameters
     ----------
@@ -82,7 +88,8 @@ def check_plan_folder(folder: Path, plan: Plan | None = None) -> None:
     Raises
     ------
     DataError
-        If the folder is no folder, holds something else than this plan, or lies in the vault or the release of a run.
+        If the folder is no folder, holds something else than this plan, or lies in the vault or the
+        release of a run.
     """
     check_outside_of_runs(folder)
     place = Path(os.path.abspath(folder))
@@ -93,9 +100,14 @@ def check_plan_folder(folder: Path, plan: Plan | None = None) -> None:
     if not (place / PLAN_FILE).is_file():
         # what a killed command left half written is no obstacle to the same command
         if not all(is_draft_of(path.name, DRAFT) for path in place.iterdir()):
-            raise DataError(f"The folder {str(folder)!r} holds something else than a plan; give a new one with --out.")
+            raise DataError(
+                f"The folder {str(folder)!r} holds something else than a plan; give a new one with"
+                " --out."
+            )
     elif plan is not None and read_plan(place / PLAN_FILE) != plan:
-        raise DataError(f"The folder {str(folder)!r} holds another plan; give a new one with --out.")
+        raise DataError(
+            f"The folder {str(folder)!r} holds another plan; give a new one with --out."
+        )
 
 
 def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Path]:
@@ -121,7 +133,8 @@ def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Pat
         If the folder is refused (`check_plan_folder`) or cannot be written.
     """
     check_plan_folder(folder, plan)
-    # first, so that from the moment when anything stands in the folder it is the folder of this plan
+    # first, so that from the moment when anything stands in the folder it is the folder of this
+    # plan
     contents = {PLAN_FILE: _json(plan), TEXT_FILE: describe(plan).encode()}
     try:
         for name, picture in draw_plan_pictures(plan).items():
@@ -133,7 +146,8 @@ def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Pat
 
 
 def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files aside, all of them, and only then rename them into the folder: a full disk leaves it as it was."""
+    """Write files aside, all of them, and only then rename them into the folder: a full disk
+    leaves it as it was."""
     is_new, problem = not folder.exists(), ""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -151,9 +165,12 @@ def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
         with suppress(OSError):
             folder.rmdir()
     raise DataError(
-        f"The plan cannot be written to {str(folder)!r} ({problem}); make room, or give another folder with --out."
+        f"The plan cannot be written to {str(folder)!r} ({problem}); make room, or give another"
+        " folder with --out."
     )
 
 
 def _json(plan: Plan) -> bytes:
-    return (json.dumps(plan.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (
+        json.dumps(plan.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    ).encode()

@@ -1,4 +1,5 @@
-"""How a long run tells a person what it does; everything said here is for the curator, nothing is published."""
+"""How a long run tells a person what it does; everything said here is for the curator, nothing
+is published."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -59,11 +60,13 @@ class Watch:
 
 
 def note_few_answers(released: ReleasedLabels, watch: Watch) -> None:
-    """Say so where hardly any query was answered: it was paid for all the same. What is answered is public."""
+    """Say so where hardly any query was answered: it was paid for all the same. What is answered
+    is public."""
     answered, asked = int(released.answered.sum()), len(released.queries)
     if answered < FEW * asked:
         watch.note(
-            f"Only {answered} of {asked} queries were answered, and the price is spent; the sparse vector needs votes "
-            "that nearly all agree. Use more teachers, fewer abstentions (--max-unstable) or the Gaussian aggregator.",
+            f"Only {answered} of {asked} queries were answered, and the price is spent; the sparse"
+            " vector needs votes that nearly all agree. Use more teachers, fewer abstentions"
+            " (--max-unstable) or the Gaussian aggregator.",
             private=False,
         )

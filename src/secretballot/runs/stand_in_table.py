@@ -1,4 +1,5 @@
-"""A labelled public table in the place of the private one: read and encoded as a run reads its tables."""
+"""A labelled public table in the place of the private one: read and encoded as a run reads its
+tables."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ __all__ = ["StandInTable", "read_stand_in"]
 
 ROLE = "stand-in file"
 MOST_CLASSES = 1000  # more distinct labels than this are a column of numbers
-LEAST_OF_A_CLASS = 2  # rows, on average; with fewer, labels are a column of numbers too, or nothing can be learnt
+# rows, on average; with fewer, labels are a column of numbers too, or nothing can be learnt
+LEAST_OF_A_CLASS = 2
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class StandInTable:
     target : str
         Column with the class.
     schema : Path or None
-        Schema file, the same as of the run to come; None takes types and categories from the file itself.
+        Schema file, the same as of the run to come; None takes types and categories from the file
+        itself.
     drop : tuple of str
         Columns left out.
     """
@@ -52,7 +55,8 @@ def read_stand_in(
     ----------
     table : StandInTable
     classes : tuple, int or None
-        Declared classes; how many there are, to be found in the file; or those of the schema or the file.
+        Declared classes; how many there are, to be found in the file; or those of the schema or the
+        file.
     watch : Watch
         Told of columns that are no features.
 
@@ -66,7 +70,10 @@ def read_stand_in(
     frame = read_table(table.path, role=ROLE)
     nowhere = [name for name in table.drop if name not in frame.columns]
     if nowhere:
-        raise DataError(f"The {ROLE} lacks {name_columns(nowhere)}, to be dropped; spell columns as the file does.")
+        raise DataError(
+            f"The {ROLE} lacks {name_columns(nowhere)}, to be dropped; spell columns as the file"
+            " does."
+        )
     check_named(frame, table.target, "its label column with --target", role=ROLE)
     schema = _schema(table, frame, watch)
     names = _classes(frame, table.target, schema.classes if classes is None else classes)
@@ -87,24 +94,28 @@ def _schema(table: StandInTable, frame: pd.DataFrame, watch: Watch) -> Schema:
     return schema
 
 
-def _classes(frame: pd.DataFrame, target: str, declared: tuple[Any, ...] | int | None) -> tuple[Any, ...]:
-    """Return the classes; those of a public file may be read off it, in the order of their texts."""
+def _classes(
+    frame: pd.DataFrame, target: str, declared: tuple[Any, ...] | int | None
+) -> tuple[Any, ...]:
+    """Return the classes; those of a public file may be read off it, in the order of their
+    texts."""
     if isinstance(declared, tuple):
         return check_classes(declared)
     found = sorted({text for text in texts_of(frame[target]) if not is_missing(text)})
     if not 2 <= len(found) <= MOST_CLASSES:
         raise DataError(
-            f"The {ROLE} has {count_text(len(found), 'different label')} in column {target!r}; name the column of "
-            f"classes with --target, of which there are 2 to {MOST_CLASSES:,}."
+            f"The {ROLE} has {count_text(len(found), 'different label')} in column {target!r}; name"
+            f" the column of classes with --target, of which there are 2 to {MOST_CLASSES:,}."
         )
     if len(found) * LEAST_OF_A_CLASS > len(frame):
         raise DataError(
-            f"The {ROLE} has {len(found)} different labels in column {target!r} of {count_text(len(frame), 'row')}; "
-            f"name the column of classes with --target, or give {LEAST_OF_A_CLASS} rows of each class or more."
+            f"The {ROLE} has {len(found)} different labels in column {target!r} of"
+            f" {count_text(len(frame), 'row')}; name the column of classes with --target, or give"
+            f" {LEAST_OF_A_CLASS} rows of each class or more."
         )
     if declared is not None and declared != len(found):
         raise DataError(
-            f"The {ROLE} has {len(found)} classes in column {target!r}, not {declared}; list them by name with "
-            "--classes, also those that the file lacks."
+            f"The {ROLE} has {len(found)} classes in column {target!r}, not {declared}; list them"
+            " by name with --classes, also those that the file lacks."
         )
     return tuple(found)

@@ -1,6 +1,7 @@
 """The tables of a run, checked before anything is trained, drawn or paid.
 
-Everything said here is said to the curator alone: it names columns, counts and row numbers, never a cell.
+Everything said here is said to the curator alone: it names columns, counts and row numbers, never a
+cell.
 """
 
 from collections.abc import Sequence
@@ -113,7 +114,8 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
     texts = [whole(str(value)) for value in classes]
     if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
         raise ParameterError(
-            f"classes are {', '.join(map(repr, classes)) or 'none'}; declare two or more different ones."
+            f"classes are {', '.join(map(repr, classes)) or 'none'}; declare two or more different"
+            " ones."
         )
     return tuple(classes)
 
@@ -156,15 +158,22 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
             'list them with --classes, or under "classes" in the schema file.'
         )
     classes = check_classes(declared)
-    test = None if tables.evaluate is None else _labelled(tables, tables.evaluate, "test file", schema, classes)[0]
+    test = (
+        None
+        if tables.evaluate is None
+        else _labelled(tables, tables.evaluate, "test file", schema, classes)[0]
+    )
     private, frame = _labelled(tables, tables.private, "private file", schema, classes, watch)
     nowhere = [name for name in not_public if name not in frame.columns]
     if nowhere:
         raise DataError(
-            f"What is to be dropped, {name_columns(nowhere)}, stands in no file; spell columns as the files do."
+            f"What is to be dropped, {name_columns(nowhere)}, stands in no file; spell columns as"
+            " the files do."
         )
     units = None if tables.unit is None else unit_ids(frame, tables.unit, role="private file")
-    return RunInputs(schema, classes, private, units, schema.encode(public, role="public file"), test)
+    return RunInputs(
+        schema, classes, private, units, schema.encode(public, role="public file"), test
+    )
 
 
 def _public(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
@@ -177,7 +186,8 @@ def _public(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list
     not_public = [name for name in tables.drop if name not in public.columns]
     if tables.target in public.columns:
         watch.note(
-            f"The public file has the column {tables.target!r}, which is the target; it is left out and never used.",
+            f"The public file has the column {tables.target!r}, which is the target; it is left out"
+            " and never used.",
             private=False,
         )
     public = public.drop(columns=[name for name in aside if name in public.columns])
@@ -185,19 +195,29 @@ def _public(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list
         schema = Schema.infer(public)
     else:
         schema = Schema.read(tables.schema, public=public, ignore=aside)
-        check_columns(public, schema.names, role="public file", source="the schema", aside=schema.ignored)
+        check_columns(
+            public, schema.names, role="public file", source="the schema", aside=schema.ignored
+        )
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
     return schema, public, not_public
 
 
 def _labelled(
-    tables: RunTables, path: Path, role: str, schema: Schema, classes: tuple[Any, ...], watch: Watch | None = None
+    tables: RunTables,
+    path: Path,
+    role: str,
+    schema: Schema,
+    classes: tuple[Any, ...],
+    watch: Watch | None = None,
 ) -> tuple[LabelledTable, pd.DataFrame]:
-    """Read a labelled table; only a `watch` makes extra columns an error and unread numbers a note."""
+    """Read a labelled table; only a `watch` makes extra columns an error and unread numbers a
+    note."""
     frame = read_table(path, role=role)
     aside = {tables.target, tables.unit or tables.target, *tables.drop, *schema.ignored}
-    check = partial(check_columns, frame, schema.names, role=role, source=schema.source, aside=aside)
+    check = partial(
+        check_columns, frame, schema.names, role=role, source=schema.source, aside=aside
+    )
     check(extra_allowed=True)
     # before surplus columns are refused: a name misspelt makes the true one a surplus column
     check_named(frame, tables.target, "its label column with --target", role=role)
@@ -210,8 +230,8 @@ def _labelled(
     if watch is not None:
         for name, rows in encoding.unreadable.items():
             watch.note(
-                f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count as missing "
-                f"({name_rows(rows)}).",
+                f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count"
+                f" as missing ({name_rows(rows)}).",
                 private=True,
             )
     return LabelledTable(encoding.matrix, index), frame

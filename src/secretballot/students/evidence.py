@@ -1,4 +1,5 @@
-"""Bayesian linear regression on noise of known size, its two free variances chosen by marginal likelihood."""
+"""Bayesian linear regression on noise of known size, its two free variances chosen by marginal
+likelihood."""
 
 from dataclasses import dataclass
 
@@ -9,8 +10,8 @@ __all__ = ["Moments", "Posterior", "fit_by_evidence"]
 
 FloatArray = NDArray[np.float64]
 
-# Grids of the two variances, in units of the mean squared target that the features could explain. Steps of 10**0.25 are
-# far finer than the evidence can tell apart.
+# Grids of the two variances, in units of the mean squared target that the features could explain.
+# Steps of 10**0.25 are far finer than the evidence can tell apart.
 _SIGNALS = 10.0 ** np.arange(-6, 4.01, 0.25)
 _MISFITS = np.concatenate([[0.0], 10.0 ** np.arange(-4, 1.01, 0.25)])
 # Directions below this share of the largest eigenvalue are rounding, not data.
@@ -19,7 +20,8 @@ _RANK_TOLERANCE = 1e-10
 
 @dataclass
 class Moments:
-    """Sums over rows that determine the regression, added up block by block so that no large matrix is needed.
+    """Sums over rows that determine the regression, added up block by block so that no large matrix
+    is needed.
 
     Attributes
     ----------
@@ -97,10 +99,12 @@ class Posterior:
 
 
 def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
-    """Return the posterior mean under the signal and misfit variances of largest marginal likelihood.
+    """Return the posterior mean under the signal and misfit variances of largest marginal
+    likelihood.
 
-    Model: target = intercept + row . coef + misfit + noise; coef has independent Gaussian priors of equal variance, the
-    intercept a flat one, the noise the known variance. All outputs share the two variances.
+    Model: target = intercept + row . coef + misfit + noise; coef has independent Gaussian priors of
+    equal variance, the intercept a flat one, the noise the known variance. All outputs share the
+    two variances.
 
     Parameters
     ----------
@@ -122,7 +126,9 @@ def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
     degrees = max(0, (centre.n_rows - 1 - len(values)) * n_outputs)
     rest = max(0.0, centre.target_squares - float(energies.sum())) if degrees else 0.0
 
-    unit = max(centre.target_squares / (centre.n_rows * n_outputs) - noise_variance, 1e-3 * noise_variance)
+    unit = max(
+        centre.target_squares / (centre.n_rows * n_outputs) - noise_variance, 1e-3 * noise_variance
+    )
     signals, misfits = unit * _SIGNALS, unit * _MISFITS
     scatter = noise_variance + misfits
     totals = signals[:, None, None] * relative + scatter[None, :, None]

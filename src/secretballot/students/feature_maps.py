@@ -1,4 +1,5 @@
-"""Maps from public points to the features of a Bayesian regression: linear, or landmarks of a Gaussian kernel."""
+"""Maps from public points to the features of a Bayesian regression: linear, or landmarks of a
+Gaussian kernel."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,13 +22,17 @@ _DISTANCE_SAMPLE = 500
 
 
 def dense_blocks(X: Any) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield slices of the rows of a dense or sparse matrix with their dense blocks of bounded size."""
+    """Yield slices of the rows of a dense or sparse matrix with their dense blocks of bounded
+    size."""
     n_rows, n_columns = X.shape
     height = max(1, _BLOCK_NUMBERS // max(1, n_columns))
     for start in range(0, n_rows, height):
         rows = slice(start, min(start + height, n_rows))
         block: Any = X[rows]
-        yield rows, np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)
+        yield (
+            rows,
+            np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64),
+        )
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,12 @@ class Standardiser:
     def learn(cls, pool: Any) -> tuple["Standardiser", "Standardiser"]:
         """Return two standardisers: one scale for all columns, and one scale for each.
 
-        The first keeps the columns' own proportions, which is right for one-hot columns and pixels, where a rare column
-        should count for little; the second is right for columns in different units. Points come out with a mean squared
-        norm of one.
+        The first keeps the columns' own proportions, which is right for one-hot columns and pixels,
+        where a rare column should count for little; the second is right for columns in different
+        units. Points come out with a mean squared norm of one.
         """
-        # Shifted by the first row, because a column far from zero would lose its variance to rounding.
+        # Shifted by the first row, because a column far from zero would lose its variance to
+        # rounding.
         origin = next(dense_blocks(pool[:1]))[1][0]
         total, squares = np.zeros(pool.shape[1]), np.zeros(pool.shape[1])
         for _, block in dense_blocks(pool):
@@ -70,18 +76,22 @@ class Standardiser:
 
 
 def median_distance(points: FloatArray) -> float:
-    """Return the median distance between points (the first `_DISTANCE_SAMPLE` of them); 1 if all coincide."""
+    """Return the median distance between points (the first `_DISTANCE_SAMPLE` of them); 1 if all
+    coincide."""
     distances = pdist(points[:_DISTANCE_SAMPLE])
     return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
 
 
 def _kernel(points: FloatArray, landmarks: FloatArray, length: float) -> FloatArray:
-    squared = (points**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * points @ landmarks.T
+    squared = (
+        (points**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * points @ landmarks.T
+    )
     return np.asarray(np.exp(np.maximum(squared, 0.0) / (-2 * length**2)))
 
 
 def landmark_root(landmarks: FloatArray, length: float) -> FloatArray:
-    """Return an inverse square root of the landmarks' Gaussian kernel, by which `map_landmarks` makes features of it.
+    """Return an inverse square root of the landmarks' Gaussian kernel, by which `map_landmarks`
+    makes features of it.
 
     Parameters
     ----------
@@ -98,6 +108,8 @@ def landmark_root(landmarks: FloatArray, length: float) -> FloatArray:
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def map_landmarks(points: FloatArray, landmarks: FloatArray, length: float, root: FloatArray) -> FloatArray:
+def map_landmarks(
+    points: FloatArray, landmarks: FloatArray, length: float, root: FloatArray
+) -> FloatArray:
     """Return the Nystroem features of the points, shape (n_points, rank)."""
     return np.asarray(_kernel(points, landmarks, length) @ root)

@@ -35,20 +35,26 @@ def default_student(released: ReleasedLabels) -> Any:
 
 
 def learns_from_counts(student: Any) -> bool:
-    """Return whether `fit_student` would hand this student the noisy counts rather than the labels."""
+    """Return whether `fit_student` would hand this student the noisy counts rather than the
+    labels."""
     return isinstance(_last_step(student), VoteShareClassifier)
 
 
 def fit_student(
-    student: Any, X_public: Any, released: ReleasedLabels, *, abstentions: str = "drop", random_state: Any = None
+    student: Any,
+    X_public: Any,
+    released: ReleasedLabels,
+    *,
+    abstentions: str = "drop",
+    random_state: Any = None,
 ) -> Any:
     """Fit a student on what was released.
 
-    A `NoisyCountsClassifier` or `GraphCountsClassifier`, alone or as the last step of a pipeline, learns from the noisy
-    counts, and the whole pool serves it and the pipeline's transformers. Any other classifier learns from the labels; a
-    `HypothesisStudent` weighs them by the counts where they were released.
-    If only one class was released, there is nothing to tell apart, and a `DummyClassifier` that always answers it is
-    returned.
+    A `NoisyCountsClassifier` or `GraphCountsClassifier`, alone or as the last step of a pipeline,
+    learns from the noisy counts, and the whole pool serves it and the pipeline's transformers. Any
+    other classifier learns from the labels; a `HypothesisStudent` weighs them by the counts where
+    they were released. If only one class was released, there is nothing to tell apart, and a
+    `DummyClassifier` that always answers it is returned.
 
     Parameters
     ----------
@@ -58,11 +64,12 @@ def fit_student(
         The whole public pool; ``released.queries`` are rows of it.
     released : ReleasedLabels
     abstentions : {"drop", "random", "majority"}, default "drop"
-        What a student of labels makes of the unanswered points: leave them out, toss a public coin for each, or take
-        the most frequent released label. A student of counts leaves them out.
+        What a student of labels makes of the unanswered points: leave them out, toss a public coin
+        for each, or take the most frequent released label. A student of counts leaves them out.
     random_state : int, RandomState or None
-        Of the student, wherever it leaves its own `random_state` open, and of the coin. None draws fresh entropy of the
-        system. In neither case are numpy's, Python's or torch's global generators used or moved.
+        Of the student, wherever it leaves its own `random_state` open, and of the coin. None draws
+        fresh entropy of the system. In neither case are numpy's, Python's or torch's global
+        generators used or moved.
 
     Returns
     -------
@@ -71,15 +78,17 @@ def fit_student(
     Raises
     ------
     DataError
-        If a query is not a row of the pool, or the student wants counts that were not released, or cannot learn from
-        what was released or predict what was asked.
+        If a query is not a row of the pool, or the student wants counts that were not released, or
+        cannot learn from what was released or predict what was asked.
     """
     check_choice("abstentions", abstentions, ABSTENTIONS)
     n_public = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
     if not released.answered.any():
         return _knowing_nothing(released)
     if not released.queries.max() < n_public:
-        raise DataError(f"the release asked row {released.queries.max()} of a public pool of {n_public} rows.")
+        raise DataError(
+            f"the release asked row {released.queries.max()} of a public pool of {n_public} rows."
+        )
     seed = public_seed(random_state, "student")
     try:
         with own_global_states(seed):
@@ -91,9 +100,9 @@ def fit_student(
     except Exception as error:  # any learner may raise anything; all that it sees is public
         first_line = next(iter(str(error).splitlines()), "")
         raise DataError(
-            f"the student {type(_last_step(student)).__name__} cannot learn from {len(released.queries)} released "
-            f"answers ({type(error).__name__}: {first_line}); what was released stays paid for, so repeat with another "
-            "student."
+            f"the student {type(_last_step(student)).__name__} cannot learn from"
+            f" {len(released.queries)} released answers ({type(error).__name__}: {first_line});"
+            " what was released stays paid for, so repeat with another student."
         ) from error
     return fitted
 
@@ -123,13 +132,17 @@ def _fit_weighted(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
     weights = vote_gaps(released)[answered]
     step = f"{student.steps[-1][0]}__" if isinstance(student, Pipeline) else ""
     return student.fit(
-        _rows(X_public, released.queries[answered]), released.label_values, **{f"{step}sample_weight": weights}
+        _rows(X_public, released.queries[answered]),
+        released.label_values,
+        **{f"{step}sample_weight": weights},
     )
 
 
 def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
     if released.noisy_counts is None:
-        raise DataError("the student learns from noisy counts, but labels alone were released; release counts.")
+        raise DataError(
+            "the student learns from noisy counts, but labels alone were released; release counts."
+        )
     pool = X_public
     if isinstance(student, Pipeline):
         for _, transformer in student.steps[:-1]:
@@ -148,17 +161,23 @@ def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
 
 
 def _knowing_nothing(released: ReleasedLabels) -> DummyClassifier:
-    """Return the student of a release that answered nothing: paid for all the same, so it is said and not raised."""
+    """Return the student of a release that answered nothing: paid for all the same, so it is
+    said and not raised."""
     warnings.warn(
-        "no query was answered, so the student is a constant; use more teachers, fewer abstentions or Gaussian voting.",
+        "no query was answered, so the student is a constant; use more teachers, fewer abstentions"
+        " or Gaussian voting.",
         UserWarning,
         stacklevel=3,
     )
     classes = released.class_values
-    return DummyClassifier(strategy="constant", constant=classes[0]).fit(np.zeros((len(classes), 1)), classes)
+    return DummyClassifier(strategy="constant", constant=classes[0]).fit(
+        np.zeros((len(classes), 1)), classes
+    )
 
 
-def _filled(released: ReleasedLabels, abstentions: str, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _filled(
+    released: ReleasedLabels, abstentions: str, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return queries and label indices after the rule for unanswered points."""
     answered = released.answered
     if abstentions == "drop":
@@ -167,7 +186,9 @@ def _filled(released: ReleasedLabels, abstentions: str, seed: int) -> tuple[NDAr
     if abstentions == "majority":
         labels[~answered] = np.bincount(labels[answered]).argmax()
     else:
-        labels[~answered] = np.random.default_rng(seed).integers(released.n_classes, size=int((~answered).sum()))
+        labels[~answered] = np.random.default_rng(seed).integers(
+            released.n_classes, size=int((~answered).sum())
+        )
     return released.queries, labels
 
 

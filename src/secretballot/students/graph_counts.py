@@ -1,4 +1,5 @@
-"""The student that lets the public pool's own shape do the work: a smooth vote share on its neighbourhood graph."""
+"""The student that lets the public pool's own shape do the work: a smooth vote share on its
+neighbourhood graph."""
 
 import math
 from collections.abc import Sequence
@@ -20,8 +21,9 @@ __all__ = ["GraphCountsClassifier"]
 
 FloatArray = NDArray[np.float64]
 
-# Prior variance of the graph's modes, (1 + frequency / corner) ** -power: smooth functions of the Matern kind. Modes
-# of frequency far above the corner are taken for noise; which corner and power, the marginal likelihood says.
+# Prior variance of the graph's modes, (1 + frequency / corner) ** -power: smooth functions of the
+# Matern kind. Modes of frequency far above the corner are taken for noise; which corner and power,
+# the marginal likelihood says.
 _CORNERS = (0.003, 0.01, 0.03, 0.1, 0.3)
 _POWERS = (1, 2, 3)
 
@@ -29,10 +31,11 @@ _POWERS = (1, 2, 3)
 class GraphCountsClassifier(VoteShareClassifier):
     """Learn vote shares that vary slowly along the nearest-neighbour graph of the public pool.
 
-    A Gaussian process on the graph: its slowest modes (eigenvectors of the graph's random walk) are the features of a
-    Bayesian regression on noisy counts of known noise; how smooth the share is on the graph is chosen by marginal
-    likelihood. Made for points that form clusters, such as images described by good features, and for many unlabelled
-    ones. The pool should be given whole, as `fit_student` does; new points are placed by their nearest pool points.
+    A Gaussian process on the graph: its slowest modes (eigenvectors of the graph's random walk) are
+    the features of a Bayesian regression on noisy counts of known noise; how smooth the share is on
+    the graph is chosen by marginal likelihood. Made for points that form clusters, such as images
+    described by good features, and for many unlabelled ones. The pool should be given whole, as
+    `fit_student` does; new points are placed by their nearest pool points.
 
     Parameters
     ----------
@@ -84,9 +87,14 @@ class GraphCountsClassifier(VoteShareClassifier):
         K = check_count("n_teachers", n_teachers)
         noise = check_positive("sigma", sigma) / K
         points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        public: Any = points if pool is None else check_array(pool, accept_sparse="csr", dtype=np.float64)
+        public: Any = (
+            points if pool is None else check_array(pool, accept_sparse="csr", dtype=np.float64)
+        )
         if public.shape[1] != points.shape[1]:
-            raise DataError(f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same columns.")
+            raise DataError(
+                f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
+                " columns."
+            )
         shares, self.noise_ = shares_of(noisy_counts, points.shape[0], K, noise)
         self.classes_ = class_array(classes, max(2, shares.shape[1]))
         graph = NeighbourGraph.build(public, n_neighbors, n_modes)
@@ -106,21 +114,33 @@ class GraphCountsClassifier(VoteShareClassifier):
     def _keep_best(self, moments: Moments, centre: float) -> None:
         def smoothed(corner: float, power: int) -> tuple[Posterior, FloatArray, float, int]:
             weights = (1.0 + self.frequencies_ / corner) ** (-power / 2)
-            return fit_by_evidence(_weighted(moments, weights), self.noise_**2), weights, corner, power
+            return (
+                fit_by_evidence(_weighted(moments, weights), self.noise_**2),
+                weights,
+                corner,
+                power,
+            )
 
         fits = [smoothed(corner, power) for corner in _CORNERS for power in _POWERS]
-        posterior, weights, self.corner_, self.power_ = max(fits, key=lambda fit: fit[0].log_evidence)
+        posterior, weights, self.corner_, self.power_ = max(
+            fits, key=lambda fit: fit[0].log_evidence
+        )
         self.coef_ = posterior.coef * weights[:, None]
         self.intercept_ = posterior.intercept + centre
         self.log_evidence_ = posterior.log_evidence
         self.signal_, self.misfit_ = math.sqrt(posterior.signal), math.sqrt(posterior.misfit)
 
     def predict_shares(self, X: ArrayLike) -> FloatArray:
-        """Return the estimated share of teachers behind each class, shape (n_points, n_classes), not clipped."""
+        """Return the estimated share of teachers behind each class, shape (n_points, n_classes),
+        not clipped."""
         check_is_fitted(self)
         points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        graph = NeighbourGraph(self.pool_, self.reach_, self.frequencies_, self.modes_, self.n_neighbors)
-        parts = [graph.place(block) @ self.coef_ + self.intercept_ for _, block in dense_blocks(points)]
+        graph = NeighbourGraph(
+            self.pool_, self.reach_, self.frequencies_, self.modes_, self.n_neighbors
+        )
+        parts = [
+            graph.place(block) @ self.coef_ + self.intercept_ for _, block in dense_blocks(points)
+        ]
         shares = np.vstack(parts)
         return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
 

@@ -1,4 +1,5 @@
-"""The student that picks one hypothesis: the one of its class with which the released labels agree most."""
+"""The student that picks one hypothesis: the one of its class with which the released labels
+agree most."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -21,10 +22,11 @@ FloatArray = NDArray[np.float64]
 
 
 class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Learn the hypothesis of a class that makes the fewest mistakes on the released labels, found exactly.
+    """Learn the hypothesis of a class that makes the fewest mistakes on the released labels, found
+    exactly.
 
-    The natural student where queries are chosen by disagreement within the same class: it is the output of Algorithm 7
-    of Liu et al. 2021 (supplement, appendix E).
+    The natural student where queries are chosen by disagreement within the same class: it is the
+    output of Algorithm 7 of Liu et al. 2021 (supplement, appendix E).
 
     Parameters
     ----------
@@ -57,7 +59,13 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
         self.hypotheses = hypotheses
 
     @classmethod
-    def of(cls, hypothesis: Hypothesis, hypotheses: HypothesisClass, classes: Sequence[Any], n_features: int) -> Self:
+    def of(
+        cls,
+        hypothesis: Hypothesis,
+        hypotheses: HypothesisClass,
+        classes: Sequence[Any],
+        n_features: int,
+    ) -> Self:
         """Return the student whose hypothesis was found in another way than by `fit`, fitted.
 
         Parameters
@@ -70,7 +78,11 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
         n_features : int
         """
         student = cls(hypotheses)
-        student.classes_, student.hypothesis_, student.n_features_in_ = np.asarray(classes), hypothesis, n_features
+        student.classes_, student.hypothesis_, student.n_features_in_ = (
+            np.asarray(classes),
+            hypothesis,
+            n_features,
+        )
         return student
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -93,23 +105,26 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
         ParameterError
             If `hypotheses` is no class of hypotheses.
         DataError
-            If there are more than two classes, all weights are zero, or points or weights do not fit the class of
-            hypotheses.
+            If there are more than two classes, all weights are zero, or points or weights do not
+            fit the class of hypotheses.
         """
         if self.hypotheses is not None and not isinstance(self.hypotheses, HypothesisClass):
             raise ParameterError(
-                f"hypotheses is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as Thresholds()."
+                f"hypotheses is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as"
+                " Thresholds()."
             )
         points, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) > 2:
             raise DataError(
-                "Only binary classification is supported: a hypothesis tells two classes apart, and there are "
-                f"{len(self.classes_)}; use another student."
+                "Only binary classification is supported: a hypothesis tells two classes apart,"
+                f" and there are {len(self.classes_)}; use another student."
             )
         if sample_weight is not None and not np.asarray(sample_weight).any():
-            raise DataError("sample_weight is zero for every point; give some of them a positive weight.")
+            raise DataError(
+                "sample_weight is zero for every point; give some of them a positive weight."
+            )
         hypotheses = DecisionStumps(points.shape[1]) if self.hypotheses is None else self.hypotheses
         self.hypothesis_ = hypotheses.erm(points, index, sample_weight)
         return self
@@ -118,7 +133,8 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
         """Return the class of every row of `X`, shape (n_points,)."""
         check_is_fitted(self)
         labels = self.hypothesis_.predict(validate_data(self, X, dtype=np.float64, reset=False))
-        # where one class alone was seen, a hypothesis that is constant on its points may say 1 elsewhere
+        # where one class alone was seen, a hypothesis that is constant on its points may say 1
+        # elsewhere
         values: NDArray[Any] = self.classes_[np.minimum(labels, len(self.classes_) - 1)]
         return values
 
@@ -129,7 +145,8 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
 
 
 def vote_gaps(released: ReleasedLabels) -> FloatArray:
-    """Return by how many votes, as far as noisy counts tell, the two classes are apart at each query, shape (l,).
+    """Return by how many votes, as far as noisy counts tell, the two classes are apart at each
+    query, shape (l,).
 
     Ones where they are level at every query, so that a student can always weigh by them.
 

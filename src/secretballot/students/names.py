@@ -13,7 +13,8 @@ __all__ = ["student_by_name"]
 
 
 def student_by_name(name: str) -> Any:
-    """Return a new learner of that name, None for "auto": the student that measured best for what is released.
+    """Return a new learner of that name, None for "auto": the student that measured best for what
+    is released.
 
     Raises
     ------
@@ -28,12 +29,13 @@ def student_by_name(name: str) -> Any:
         return VotingStudent(random_state=0)
     if not isinstance(name, str) or (name not in TEACHER_NAMES and ":" not in name):
         raise ParameterError(
-            f"student is {shown(name)}; it must be one of auto, boosted, {', '.join(TEACHER_NAMES)}, "
-            "or package.module:Class."
+            f"student is {shown(name)}; it must be one of auto, boosted,"
+            f" {', '.join(TEACHER_NAMES)}, or package.module:Class."
         )
     problem = ""
     try:
         return teacher_by_name(name)
     except ParameterError as error:
-        problem = str(error).replace("teacher", "student", 1)  # students and teachers share their names
+        # students and teachers share their names
+        problem = str(error).replace("teacher", "student", 1)
     raise ParameterError(problem)

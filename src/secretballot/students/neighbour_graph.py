@@ -1,4 +1,5 @@
-"""The nearest-neighbour graph of the public pool, its slowest modes, and where a new point lies among them."""
+"""The nearest-neighbour graph of the public pool, its slowest modes, and where a new point lies
+among them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,9 @@ FloatArray = NDArray[np.float64]
 
 # Modes to a relative accuracy that no noisy count could tell from exact.
 _TOLERANCE = 1e-4
-# A mode is carried to a new point by averaging over neighbours and dividing by its eigenvalue; a fast mode has a small
-# one, and dividing by less than this would only amplify rounding of what is not known there.
+# A mode is carried to a new point by averaging over neighbours and dividing by its eigenvalue; a
+# fast mode has a small one, and dividing by less than this would only amplify rounding of what is
+# not known there.
 _SMALLEST_EIGENVALUE = 0.1
 
 
@@ -53,7 +55,8 @@ class NeighbourGraph:
 
     @classmethod
     def build(cls, pool: Any, n_neighbors: int, n_modes: int) -> "NeighbourGraph":
-        """Return the graph of a pool (array or sparse matrix); small pools have fewer neighbours and modes.
+        """Return the graph of a pool (array or sparse matrix); small pools have fewer neighbours
+        and modes.
 
         Raises
         ------
@@ -69,17 +72,22 @@ class NeighbourGraph:
         reach = _positive(distances[:, k // 2])
         weights = np.exp(-(distances**2) / (reach[:, None] * reach[neighbours]))
         rows = np.repeat(np.arange(n_public), k)
-        one_way = sparse.csr_matrix((weights.ravel(), (rows, neighbours.ravel())), shape=(n_public, n_public))
+        one_way = sparse.csr_matrix(
+            (weights.ravel(), (rows, neighbours.ravel())), shape=(n_public, n_public)
+        )
         graph: Any = (one_way + one_way.T) / 2
         graph.eliminate_zeros()  # weights that underflowed join nothing
         root_degree = np.sqrt(_positive(np.asarray(graph.sum(axis=1)).ravel()))
         scaling: Any = sparse.diags(1.0 / root_degree)
-        values, vectors = _largest_of_parts((scaling @ graph @ scaling).tocsr(), min(n_modes, n_public - 1))
+        values, vectors = _largest_of_parts(
+            (scaling @ graph @ scaling).tocsr(), min(n_modes, n_public - 1)
+        )
         norm = np.sqrt(float((root_degree**2).sum()))
         return cls(points, reach, 1.0 - values, vectors / root_degree[:, None] * norm, n_neighbors)
 
     def place(self, points: FloatArray) -> FloatArray:
-        """Return the modes at any points, pool or new, shape (n_points, n_modes): a step of the walk into the pool."""
+        """Return the modes at any points, pool or new, shape (n_points, n_modes): a step of the
+        walk into the pool."""
         k = min(self.n_neighbors, len(self.pool))
         distances, neighbours = NearestNeighbors(n_neighbors=k).fit(self.pool).kneighbors(points)
         reach = _positive(distances[:, k // 2])
@@ -92,15 +100,18 @@ class NeighbourGraph:
 
 
 def _positive(values: NDArray[Any]) -> FloatArray:
-    """Return the values with zeros (points that coincide) replaced by the smallest positive one, or by one."""
+    """Return the values with zeros (points that coincide) replaced by the smallest positive one,
+    or by one."""
     positive = values[values > 0]
     return np.where(values > 0, values, positive.min() if len(positive) else 1.0)
 
 
 def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues, descending, with their eigenvectors, of a symmetric sparse matrix.
+    """Return the largest eigenvalues, descending, with their eigenvectors, of a symmetric sparse
+    matrix.
 
-    Connected parts are solved one by one: each has the eigenvalue 1, and Lanczos' method misses repeated ones.
+    Connected parts are solved one by one: each has the eigenvalue 1, and Lanczos' method misses
+    repeated ones.
     """
     n_parts, part = connected_components(matrix, directed=False)
     order = np.argsort(part, kind="stable")
@@ -118,7 +129,8 @@ def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArra
 
 
 def _largest(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues, descending, with their eigenvectors; the same ones on every call."""
+    """Return the largest eigenvalues, descending, with their eigenvectors; the same ones on
+    every call."""
     if n_values > matrix.shape[0] // 4:
         values, vectors = np.linalg.eigh(matrix.toarray())
     else:

@@ -28,7 +28,8 @@ FloatArray = NDArray[np.float64]
 
 KERNELS = ("auto", "linear", "gaussian")
 
-# Above this many columns the linear model's matrix of second moments grows too large; landmarks stand in for it.
+# Above this many columns the linear model's matrix of second moments grows too large; landmarks
+# stand in for it.
 _LINEAR_COLUMNS = 2_000
 # Length scales that are tried, in median distances between public points.
 _LENGTHS = (0.5, 1.0, 2.0)
@@ -36,7 +37,8 @@ _LENGTHS = (0.5, 1.0, 2.0)
 
 @dataclass(frozen=True)
 class _Candidate:
-    """One model of the votes: how points are scaled and, for a Gaussian kernel, landmarks (of rank > 0)."""
+    """One model of the votes: how points are scaled and, for a Gaussian kernel, landmarks (of
+    rank > 0)."""
 
     standardiser: Standardiser
     landmarks: FloatArray
@@ -64,18 +66,19 @@ class _Candidate:
 class NoisyCountsClassifier(VoteShareClassifier):
     """Learn the teachers' vote shares from noisy counts whose noise is known.
 
-    A Gaussian-process regression of the share of teachers behind each class. The noise variance is the released one;
-    the size of the signal, the variance that the model cannot explain, the scaling of the columns and the kernel are
-    chosen by marginal likelihood on the released counts, at no privacy cost. Where an arg max of noisy counts throws
-    away how close the vote was, this student weighs it: many queries under much noise teach it as much as few under
-    little.
+    A Gaussian-process regression of the share of teachers behind each class. The noise variance is
+    the released one; the size of the signal, the variance that the model cannot explain, the
+    scaling of the columns and the kernel are chosen by marginal likelihood on the released counts,
+    at no privacy cost. Where an arg max of noisy counts throws away how close the vote was, this
+    student weighs it: many queries under much noise teach it as much as few under little.
 
     Parameters
     ----------
     kernel : {"auto", "linear", "gaussian"}, default "auto"
         Shape of the vote share over the points; "auto" lets the marginal likelihood choose.
     n_landmarks : int, default 400
-        Public points that carry the Gaussian kernel (Nystroem); more follow finer detail, at cubic cost.
+        Public points that carry the Gaussian kernel (Nystroem); more follow finer detail, at cubic
+        cost.
     random_state : int, RandomState or None
         Of the choice of landmarks. Never of noise.
 
@@ -85,8 +88,8 @@ class NoisyCountsClassifier(VoteShareClassifier):
     kernel_ : {"linear", "gaussian"}
         The kernel that was chosen.
     signal_, misfit_, noise_ : float
-        Standard deviations, as shares of the teachers: of the fitted vote share over the points, of what the model
-        leaves unexplained, and of the released noise.
+        Standard deviations, as shares of the teachers: of the fitted vote share over the points, of
+        what the model leaves unexplained, and of the released noise.
     log_evidence_ : float
         Log marginal likelihood of the chosen model; comparable between models of the same release.
     mean_, scale_ : ndarray of shape (n_features_in_,)
@@ -109,7 +112,9 @@ class NoisyCountsClassifier(VoteShareClassifier):
     [0, 1]
     """
 
-    def __init__(self, kernel: str = "auto", *, n_landmarks: int = 400, random_state: Any = None) -> None:
+    def __init__(
+        self, kernel: str = "auto", *, n_landmarks: int = 400, random_state: Any = None
+    ) -> None:
         self.kernel = kernel
         self.n_landmarks = n_landmarks
         self.random_state = random_state
@@ -138,7 +143,8 @@ class NoisyCountsClassifier(VoteShareClassifier):
         classes : sequence, optional
             Class values in the order of the counts; 0, 1, ... by default.
         pool : array or sparse matrix of shape (n_public, n_features), optional
-            The whole public pool, from which columns are scaled and landmarks drawn; by default `X`.
+            The whole public pool, from which columns are scaled and landmarks drawn; by default
+            `X`.
 
         Returns
         -------
@@ -156,24 +162,41 @@ class NoisyCountsClassifier(VoteShareClassifier):
         K = check_count("n_teachers", n_teachers)
         noise = check_positive("sigma", sigma) / K
         points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        public: Any = points if pool is None else check_array(pool, accept_sparse="csr", dtype=np.float64)
+        public: Any = (
+            points if pool is None else check_array(pool, accept_sparse="csr", dtype=np.float64)
+        )
         if public.shape[1] != points.shape[1]:
-            raise DataError(f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same columns.")
+            raise DataError(
+                f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
+                " columns."
+            )
         shares, column_noise = shares_of(noisy_counts, points.shape[0], K, noise)
         self.classes_ = class_array(classes, max(2, shares.shape[1]))
-        candidate, posterior = self._choose(kernel, n_landmarks, points, public, shares, column_noise**2)
+        candidate, posterior = self._choose(
+            kernel, n_landmarks, points, public, shares, column_noise**2
+        )
         self._keep(candidate, posterior)
         self.noise_ = column_noise
         return self
 
     def _choose(
-        self, kernel: str, n_landmarks: int, X: Any, public: Any, shares: FloatArray, noise_variance: float
+        self,
+        kernel: str,
+        n_landmarks: int,
+        X: Any,
+        public: Any,
+        shares: FloatArray,
+        noise_variance: float,
     ) -> tuple[_Candidate, Posterior]:
-        """Return the model of largest evidence: first the scaling, then the kernel on that scaling."""
+        """Return the model of largest evidence: first the scaling, then the kernel on that
+        scaling."""
         centre = np.full(shares.shape[1], 0.5 if shares.shape[1] == 1 else 1.0 / shares.shape[1])
 
         def fitted(candidates: list[_Candidate]) -> list[tuple[_Candidate, Posterior]]:
-            return [(candidate, candidate.fit(X, shares - centre, noise_variance)) for candidate in candidates]
+            return [
+                (candidate, candidate.fit(X, shares - centre, noise_variance))
+                for candidate in candidates
+            ]
 
         nothing = np.empty((0, X.shape[1])), 1.0, np.empty((0, 0))
         rng = check_random_state(self.random_state)
@@ -186,9 +209,12 @@ class NoisyCountsClassifier(VoteShareClassifier):
             if kernel == "auto":
                 scalings = (max(tried, key=_evidence)[0].standardiser,)
         if kernel != "linear" or not tried:
-            # far out, a Gaussian kernel is linear: that is how "linear" reaches beyond _LINEAR_COLUMNS
+            # far out, a Gaussian kernel is linear: that is how "linear" reaches beyond
+            # _LINEAR_COLUMNS
             lengths = (10.0,) if kernel == "linear" else _LENGTHS
-            tried += fitted([_landmark_candidate(s, landmarks, length) for s in scalings for length in lengths])
+            tried += fitted(
+                [_landmark_candidate(s, landmarks, length) for s in scalings for length in lengths]
+            )
         candidate, posterior = max(tried, key=_evidence)
         return candidate, Posterior(
             posterior.coef,
@@ -214,7 +240,9 @@ class NoisyCountsClassifier(VoteShareClassifier):
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        model = _Candidate(Standardiser(self.mean_, self.scale_), self.landmarks_, self.length_, self.root_)
+        model = _Candidate(
+            Standardiser(self.mean_, self.scale_), self.landmarks_, self.length_, self.root_
+        )
         parts = [features @ self.coef_ + self.intercept_ for _, features in model.blocks(X)]
         shares = np.vstack(parts)
         return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
@@ -224,7 +252,9 @@ def _evidence(fit: tuple[_Candidate, Posterior]) -> float:
     return fit[1].log_evidence
 
 
-def _landmark_candidate(standardiser: Standardiser, landmarks: FloatArray, length: float) -> _Candidate:
+def _landmark_candidate(
+    standardiser: Standardiser, landmarks: FloatArray, length: float
+) -> _Candidate:
     points = standardiser.apply(landmarks)
     scaled = length * median_distance(points)
     return _Candidate(standardiser, points, scaled, landmark_root(points, scaled))

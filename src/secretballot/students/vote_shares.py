@@ -1,4 +1,5 @@
-"""What all students of noisy counts share: counts become vote shares, estimated shares become predictions."""
+"""What all students of noisy counts share: counts become vote shares, estimated shares become
+predictions."""
 
 import math
 from abc import abstractmethod
@@ -21,8 +22,8 @@ FloatArray = NDArray[np.float64]
 class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Predict the class with the largest estimated vote share.
 
-    Subclasses take part in `fit_student` by their `fit(X, noisy_counts, *, n_teachers, sigma, classes, pool)`, and set
-    `classes_`.
+    Subclasses take part in `fit_student` by their
+    `fit(X, noisy_counts, *, n_teachers, sigma, classes, pool)`, and set `classes_`.
     """
 
     classes_: NDArray[Any]
@@ -32,9 +33,11 @@ class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type:
         """Return the estimated share of teachers behind each class, shape (n_points, n_classes)."""
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the estimated vote shares as probabilities: the nearest point of the simplex, row by row.
+        """Return the estimated vote shares as probabilities: the nearest point of the simplex, row
+        by row.
 
-        What is estimated is the share of teachers that vote for each class, which is not the chance of the class.
+        What is estimated is the share of teachers that vote for each class, which is not the chance
+        of the class.
         """
         return nearest_probabilities(self.predict_shares(X))
 
@@ -50,20 +53,30 @@ class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type:
         return tags
 
 
-def shares_of(noisy_counts: ArrayLike, n_rows: int, n_teachers: int, noise: float) -> tuple[FloatArray, float]:
-    """Return shares of the teachers, one column for two classes or one per class, and their noise deviation."""
+def shares_of(
+    noisy_counts: ArrayLike, n_rows: int, n_teachers: int, noise: float
+) -> tuple[FloatArray, float]:
+    """Return shares of the teachers, one column for two classes or one per class, and their
+    noise deviation."""
     counts = np.asarray(noisy_counts, dtype=np.float64)
-    if counts.ndim not in (1, 2) or len(counts) != n_rows or (counts.ndim == 2 and counts.shape[1] < 2):
+    if (
+        counts.ndim not in (1, 2)
+        or len(counts) != n_rows
+        or (counts.ndim == 2 and counts.shape[1] < 2)
+    ):
         raise DataError(
             f"noisy_counts has shape {counts.shape} for {n_rows} points; "
             "give one count for each point, or one for each point and class."
         )
     if not np.isfinite(counts).all():
-        raise DataError("noisy_counts holds a value that is not finite; give the counts as they were released.")
+        raise DataError(
+            "noisy_counts holds a value that is not finite; give the counts as they were released."
+        )
     if counts.ndim == 1:
         return counts[:, None] / n_teachers, noise
     if counts.shape[1] == 2:
-        # both columns tell of the same vote under independent noise: their mean has half the variance
+        # both columns tell of the same vote under independent noise: their mean has half the
+        # variance
         second = (counts[:, 1] - counts[:, 0]) / n_teachers
         return (second[:, None] + 1.0) / 2, noise / math.sqrt(2)
     return counts / n_teachers, noise
@@ -72,12 +85,15 @@ def shares_of(noisy_counts: ArrayLike, n_rows: int, n_teachers: int, noise: floa
 def class_array(classes: Sequence[Any] | None, n_classes: int) -> NDArray[Any]:
     values = np.arange(n_classes) if classes is None else np.asarray(classes)
     if values.shape != (n_classes,):
-        raise DataError(f"classes has shape {values.shape}; these counts tell of {n_classes} classes.")
+        raise DataError(
+            f"classes has shape {values.shape}; these counts tell of {n_classes} classes."
+        )
     return values
 
 
 def nearest_probabilities(shares: FloatArray) -> FloatArray:
-    """Return the Euclidean projection of each row onto the probability simplex; it keeps the order within a row."""
+    """Return the Euclidean projection of each row onto the probability simplex; it keeps the
+    order within a row."""
     descending = -np.sort(-shares, axis=1)
     excess = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, shares.shape[1] + 1)
     last = (descending > excess).sum(axis=1) - 1

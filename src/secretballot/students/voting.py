@@ -1,4 +1,5 @@
-"""The student in the voting class: a weighted vote of K hypotheses, found by K rounds of AdaBoost."""
+"""The student in the voting class: a weighted vote of K hypotheses, found by K rounds of
+AdaBoost."""
 
 from typing import Any, Self
 
@@ -19,14 +20,17 @@ __all__ = ["VotingStudent"]
 
 FloatArray = NDArray[np.float64]
 
-_WORSE_THAN_A_GUESS = "worse than random"  # in the sentence by which AdaBoost refuses its first hypothesis
+# in the sentence by which AdaBoost refuses its first hypothesis
+_WORSE_THAN_A_GUESS = "worse than random"
 
 
 class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Learn a weighted vote of at most K hypotheses of a class H, by K rounds of AdaBoost (SAMME for many classes).
+    """Learn a weighted vote of at most K hypotheses of a class H, by K rounds of AdaBoost (SAMME
+    for many classes).
 
-    What the teachers' vote looks like is seldom in the student's class H itself, however simple the teachers are; it is
-    in Vote_K(H), the class of votes of K hypotheses, where learning from released labels is realisable.
+    What the teachers' vote looks like is seldom in the student's class H itself, however simple the
+    teachers are; it is in Vote_K(H), the class of votes of K hypotheses, where learning from
+    released labels is realisable.
 
     Parameters
     ----------
@@ -41,8 +45,8 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
     ----------
     classes_ : ndarray of shape (n_classes,)
     hypotheses_ : list of fitted classifiers
-        K or fewer. One alone where it makes no error on the released labels, where AdaBoost finds its first one no
-        better than a guess, or where the labels are all of one class.
+        K or fewer. One alone where it makes no error on the released labels, where AdaBoost finds
+        its first one no better than a guess, or where the labels are all of one class.
     weights_ : ndarray of shape (n_hypotheses,)
         Weights of their votes, positive.
     n_features_in_ : int
@@ -53,9 +57,9 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
 
         VC(Vote_K(H)) <= K (d + 1) (3 log(K (d + 1)) + 2) = O(K d log(K d)).
 
-    Liu et al. 2021 print K d before Theorem 13, which is false: lines in the plane have VC dimension 2, and votes of
-    two of them, ties to class 1, shatter five points. Their bound holds with the right dimension in its place, a
-    logarithm more.
+    Liu et al. 2021 print K d before Theorem 13, which is false: lines in the plane have VC
+    dimension 2, and votes of two of them, ties to class 1, shatter five points. Their bound holds
+    with the right dimension in its place, a logarithm more.
 
     Examples
     --------
@@ -79,7 +83,8 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
         X : array or sparse matrix of shape (n_points, n_features)
         y : array of shape (n_points,)
         sample_weight : array of shape (n_points,), optional
-            At least 0, such as the confidence in each released label; points of weight 0 are left out.
+            At least 0, such as the confidence in each released label; points of weight 0 are left
+            out.
 
         Returns
         -------
@@ -107,10 +112,15 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
 
     def _base(self) -> Any:
         base = DecisionTreeClassifier(max_depth=1) if self.base is None else self.base
-        if not (hasattr(base, "fit") and hasattr(base, "predict") and has_fit_parameter(base, "sample_weight")):
+        if not (
+            hasattr(base, "fit")
+            and hasattr(base, "predict")
+            and has_fit_parameter(base, "sample_weight")
+        ):
             raise ParameterError(
-                f"base is {type(base).__name__}, whose fit takes no sample_weight, which boosting needs; "
-                "use a classifier that takes it, and put preprocessing before the VotingStudent."
+                f"base is {type(base).__name__}, whose fit takes no sample_weight, which boosting"
+                " needs; use a classifier that takes it, and put preprocessing before the"
+                " VotingStudent."
             )
         return base
 
@@ -123,25 +133,33 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
                 raise
             alone = clone(base)
             if "random_state" in alone.get_params():
-                alone.set_params(random_state=check_random_state(self.random_state).randint(2**31 - 1))
+                alone.set_params(
+                    random_state=check_random_state(self.random_state).randint(2**31 - 1)
+                )
             return self._keep([alone.fit(X, y, sample_weight=weights)], np.ones(1))
         hypotheses, n_fitted = list(boosted.estimators_), len(boosted.estimators_)
         if boosted.estimator_errors_[n_fitted - 1] <= 0:
-            # every weight is positive, so it is right everywhere; beside it, earlier rounds could only outvote it
+            # every weight is positive, so it is right everywhere; beside it, earlier rounds could
+            # only outvote it
             return self._keep(hypotheses[-1:], np.ones(1))
-        return self._keep(hypotheses, np.asarray(boosted.estimator_weights_[:n_fitted], dtype=np.float64))
+        return self._keep(
+            hypotheses, np.asarray(boosted.estimator_weights_[:n_fitted], dtype=np.float64)
+        )
 
     def _keep(self, hypotheses: list[Any], weights: FloatArray) -> Self:
         self.hypotheses_, self.weights_ = hypotheses, weights
         return self
 
     def vote_shares(self, X: ArrayLike) -> FloatArray:
-        """Return the share of the vote for each class, shape (n_points, n_classes): weights that sum to 1."""
+        """Return the share of the vote for each class, shape (n_points, n_classes): weights that
+        sum to 1."""
         check_is_fitted(self)
         points = validate_data(self, X, accept_sparse="csr", reset=False)
         shares = np.zeros((points.shape[0], len(self.classes_)))
         rows = np.arange(len(shares))
-        for hypothesis, weight in zip(self.hypotheses_, self.weights_ / self.weights_.sum(), strict=True):
+        for hypothesis, weight in zip(
+            self.hypotheses_, self.weights_ / self.weights_.sum(), strict=True
+        ):
             shares[rows, np.searchsorted(self.classes_, hypothesis.predict(points))] += weight
         return shares
 
@@ -159,7 +177,8 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
         return values
 
     def as_adaboost(self) -> AdaBoostClassifier:
-        """Return a fitted scikit-learn AdaBoostClassifier with the same hypotheses and weights, for converters."""
+        """Return a fitted scikit-learn AdaBoostClassifier with the same hypotheses and weights,
+        for converters."""
         check_is_fitted(self)
         boosted = AdaBoostClassifier(self._base(), n_estimators=len(self.hypotheses_))
         boosted.estimator_ = self._base()
@@ -174,17 +193,26 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
         return tags
 
 
-def _kept_weights(sample_weight: ArrayLike | None, points: Any) -> tuple[NDArray[np.bool_], FloatArray]:
+def _kept_weights(
+    sample_weight: ArrayLike | None, points: Any
+) -> tuple[NDArray[np.bool_], FloatArray]:
     """Return which points count, and the weights of those."""
     n_points = points.shape[0]
     if sample_weight is None:
         return np.ones(n_points, dtype=bool), np.ones(n_points)
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_points,):
-        raise DataError(f"sample_weight has shape {weights.shape} for {n_points} points; give one weight for each.")
+        raise DataError(
+            f"sample_weight has shape {weights.shape} for {n_points} points; give one weight for"
+            " each."
+        )
     if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise DataError("sample_weight has a value that is negative or not finite; give weights of at least 0.")
+        raise DataError(
+            "sample_weight has a value that is negative or not finite; give weights of at least 0."
+        )
     kept = weights > 0
     if not kept.any():
-        raise DataError("sample_weight is zero for every point; give some of them a positive weight.")
+        raise DataError(
+            "sample_weight is zero for every point; give some of them a positive weight."
+        )
     return kept, weights[kept]

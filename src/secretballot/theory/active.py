@@ -24,7 +24,8 @@ Coefficient = float | Callable[[float], float]
 
 
 def _log(value: float) -> float:
-    """Return Hanneke's Log, max(1, log): what the bounds mean by log, so that no factor vanishes at theta = 1."""
+    """Return Hanneke's Log, max(1, log): what the bounds mean by log, so that no factor vanishes
+    at theta = 1."""
     return math.log(max(math.e, value))
 
 
@@ -44,11 +45,13 @@ def active_labels(
     best_error: float = 0.0,
     constant: float = 1.0,
 ) -> int:
-    """Return how many labels disagreement-based active learning asks for, for an excess error of alpha.
+    """Return how many labels disagreement-based active learning asks for, for an excess error of
+    alpha.
 
-    Source: Liu et al. 2021, Lemma D.7 (Hanneke 2014): constant theta (e^2 / alpha^2 + log(1 / alpha)) (d log theta +
-    log(log(1 / alpha) / beta)), theta at e + alpha, e = best_error. Hidden: `constant`, universal. log is max(1, log).
-    Vacuous where it exceeds the labels of a passive learner.
+    Source: Liu et al. 2021, Lemma D.7 (Hanneke 2014): constant theta (e^2 / alpha^2 + log(1 /
+    alpha)) (d log theta + log(log(1 / alpha) / beta)), theta at e + alpha, e = best_error. Hidden:
+    `constant`, universal. log is max(1, log). Vacuous where it exceeds the labels of a passive
+    learner.
 
     Parameters
     ----------
@@ -78,13 +81,18 @@ def active_stream_excess(
     best_error: float = 0.0,
     constant: float = 1.0,
 ) -> RiskBound:
-    """Return the excess error of active learning on a stream of m points with no limit on its labels.
+    """Return the excess error of active learning on a stream of m points with no limit on its
+    labels.
 
-    Source: Liu et al. 2021, Lemma B.8: constant ((d log theta(d / m) + log(1 / beta)) / m + sqrt(e (d log theta(e) +
-    log(1 / beta)) / m)), e = best_error. Hidden: `constant`. log of theta is max(1, log).
+    Source: Liu et al. 2021, Lemma B.8: constant ((d log theta(d / m) + log(1 / beta)) / m + sqrt(e
+    (d log theta(e) + log(1 / beta)) / m)), e = best_error. Hidden: `constant`. log of theta is
+    max(1, log).
     """
     m, d = check_counts(n_public=n_public, vc_dimension=vc_dimension)
-    error, log = check_error("best_error", best_error), math.log(1 / check_probability("beta", beta))
+    error, log = (
+        check_error("best_error", best_error),
+        math.log(1 / check_probability("beta", beta)),
+    )
     value = (d * _log(_theta(theta, d / m)) + log) / m
     if error > 0:
         value += math.sqrt(error * (d * _log(_theta(theta, error)) + log) / m)
@@ -131,13 +139,15 @@ def active_plan(
     risk_constant: float = 1.0,
     label_constant: float = 1.0,
 ) -> ActivePlan:
-    """Return l, K, sigma and the excess error of PATE with active student queries under Tsybakov noise.
+    """Return l, K, sigma and the excess error of PATE with active student queries under Tsybakov
+    noise.
 
-    Source: Liu et al. 2021, Theorem 15: alpha = C1 max(eta^(2 / (2 - tau)) ((d K log(n / d) + log(2 K / beta)) /
-    n)^(tau / (2 - tau)), (d log((m + n) / d) + log(2 / beta)) / m); l = C2 theta(alpha) (1 + log(1 / alpha)) (d log
-    theta(alpha) + log(2 log(1 / alpha) / beta)); K of `gaussian_teachers`. The three hang together; returned is the
-    least alpha that is at least what its own l and K give. Hidden: C1 = `risk_constant`, C2 = `label_constant`,
-    universal. Vacuous at tau = 0.
+    Source: Liu et al. 2021, Theorem 15: alpha = C1 max(eta^(2 / (2 - tau)) ((d K log(n / d) + log(2
+    K / beta)) / n)^(tau / (2 - tau)), (d log((m + n) / d) + log(2 / beta)) / m); l = C2
+    theta(alpha) (1 + log(1 / alpha)) (d log theta(alpha) + log(2 log(1 / alpha) / beta)); K of
+    `gaussian_teachers`. The three hang together; returned is the least alpha that is at least what
+    its own l and K give. Hidden: C1 = `risk_constant`, C2 = `label_constant`, universal. Vacuous at
+    tau = 0.
 
     Parameters
     ----------
@@ -165,7 +175,9 @@ def active_plan(
     chance, exponent = check_probability("beta", beta), check_tau(tau)
     c1 = check_positive("risk_constant", risk_constant)
     if not (n >= d and check_positive("eta", eta) >= 1):
-        raise ParameterError(f"n_records is {n} and eta {eta:g}; Theorem 15 has n of at least d, eta of at least 1.")
+        raise ParameterError(
+            f"n_records is {n} and eta {eta:g}; Theorem 15 has n of at least d, eta of at least 1."
+        )
     public = (d * math.log((m + n) / d) + math.log(2 / chance)) / m
 
     c2 = check_positive("label_constant", label_constant)
@@ -184,22 +196,29 @@ def active_plan(
     asked = labels(min(alpha, _TOP))
     if not asked <= m:
         raise ParameterError(
-            f"n_public is {m}, fewer than the {asked} labels that Theorem 15 asks for; use at least so many public "
-            "points, or passive queries."
+            f"n_public is {m}, fewer than the {asked} labels that Theorem 15 asks for; use at least"
+            " so many public points, or passive queries."
         )
-    return ActivePlan(asked, gaussian_teachers(n, asked, budget), printed_sigma(asked, budget), excess)
+    return ActivePlan(
+        asked, gaussian_teachers(n, asked, budget), printed_sigma(asked, budget), excess
+    )
 
 
-def _labels_of_theorem_15(alpha: float, theta: Coefficient, vc_dimension: int, beta: float, constant: float) -> int:
+def _labels_of_theorem_15(
+    alpha: float, theta: Coefficient, vc_dimension: int, beta: float, constant: float
+) -> int:
     at, rounds = _theta(theta, alpha), math.log(1 / alpha)
-    return math.ceil(constant * at * (1 + rounds) * (vc_dimension * _log(at) + _log(2 * rounds / beta)))
+    return math.ceil(
+        constant * at * (1 + rounds) * (vc_dimension * _log(at) + _log(2 * rounds / beta))
+    )
 
 
 _TOP = 1 - 1e-9  # alpha stays below 1
 
 
 def _least_fixed(implied: Callable[[float], float]) -> float:
-    """Return the least alpha of at least implied(alpha), a falling function, to ten digits; 1 if there is none."""
+    """Return the least alpha of at least implied(alpha), a falling function, to ten digits; 1 if
+    there is none."""
     if not implied(_TOP) <= _TOP:
         return 1.0
     low, high = 0.0, _TOP

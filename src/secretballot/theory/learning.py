@@ -1,8 +1,8 @@
 """Learning bounds without privacy, which every theorem about private voting stands on.
 
-Two forms throughout. `"paper"`: as Liu et al. 2021 print them in Appendix D, where the logarithm of the growth
-function is d, or d log n. `"growth"`: with the logarithm itself, by Sauer's sum, and the constants of the classical
-proofs; these are theorems as they stand.
+Two forms throughout. `"paper"`: as Liu et al. 2021 print them in Appendix D, where the logarithm of
+the growth function is d, or d log n. `"growth"`: with the logarithm itself, by Sauer's sum, and the
+constants of the classical proofs; these are theorems as they stand.
 """
 
 import math
@@ -58,20 +58,25 @@ def capacity(vc_dimension: int, n_records: int, beta: float, form: str = "growth
     beta : float
         Failure probability.
     form : {"growth", "paper"}
-        "paper" is d + log(4 / beta), printed in Lemma D.4; no multiple of it with the printed factors 2 and 4 holds
-        for all classes, since the growth function's log n is missing.
+        "paper" is d + log(4 / beta), printed in Lemma D.4; no multiple of it with the printed
+        factors 2 and 4 holds for all classes, since the growth function's log n is missing.
     """
-    d, n, chance = check_count("vc_dimension", vc_dimension), check_count("n_records", n_records), _beta(beta)
+    d, n, chance = (
+        check_count("vc_dimension", vc_dimension),
+        check_count("n_records", n_records),
+        _beta(beta),
+    )
     if check_choice("form", form, FORMS) == "paper":
         return d + math.log(4 / chance)
     return log_growth(d, 2 * n) + math.log(4 / chance)
 
 
 def disagreement_bound(share: float, n_records: int, beta: float) -> RiskBound:
-    """Return an upper bound on the disagreement of one fixed classifier, from its share on n points.
+    """Return an upper bound on the disagreement of one fixed classifier, from its share on n
+    points.
 
-    Source: Liu et al. 2021, Lemma D.3 (Bernstein), solved for Dis: Dis <= share + sqrt(2 Dis L / n) + 2 L / (3 n),
-    L = log(1 / beta). Nothing is hidden. Vacuous for n below about 2 L.
+    Source: Liu et al. 2021, Lemma D.3 (Bernstein), solved for Dis: Dis <= share + sqrt(2 Dis L / n)
+    + 2 L / (3 n), L = log(1 / beta). Nothing is hidden. Vacuous for n below about 2 L.
 
     Parameters
     ----------
@@ -87,12 +92,16 @@ def disagreement_bound(share: float, n_records: int, beta: float) -> RiskBound:
     return RiskBound(root * root)
 
 
-def uniform_bound(share: float, n_records: int, vc_dimension: int, beta: float, form: str = "growth") -> RiskBound:
-    """Return an upper bound on the disagreement of every member of a class at once, from its share on n points.
+def uniform_bound(
+    share: float, n_records: int, vc_dimension: int, beta: float, form: str = "growth"
+) -> RiskBound:
+    """Return an upper bound on the disagreement of every member of a class at once, from its share
+    on n points.
 
-    Source: Liu et al. 2021, Lemma D.4, first statement: share + 2 sqrt(share c / n) + 4 c / n with c of `capacity`.
-    Corrected: the printed c = d + log(4 / beta) drops the log n of the growth function and fails for large d and n
-    (`tests/theory/test_learning.py` has a class that breaks it); the default has it. Vacuous for n below about 4 c.
+    Source: Liu et al. 2021, Lemma D.4, first statement: share + 2 sqrt(share c / n) + 4 c / n with
+    c of `capacity`. Corrected: the printed c = d + log(4 / beta) drops the log n of the growth
+    function and fails for large d and n (`tests/theory/test_learning.py` has a class that breaks
+    it); the default has it. Vacuous for n below about 4 c.
 
     Parameters
     ----------
@@ -111,8 +120,9 @@ def uniform_bound(share: float, n_records: int, vc_dimension: int, beta: float, 
 def uniform_deviation(n_records: int, vc_dimension: int, beta: float) -> RiskBound:
     """Return how far the error of any member lies from its empirical error, on either side.
 
-    Source: Vapnik and Chervonenkis 1971, sqrt(8 (log growth(2 n) + log(4 / beta)) / n); what LZCW write as
-    O~(sqrt(d / m)) in Theorems 12 and C.3. Vacuous for n below about 8 times the logarithm.
+    Source: Vapnik and Chervonenkis 1971, sqrt(8 (log growth(2 n) + log(4 / beta)) / n); what LZCW
+    write as O~(sqrt(d / m)) in Theorems 12 and C.3. Vacuous for n below about 8 times the
+    logarithm.
     """
     return RiskBound(math.sqrt(8 * capacity(vc_dimension, n_records, beta) / n_records))
 
@@ -120,9 +130,9 @@ def uniform_deviation(n_records: int, vc_dimension: int, beta: float) -> RiskBou
 def consistent_records(alpha: float, beta: float, vc_dimension: int, form: str = "growth") -> int:
     """Return how many records make every hypothesis without a mistake on them alpha-accurate.
 
-    Source: "growth": Blumer et al. 1989, the smallest n with 2 growth(2 n) 2^(-alpha n / 2) <= beta. "paper": Liu et
-    al. 2021, Lemma D.5 with no approximation error, the smallest n with 4 (d log n + log(4 / beta)) / n <= alpha.
-    Realizable case only.
+    Source: "growth": Blumer et al. 1989, the smallest n with 2 growth(2 n) 2^(-alpha n / 2) <=
+    beta. "paper": Liu et al. 2021, Lemma D.5 with no approximation error, the smallest n with 4 (d
+    log n + log(4 / beta)) / n <= alpha. Realizable case only.
 
     Parameters
     ----------
@@ -136,26 +146,36 @@ def consistent_records(alpha: float, beta: float, vc_dimension: int, form: str =
         log = math.log(4 / chance)
         # d log n / n falls from n = e on
         return first_whole(lambda n: 4 * (d * math.log(n) + log) <= error * n, 3)
-    return first_whole(lambda n: math.log(2 / chance) + log_growth(d, 2 * n) <= error * n * math.log(2) / 2)
+    return first_whole(
+        lambda n: math.log(2 / chance) + log_growth(d, 2 * n) <= error * n * math.log(2) / 2
+    )
 
 
 def agnostic_records(alpha: float, beta: float, vc_dimension: int) -> int:
-    """Return how many records make the empirical risk minimiser alpha-accurate beyond the best of its class.
+    """Return how many records make the empirical risk minimiser alpha-accurate beyond the best of
+    its class.
 
-    Source: `uniform_deviation` at alpha / 2. The theorems of Bassily, Thakurta, Thakkar 2018 write O((d + log(1 /
-    beta)) / alpha^2).
+    Source: `uniform_deviation` at alpha / 2. The theorems of Bassily, Thakurta, Thakkar 2018 write
+    O((d + log(1 / beta)) / alpha^2).
     """
     error, chance, d = _alpha(alpha), _beta(beta), check_count("vc_dimension", vc_dimension)
     return first_whole(lambda n: uniform_deviation(n, d, chance).value <= error / 2)
 
 
 def tsybakov_excess(
-    n_records: int, vc_dimension: int, beta: float, tau: float, *, eta: float = 1.0, constant: float = 1.0
+    n_records: int,
+    vc_dimension: int,
+    beta: float,
+    tau: float,
+    *,
+    eta: float = 1.0,
+    constant: float = 1.0,
 ) -> RiskBound:
     """Return the excess error of empirical risk minimisation under Tsybakov noise.
 
-    Source: Liu et al. 2021, Lemma D.6 (Hanneke 2014): constant (eta (d log(n / d) + log(1 / beta)) / n)^(1 / (2 -
-    tau)). Hidden: `constant`, universal, not printed. Vacuous for n below about eta d log(n / d).
+    Source: Liu et al. 2021, Lemma D.6 (Hanneke 2014): constant (eta (d log(n / d) + log(1 / beta))
+    / n)^(1 / (2 - tau)). Hidden: `constant`, universal, not printed. Vacuous for n below about eta
+    d log(n / d).
 
     Parameters
     ----------
@@ -175,15 +195,21 @@ def tsybakov_excess(
     exponent = 1 / (2 - check_tau(tau))
     factor, scale = check_positive("eta", eta), check_positive("constant", constant)
     if not factor >= 1:
-        raise ParameterError(f"eta is {eta!r}; the Tsybakov noise condition has an eta of at least 1.")
-    return RiskBound(scale * (factor * (d * math.log(n / d) + math.log(1 / _beta(beta))) / n) ** exponent)
+        raise ParameterError(
+            f"eta is {eta!r}; the Tsybakov noise condition has an eta of at least 1."
+        )
+    return RiskBound(
+        scale * (factor * (d * math.log(n / d) + math.log(1 / _beta(beta))) / n) ** exponent
+    )
 
 
 def pair_cover_failure(n_points: int, alpha: float, vc_dimension: int) -> float:
-    """Return a bound on the chance that two members agree on n points but disagree on more than alpha of the law.
+    """Return a bound on the chance that two members agree on n points but disagree on more than
+    alpha of the law.
 
-    Source: Blumer et al. 1989 for the class of differences, whose growth is at most the square of the class's (as in
-    Claim 3.6 of Nandi and Bassily 2020): min(1, 2 growth(2 n)^2 2^(-alpha n / 2)). 1 is vacuous.
+    Source: Blumer et al. 1989 for the class of differences, whose growth is at most the square of
+    the class's (as in Claim 3.6 of Nandi and Bassily 2020): min(1, 2 growth(2 n)^2 2^(-alpha n /
+    2)). 1 is vacuous.
     """
     n, error = check_count("n_points", n_points), _alpha(alpha)
     log = math.log(2) * (1 - error * n / 2) + 2 * log_growth(vc_dimension, 2 * n)
@@ -191,10 +217,12 @@ def pair_cover_failure(n_points: int, alpha: float, vc_dimension: int) -> float:
 
 
 def pair_cover_records(alpha: float, beta: float, vc_dimension: int) -> int:
-    """Return the smallest n at which `pair_cover_failure` is at most beta: members that agree on n points are near.
+    """Return the smallest n at which `pair_cover_failure` is at most beta: members that agree on n
+    points are near.
 
-    Any hypothesis that agrees with another one on that many points, whichever that is, differs from it on at most
-    alpha of the law. So labels may come from a hypothesis that was chosen with the points in view.
+    Any hypothesis that agrees with another one on that many points, whichever that is, differs from
+    it on at most alpha of the law. So labels may come from a hypothesis that was chosen with the
+    points in view.
     """
     chance = _beta(beta)
     return first_whole(lambda n: pair_cover_failure(n, alpha, vc_dimension) <= chance)

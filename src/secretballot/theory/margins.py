@@ -1,4 +1,5 @@
-"""Liu et al. 2021, section 3.2: where teachers lean clearly, voting says what infinitely many of them would say."""
+"""Liu et al. 2021, section 3.2: where teachers lean clearly, voting says what infinitely many of
+them would say."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
-from secretballot._validation import check_choice, check_finite, check_positive, check_probability, shown
+from secretballot._validation import (
+    check_choice,
+    check_finite,
+    check_positive,
+    check_probability,
+    shown,
+)
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import uniform_deviation
@@ -34,10 +41,11 @@ __all__ = [
 
 
 def high_margin_share(expected_margins: ArrayLike, margin: float) -> float:
-    """Return the least nu at which the points have (nu, margin)-approximate high margin: the share at or below margin.
+    """Return the least nu at which the points have (nu, margin)-approximate high margin: the share
+    at or below margin.
 
-    Source: Liu et al. 2021, Definition 10. Corrected (item 9): nu bounds P[Delta_n(x) <= Delta], not the printed
-    P[Delta_n(x) > Delta].
+    Source: Liu et al. 2021, Definition 10. Corrected (item 9): nu bounds P[Delta_n(x) <= Delta],
+    not the printed P[Delta_n(x) > Delta].
 
     Parameters
     ----------
@@ -55,16 +63,22 @@ def high_margin_share(expected_margins: ArrayLike, margin: float) -> float:
     try:
         values = np.asarray(expected_margins, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise DataError("expected_margins must be numbers from 0 to 0.5, one for each point.") from None
+        raise DataError(
+            "expected_margins must be numbers from 0 to 0.5, one for each point."
+        ) from None
     if values.ndim != 1 or values.size == 0 or not ((values >= 0) & (values <= 0.5)).all():
-        raise DataError("expected_margins must be one number from 0 to 0.5 for each of at least one point.")
+        raise DataError(
+            "expected_margins must be one number from 0 to 0.5 for each of at least one point."
+        )
     return float(np.mean(values <= level))
 
 
 def _margin(margin: float, least: float = 1e-12) -> float:
     level = check_finite("margin", margin)
     if not least <= level < 0.5:
-        raise ParameterError(f"margin is {shown(margin)}; an expected margin lies above 0 and below 0.5.")
+        raise ParameterError(
+            f"margin is {shown(margin)}; an expected margin lies above 0 and below 0.5."
+        )
     return level
 
 
@@ -88,15 +102,23 @@ class HighMarginPlan:
 
 
 def high_margin_plan(
-    n_queries: int, nu: float, margin: float, budget: PrivacyBudget, beta: float, *, calibration: str = "tight"
+    n_queries: int,
+    nu: float,
+    margin: float,
+    budget: PrivacyBudget,
+    beta: float,
+    *,
+    calibration: str = "tight",
 ) -> HighMarginPlan:
-    """Return T and K at which Algorithm 2 answers all but fewer than T of m queries, as h_inf^agg would.
+    """Return T and K at which Algorithm 2 answers all but fewer than T of m queries, as h_inf^agg
+    would.
 
-    Source: Liu et al. 2021, Proposition 11. "paper": T = nu m + sqrt(2 nu m log(3 / beta)) + (2/3) log(3 / beta), K =
-    max(2 log(3 m / beta) / Delta^2, 3 lambda (log(4 m / delta) + log(3 m / beta)) / Delta), without the square, which
-    is a footnote mark. Corrected ("tight", items 9 and 2d): the stream stops at the T-th abstention, so T is one
-    more than the number of low margins, by the exact binomial quantile at beta / 3; the second term of K is (6 lambda
-    (log(4 m / delta) + log(3 m / beta)) + 2) / Delta, since stability is half the margin less 1. Nothing is hidden.
+    Source: Liu et al. 2021, Proposition 11. "paper": T = nu m + sqrt(2 nu m log(3 / beta)) + (2/3)
+    log(3 / beta), K = max(2 log(3 m / beta) / Delta^2, 3 lambda (log(4 m / delta) + log(3 m /
+    beta)) / Delta), without the square, which is a footnote mark. Corrected ("tight", items 9 and
+    2d): the stream stops at the T-th abstention, so T is one more than the number of low margins,
+    by the exact binomial quantile at beta / 3; the second term of K is (6 lambda (log(4 m / delta)
+    + log(3 m / beta)) + 2) / Delta, since stability is half the margin less 1. Nothing is hidden.
     The noise is the printed one.
 
     Parameters
@@ -128,13 +150,20 @@ def high_margin_plan(
 
 
 def high_margin_excess(
-    max_unstable: int, n_public: int, vc_dimension: int, budget: PrivacyBudget, beta: float, *, approximation: float
+    max_unstable: int,
+    n_public: int,
+    vc_dimension: int,
+    budget: PrivacyBudget,
+    beta: float,
+    *,
+    approximation: float,
 ) -> RiskBound:
     """Return the error of the student of H beyond that of h_inf^agg, in the agnostic case.
 
-    Source: Liu et al. 2021, Theorem 12: approximation + 2 T / m + O~(sqrt(d / m)), for epsilon up to log(2 / delta),
-    with T and K of `high_margin_plan`; the last term is twice `uniform_deviation`, once for each side. Fails with
-    probability at most 2 beta. Nothing is hidden.
+    Source: Liu et al. 2021, Theorem 12: approximation + 2 T / m + O~(sqrt(d / m)), for epsilon up
+    to log(2 / delta), with T and K of `high_margin_plan`; the last term is twice
+    `uniform_deviation`, once for each side. Fails with probability at most 2 beta. Nothing is
+    hidden.
 
     Parameters
     ----------
@@ -157,13 +186,19 @@ def high_margin_excess(
 
 
 def high_margin_voting_excess(
-    max_unstable: int, n_public: int, vc_dimension: int, n_teachers: int, budget: PrivacyBudget, beta: float
+    max_unstable: int,
+    n_public: int,
+    vc_dimension: int,
+    n_teachers: int,
+    budget: PrivacyBudget,
+    beta: float,
 ) -> RiskBound:
-    """Return the error of a student in Vote_K(H) beyond that of h_inf^agg: `student_excess` with K voters.
+    """Return the error of a student in Vote_K(H) beyond that of h_inf^agg: `student_excess` with K
+    voters.
 
-    Source: Liu et al. 2021, Theorem 13, for epsilon up to log(2 / delta). It takes h_inf^agg for a member of
-    Vote_K(H), which holds up to the sampling of K teachers. Vacuous for m below about 20 K d log(m / (K d)), hence
-    for most K of `high_margin_plan`.
+    Source: Liu et al. 2021, Theorem 13, for epsilon up to log(2 / delta). It takes h_inf^agg for a
+    member of Vote_K(H), which holds up to the sampling of K teachers. Vacuous for m below about 20
+    K d log(m / (K d)), hence for most K of `high_margin_plan`.
     """
     _theorem_12(budget)
     return student_excess(max_unstable, n_public, vc_dimension, beta, n_voters=n_teachers)
@@ -178,10 +213,11 @@ def _theorem_12(budget: PrivacyBudget) -> None:
 def tsybakov_low_margin(
     n_records: int, n_teachers: int, vc_dimension: int, tau: float, *, constant: float = 1.0
 ) -> RiskBound:
-    """Return a bound on nu, the share of points with an expected margin of at most 1/6, under Tsybakov noise.
+    """Return a bound on nu, the share of points with an expected margin of at most 1/6, under
+    Tsybakov noise.
 
-    Source: Liu et al. 2021, Remark 14: constant (d K / n)^(tau / (2 - tau)). Hidden: `constant` and logarithms.
-    Vacuous at tau = 0 or K d >= n.
+    Source: Liu et al. 2021, Remark 14: constant (d K / n)^(tau / (2 - tau)). Hidden: `constant` and
+    logarithms. Vacuous at tau = 0 or K d >= n.
     """
     n, k, d = check_counts(n_records=n_records, n_teachers=n_teachers, vc_dimension=vc_dimension)
     t = check_tau(tau)

@@ -1,4 +1,5 @@
-"""Liu, Zhu, Chaudhuri, Wang 2021 on passive queries: Theorems 5, C.3 and C.5, and the steps of their proofs."""
+"""Liu, Zhu, Chaudhuri, Wang 2021 on passive queries: Theorems 5, C.3 and C.5, and the steps of
+their proofs."""
 
 import math
 from dataclasses import dataclass
@@ -37,9 +38,10 @@ __all__ = [
 def printed_sigma(n_queries: int, budget: PrivacyBudget) -> float:
     """Return sigma of Liu et al. 2021, Algorithm 1, in votes.
 
-    It solves sqrt(2 l log(1 / delta)) / sigma + l / (2 sigma^2) = epsilon: (sqrt(2 l log(1 / delta)) + sqrt(2 l log(1
-    / delta) + 2 epsilon l)) / (2 epsilon). Right for two classes and any epsilon, and more noise than needed by a
-    factor of about 1.5 (item 3): `privacy.accounting` has the exact prices.
+    It solves sqrt(2 l log(1 / delta)) / sigma + l / (2 sigma^2) = epsilon: (sqrt(2 l log(1 /
+    delta)) + sqrt(2 l log(1 / delta) + 2 epsilon l)) / (2 epsilon). Right for two classes and any
+    epsilon, and more noise than needed by a factor of about 1.5 (item 3): `privacy.accounting` has
+    the exact prices.
 
     Parameters
     ----------
@@ -56,7 +58,8 @@ def printed_sigma(n_queries: int, budget: PrivacyBudget) -> float:
 def printed_scale(max_unstable: int, budget: PrivacyBudget) -> float:
     """Return lambda of Liu et al. 2021, Algorithm 2, line 2, in votes.
 
-    (sqrt(2 T (epsilon + log(2 / delta))) + sqrt(2 T log(2 / delta))) / epsilon: right, and loose (item 2a).
+    (sqrt(2 T (epsilon + log(2 / delta))) + sqrt(2 T log(2 / delta))) / epsilon: right, and loose
+    (item 2a).
     """
     t, (epsilon, delta) = check_count("max_unstable", max_unstable), check_budget(budget)
     log = math.log(2 / delta)
@@ -73,11 +76,12 @@ def teacher_disagreement(
     eta: float = 1.0,
     constant: float = 1.0,
 ) -> RiskBound:
-    """Return a bound on the disagreement of each of K teachers with the best hypothesis, under Tsybakov noise.
+    """Return a bound on the disagreement of each of K teachers with the best hypothesis, under
+    Tsybakov noise.
 
-    Source: Liu et al. 2021, Lemma B.2 in the form of Theorem 15: constant eta^(2 / (2 - tau)) ((d K log(n / d) +
-    log(2 K / beta)) / n)^(tau / (2 - tau)). Hidden: `constant`, universal. At tau = 0 it is constant, hence vacuous
-    for all n.
+    Source: Liu et al. 2021, Lemma B.2 in the form of Theorem 15: constant eta^(2 / (2 - tau)) ((d K
+    log(n / d) + log(2 K / beta)) / n)^(tau / (2 - tau)). Hidden: `constant`, universal. At tau = 0
+    it is constant, hence vacuous for all n.
 
     Parameters
     ----------
@@ -91,24 +95,36 @@ def teacher_disagreement(
     constant : float
     """
     k, d = check_count("n_teachers", n_teachers), check_count("vc_dimension", vc_dimension)
-    n = check_at_least("n_records", n_records, d * k, "one shard of vc_dimension records for each teacher")
+    n = check_at_least(
+        "n_records", n_records, d * k, "one shard of vc_dimension records for each teacher"
+    )
     exponent, chance = check_tau(tau), check_probability("beta", beta)
     if not check_positive("eta", eta) >= 1:
-        raise ParameterError(f"eta is {eta!r}; the Tsybakov noise condition has an eta of at least 1.")
+        raise ParameterError(
+            f"eta is {eta!r}; the Tsybakov noise condition has an eta of at least 1."
+        )
     size = (d * k * math.log(n / d) + math.log(2 * k / chance)) / n
     value = math.pow(eta, 2 / (2 - exponent)) * math.pow(size, exponent / (2 - exponent))
     return RiskBound(check_positive("constant", constant) * value)
 
 
 def student_excess(
-    max_unstable: int, n_public: int, vc_dimension: int, beta: float, *, n_voters: int = 1, form: str = "growth"
+    max_unstable: int,
+    n_public: int,
+    vc_dimension: int,
+    beta: float,
+    *,
+    n_voters: int = 1,
+    form: str = "growth",
 ) -> RiskBound:
-    """Return the excess error of a student that fits m labels of which at most T differ from those of its target.
+    """Return the excess error of a student that fits m labels of which at most T differ from those
+    of its target.
 
-    Source: the last step of Theorem 5 (target h*), and Theorem 13 (target h_inf^agg, student in Vote_K(H), `n_voters`
-    = K) of Liu et al. 2021: 4 T / m + 5 (K d + log(4 / beta)) / m. Corrected: the default has the growth function of
-    the class instead of K d (see `uniform_bound`); for K voters the dimension is taken as K d, as printed, although
-    it can be larger by a factor log K. Nothing is hidden. Vacuous for T above m / 4.
+    Source: the last step of Theorem 5 (target h*), and Theorem 13 (target h_inf^agg, student in
+    Vote_K(H), `n_voters` = K) of Liu et al. 2021: 4 T / m + 5 (K d + log(4 / beta)) / m. Corrected:
+    the default has the growth function of the class instead of K d (see `uniform_bound`); for K
+    voters the dimension is taken as K d, as printed, although it can be larger by a factor log K.
+    Nothing is hidden. Vacuous for T above m / 4.
 
     Parameters
     ----------
@@ -136,7 +152,8 @@ class PassivePlan:
         K.
     excess : RiskBound
     enough : bool
-        False if T reaches m, or the teachers outnumber the records: then the theorem's T and K cannot be run.
+        False if T reaches m, or the teachers outnumber the records: then the theorem's T and K
+        cannot be run.
     """
 
     max_unstable: int
@@ -160,12 +177,13 @@ def passive_plan(
     *,
     constant: float = 1.0,
 ) -> PassivePlan:
-    """Return T, K and the excess error of voting with the sparse vector on m public points under Tsybakov noise.
+    """Return T, K and the excess error of voting with the sparse vector on m public points under
+    Tsybakov noise.
 
-    Source: Liu et al. 2021, Theorem 5. T = constant (m^(4 - 2 tau) (d / (n epsilon))^(2 tau))^(1 / (4 - 3 tau)); K =
-    136 log(4 m T / min(delta, beta / 2)) sqrt(T log(2 / delta)) / epsilon (Lemma C.1); excess constant (d / m + (m (d
-    / (n epsilon))^2)^(tau / (4 - 3 tau))). Hidden: `constant` and logarithms. Vacuous at tau = 0, and where T or K do
-    not fit.
+    Source: Liu et al. 2021, Theorem 5. T = constant (m^(4 - 2 tau) (d / (n epsilon))^(2 tau))^(1 /
+    (4 - 3 tau)); K = 136 log(4 m T / min(delta, beta / 2)) sqrt(T log(2 / delta)) / epsilon (Lemma
+    C.1); excess constant (d / m + (m (d / (n epsilon))^2)^(tau / (4 - 3 tau))). Hidden: `constant`
+    and logarithms. Vacuous at tau = 0, and where T or K do not fit.
 
     Parameters
     ----------
@@ -183,8 +201,12 @@ def passive_plan(
     t, scale = check_tau(tau), check_positive("constant", constant)
     ratio = d / (n * epsilon)
     root = 1 / (4 - 3 * t)
-    unstable = max(1, math.ceil(scale * math.pow(m, (4 - 2 * t) * root) * math.pow(ratio, 2 * t * root)))
-    logs = math.log(4 * m * unstable / min(delta, chance / 2)) * math.sqrt(unstable * math.log(2 / delta))
+    unstable = max(
+        1, math.ceil(scale * math.pow(m, (4 - 2 * t) * root) * math.pow(ratio, 2 * t * root))
+    )
+    logs = math.log(4 * m * unstable / min(delta, chance / 2)) * math.sqrt(
+        unstable * math.log(2 / delta)
+    )
     teachers = math.ceil(136 * logs / epsilon)
     excess = RiskBound(scale * (d / m + math.pow(m * ratio * ratio, t * root)))
     return PassivePlan(unstable, teachers, excess, unstable < m and teachers * d <= n)
@@ -193,8 +215,9 @@ def passive_plan(
 def hoeffding_cutoff(mean_error: float, n_queries: int, n_teachers: int, beta: float) -> int:
     """Return T of Theorem C.3 for teachers of that expected error, rounded up.
 
-    Source: Liu et al. 2021, Theorem C.3: 3 (E[error] m + sqrt(m log(m / beta) / 2)). Corrected (item 6): the union is
-    over the K teachers, so log(K / beta). Nothing is hidden; `cutoff` has the exact quantile, which is smaller.
+    Source: Liu et al. 2021, Theorem C.3: 3 (E[error] m + sqrt(m log(m / beta) / 2)). Corrected
+    (item 6): the union is over the K teachers, so log(K / beta). Nothing is hidden; `cutoff` has
+    the exact quantile, which is smaller.
     """
     m, k = check_counts(n_queries=n_queries, n_teachers=n_teachers)
     p, chance = check_share("mean_error", mean_error), check_probability("beta", beta)
@@ -212,10 +235,10 @@ def sparse_vector_student_error(
 ) -> RiskBound:
     """Return the error of the student of the sparse vector without a noise condition.
 
-    Source: Liu et al. 2021, Theorem C.3 (after Bassily, Thakurta, Thakkar 2018). Realizable: constant (m (d / (n
-    epsilon))^2 log(1 / delta) + sqrt(d / m)). Otherwise 13 best_error + constant (m^(1/3) (d / (n epsilon))^(2/3) +
-    sqrt(d / m)). Hidden: `constant` and logarithms. Vacuous for best_error above 1/26 whatever n and m (1/2 is a
-    coin's).
+    Source: Liu et al. 2021, Theorem C.3 (after Bassily, Thakurta, Thakkar 2018). Realizable:
+    constant (m (d / (n epsilon))^2 log(1 / delta) + sqrt(d / m)). Otherwise 13 best_error +
+    constant (m^(1/3) (d / (n epsilon))^(2/3) + sqrt(d / m)). Hidden: `constant` and logarithms.
+    Vacuous for best_error above 1/26 whatever n and m (1/2 is a coin's).
 
     Parameters
     ----------
@@ -230,26 +253,34 @@ def sparse_vector_student_error(
     realizable = gamma == 0
     epsilon, delta = check_budget(budget, needs_delta=realizable)
     ratio = d / (n * epsilon)
-    private = m * ratio**2 * math.log(1 / delta) if realizable else math.pow(m, 1 / 3) * math.pow(ratio, 2 / 3)
+    private = (
+        m * ratio**2 * math.log(1 / delta)
+        if realizable
+        else math.pow(m, 1 / 3) * math.pow(ratio, 2 / 3)
+    )
     return RiskBound(13 * gamma + scale * (private + math.sqrt(d / m)), trivial=0.5)
 
 
 def gaussian_teachers(n_records: int, n_queries: int, budget: PrivacyBudget) -> int:
-    """Return K of Theorems 15 and C.5, rounded up: 6 sigma sqrt(2 log(2 n)), with `printed_sigma` for l queries.
+    """Return K of Theorems 15 and C.5, rounded up: 6 sigma sqrt(2 log(2 n)), with `printed_sigma`
+    for l queries.
 
-    Source: Liu et al. 2021. Printed: 6 sqrt(log(2 n)) (sqrt(l log(1 / delta)) + sqrt(l log(1 / delta) + epsilon l)) /
-    epsilon, the same. Nothing is hidden. Vacuous where it exceeds n.
+    Source: Liu et al. 2021. Printed: 6 sqrt(log(2 n)) (sqrt(l log(1 / delta)) + sqrt(l log(1 /
+    delta) + epsilon l)) / epsilon, the same. Nothing is hidden. Vacuous where it exceeds n.
     """
     n = check_count("n_records", n_records)
     return math.ceil(6 * printed_sigma(n_queries, budget) * math.sqrt(2 * math.log(2 * n)))
 
 
-def gaussian_voting_disagreement(mean_disagreement: float, n_teachers: int, sigma: float, beta: float) -> RiskBound:
-    """Return how often a label of Gaussian voting differs from the target of teachers that differ from it by that much.
+def gaussian_voting_disagreement(
+    mean_disagreement: float, n_teachers: int, sigma: float, beta: float
+) -> RiskBound:
+    """Return how often a label of Gaussian voting differs from the target of teachers that differ
+    from it by that much.
 
-    Source: Liu et al. 2021, Theorem 15, step 2: Markov's inequality on the votes against, given that the noise stays
-    below s = sigma sqrt(2 log(2 / beta)): K mean / (K / 2 - s) + beta, which is 3 mean + 1 / n at the printed K and
-    beta = 1 / n. Nothing is hidden. Vacuous where K <= 2 s.
+    Source: Liu et al. 2021, Theorem 15, step 2: Markov's inequality on the votes against, given
+    that the noise stays below s = sigma sqrt(2 log(2 / beta)): K mean / (K / 2 - s) + beta, which
+    is 3 mean + 1 / n at the printed K and beta = 1 / n. Nothing is hidden. Vacuous where K <= 2 s.
 
     Parameters
     ----------
@@ -261,17 +292,23 @@ def gaussian_voting_disagreement(mean_disagreement: float, n_teachers: int, sigm
     beta : float
         Chance left to the noise; a choice of the proof.
     """
-    k, mean = check_count("n_teachers", n_teachers), check_share("mean_disagreement", mean_disagreement)
+    k, mean = (
+        check_count("n_teachers", n_teachers),
+        check_share("mean_disagreement", mean_disagreement),
+    )
     chance = check_probability("beta", beta)
     room = k / 2 - check_positive("sigma", sigma) * math.sqrt(2 * math.log(2 / chance))
     return RiskBound(k * mean / room + chance if room > 0 else math.inf)
 
 
-def gaussian_student_bound(disagreement: float, n_public: int, vc_dimension: int, beta: float) -> RiskBound:
-    """Return the excess error of a student of m Gaussian labels that differ from h* with the given probability.
+def gaussian_student_bound(
+    disagreement: float, n_public: int, vc_dimension: int, beta: float
+) -> RiskBound:
+    """Return the excess error of a student of m Gaussian labels that differ from h* with the given
+    probability.
 
-    Source: Liu et al. 2021, proof of Theorem C.5, (8): 2 D + 2 sqrt(D c / m) + 4 c / m with c of `capacity` in the
-    growth form; printed as 4 D + O~(d / m). Nothing is hidden.
+    Source: Liu et al. 2021, proof of Theorem C.5, (8): 2 D + 2 sqrt(D c / m) + 4 c / m with c of
+    `capacity` in the growth form; printed as 4 D + O~(d / m). Nothing is hidden.
     """
     d, m = check_share("disagreement", disagreement), check_count("n_public", n_public)
     over = capacity(vc_dimension, m, beta) / m
@@ -279,12 +316,20 @@ def gaussian_student_bound(disagreement: float, n_public: int, vc_dimension: int
 
 
 def gaussian_student_excess(
-    n_records: int, n_public: int, vc_dimension: int, epsilon: float, tau: float, *, constant: float = 1.0
+    n_records: int,
+    n_public: int,
+    vc_dimension: int,
+    epsilon: float,
+    tau: float,
+    *,
+    constant: float = 1.0,
 ) -> RiskBound:
-    """Return the excess error of the student of Gaussian voting on all m public points under Tsybakov noise.
+    """Return the excess error of the student of Gaussian voting on all m public points under
+    Tsybakov noise.
 
-    Source: Liu et al. 2021, Theorem C.5 (for Algorithm 3 with Algorithm 1 and l = m): constant (d / m + (d sqrt(m) / (n
-    epsilon))^(tau / (2 - tau))). Hidden: `constant` and logarithms, 1 / delta among them. Vacuous at tau = 0.
+    Source: Liu et al. 2021, Theorem C.5 (for Algorithm 3 with Algorithm 1 and l = m): constant (d /
+    m + (d sqrt(m) / (n epsilon))^(tau / (2 - tau))). Hidden: `constant` and logarithms, 1 / delta
+    among them. Vacuous at tau = 0.
 
     Parameters
     ----------
@@ -296,4 +341,6 @@ def gaussian_student_excess(
     """
     n, m, d = check_counts(n_records=n_records, n_public=n_public, vc_dimension=vc_dimension)
     t, private = check_tau(tau), d * math.sqrt(m) / (n * check_positive("epsilon", epsilon))
-    return RiskBound(check_positive("constant", constant) * (d / m + math.pow(private, t / (2 - t))))
+    return RiskBound(
+        check_positive("constant", constant) * (d / m + math.pow(private, t / (2 - t)))
+    )

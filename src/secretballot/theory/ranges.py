@@ -22,10 +22,13 @@ _LARGEST = 10**18  # beyond any data set, and every formula here still has float
 
 
 def check_count(name: str, value: int, *, minimum: int = 1) -> int:
-    """Return `value` as an int if it is a whole number from `minimum` to 1e18, else raise `ParameterError`."""
+    """Return `value` as an int if it is a whole number from `minimum` to 1e18, else raise
+    `ParameterError`."""
     number = check_any_count(name, value, minimum=minimum)
     if not number <= _LARGEST:
-        raise ParameterError(f"{name} is larger than 1e18, for which nothing here is meant; give a smaller number.")
+        raise ParameterError(
+            f"{name} is larger than 1e18, for which nothing here is meant; give a smaller number."
+        )
     return number
 
 
@@ -49,7 +52,8 @@ def check_share(name: str, value: float) -> float:
 
 
 def check_error(name: str, value: float) -> float:
-    """Return an error of a binary classifier if it lies in [0, 1/2), else raise `ParameterError`."""
+    """Return an error of a binary classifier if it lies in [0, 1/2), else raise
+    `ParameterError`."""
     number = check_finite(name, value)
     if not 0 <= number < 0.5:
         raise ParameterError(f"{name} is {value!r}; it must be at least 0 and less than 0.5.")
@@ -57,10 +61,13 @@ def check_error(name: str, value: float) -> float:
 
 
 def check_epsilon_below(epsilon: float, limit: float, theorem: str) -> float:
-    """Return epsilon if it lies in (0, limit], where a theorem holds, else raise `ParameterError`."""
+    """Return epsilon if it lies in (0, limit], where a theorem holds, else raise
+    `ParameterError`."""
     number = check_positive("epsilon", epsilon)
     if not number <= limit:
-        raise ParameterError(f"epsilon is {epsilon!r}; {theorem} holds for epsilon from 0 to {limit:g}.")
+        raise ParameterError(
+            f"epsilon is {epsilon!r}; {theorem} holds for epsilon from 0 to {limit:g}."
+        )
     return number
 
 
@@ -73,5 +80,6 @@ def check_at_least(name: str, value: int, least: float, because: str) -> int:
 
 
 def check_counts(**given: int) -> tuple[int, ...]:
-    """Return the given counts, in their order, if each is a whole number of at least 1, else raise `ParameterError`."""
+    """Return the given counts, in their order, if each is a whole number of at least 1, else
+    raise `ParameterError`."""
     return tuple(check_count(name, value) for name, value in given.items())

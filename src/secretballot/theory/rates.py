@@ -4,13 +4,27 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from secretballot._validation import check_choice, check_instance, check_positive, check_probability, shown
+from secretballot._validation import (
+    check_choice,
+    check_instance,
+    check_positive,
+    check_probability,
+    shown,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.theory.ranges import check_count, check_error, check_tau
 from secretballot.theory.results import RiskBound
 from secretballot.theory.tables import markdown_table
 
-__all__ = ["ALGORITHMS", "SETTINGS", "Rate", "SampleComplexity", "rate", "render_rates", "sample_complexity"]
+__all__ = [
+    "ALGORITHMS",
+    "SETTINGS",
+    "Rate",
+    "SampleComplexity",
+    "rate",
+    "render_rates",
+    "sample_complexity",
+]
 
 ALGORITHMS = ("gaussian", "sparse-vector-2018", "sparse-vector", "active")
 SETTINGS = ("realizable", "tsybakov", "agnostic", "agnostic-voting")
@@ -18,7 +32,8 @@ SETTINGS = ("realizable", "tsybakov", "agnostic", "agnostic-voting")
 
 @dataclass(frozen=True)
 class Rate:
-    """Excess error of O~(max((d^a theta^b / (n epsilon))^p, (d / m)^q)) beyond `best_factor` times the best error.
+    """Excess error of O~(max((d^a theta^b / (n epsilon))^p, (d / m)^q)) beyond `best_factor` times
+    the best error.
 
     Attributes
     ----------
@@ -72,7 +87,10 @@ class Rate:
             If there is no rate, or a number is out of its range.
         """
         if math.isnan(self.records):
-            raise ParameterError(f"There is no rate for {self.algorithm} in the setting {self.setting}: {self.remark}")
+            raise ParameterError(
+                f"There is no rate for {self.algorithm} in the setting {self.setting}:"
+                f" {self.remark}"
+            )
         d = check_count("vc_dimension", vc_dimension)
         ratio = d**self.dimension * check_positive("theta", theta) ** self.coefficient
         ratio /= check_count("n_records", n_records) * check_positive("epsilon", epsilon)
@@ -82,19 +100,22 @@ class Rate:
 
 
 def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
-    """Return an entry of Table 1 of Liu et al. 2021; K and the number of labelled points are chosen optimally.
+    """Return an entry of Table 1 of Liu et al. 2021; K and the number of labelled points are chosen
+    optimally.
 
-    Corrected (item 9): Gaussian voting under Tsybakov noise has the exponent 2 tau / (4 - tau) that follows from
-    Theorem C.5, not the printed (2 - tau) / 2; the agnostic bound of 2018 has d^(3/5) / (n epsilon)^(2/5) (Remark
-    C.4), not d^0.6 / (n^0.3 theta^0.3). All entries hide constants and logarithms. Vacuous at tau = 0.
+    Corrected (item 9): Gaussian voting under Tsybakov noise has the exponent 2 tau / (4 - tau) that
+    follows from Theorem C.5, not the printed (2 - tau) / 2; the agnostic bound of 2018 has d^(3/5)
+    / (n epsilon)^(2/5) (Remark C.4), not d^0.6 / (n^0.3 theta^0.3). All entries hide constants and
+    logarithms. Vacuous at tau = 0.
 
     Parameters
     ----------
     algorithm : {"gaussian", "sparse-vector-2018", "sparse-vector", "active"}
-        Gaussian voting on all labelled points; the sparse vector as Bassily, Thakurta, Thakkar 2018 analyse it, and
-        as Liu et al. do; Gaussian voting with active queries.
+        Gaussian voting on all labelled points; the sparse vector as Bassily, Thakurta, Thakkar 2018
+        analyse it, and as Liu et al. do; Gaussian voting with active queries.
     setting : {"realizable", "tsybakov", "agnostic", "agnostic-voting"}
-        The last one compares with h_inf^agg, what infinitely many teachers would say, instead of the best hypothesis.
+        The last one compares with h_inf^agg, what infinitely many teachers would say, instead of
+        the best hypothesis.
     tau : float, optional
         Exponent of "tsybakov", in [0, 1]; for no other setting.
 
@@ -105,14 +126,18 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     """
     check_choice("algorithm", algorithm, ALGORITHMS)
     if (check_choice("setting", setting, SETTINGS) == "tsybakov") != (tau is not None):
-        raise ParameterError(f"tau is {shown(tau)}; give one in [0, 1] for the setting 'tsybakov', and for no other.")
+        raise ParameterError(
+            f"tau is {shown(tau)}; give one in [0, 1] for the setting 'tsybakov', and for no other."
+        )
     if setting.startswith("agnostic"):
         return _agnostic(algorithm, setting)
     if algorithm == "sparse-vector-2018":
         if setting == "realizable":
             return Rate(algorithm, setting, 2 / 3, 1.5, 0.0, 0.5)
         check_tau(1.0 if tau is None else tau)
-        return Rate(algorithm, setting, 0.4, 1.5, 0.0, 0.5, 13.0, "the same as agnostic, whatever tau")
+        return Rate(
+            algorithm, setting, 0.4, 1.5, 0.0, 0.5, 13.0, "the same as agnostic, whatever tau"
+        )
     t = 1.0 if tau is None else check_tau(tau)
     if algorithm == "gaussian":
         remark = "printed exponent: (2 - tau) / 2" if setting == "tsybakov" else ""
@@ -123,7 +148,9 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
 def _agnostic(algorithm: str, setting: str) -> Rate:
     nan = math.nan
     if algorithm == "sparse-vector-2018" and setting == "agnostic":
-        return Rate(algorithm, setting, 0.4, 1.5, 0.0, 0.5, 13.0, "printed: d^0.6 / (n^0.3 theta^0.3)")
+        return Rate(
+            algorithm, setting, 0.4, 1.5, 0.0, 0.5, 13.0, "printed: d^0.6 / (n^0.3 theta^0.3)"
+        )
     if setting == "agnostic":
         remark = "voting can be worse than the best hypothesis (Example 8)"
         return Rate(algorithm, setting, nan, nan, nan, nan, nan, remark)
@@ -135,7 +162,8 @@ def _agnostic(algorithm: str, setting: str) -> Rate:
 
 @dataclass(frozen=True)
 class SampleComplexity:
-    """Private records and public points for an excess error of alpha; infinite where no number is enough.
+    """Private records and public points for an excess error of alpha; infinite where no number is
+    enough.
 
     Attributes
     ----------
@@ -168,9 +196,10 @@ def sample_complexity(
 ) -> SampleComplexity:
     """Return the private and the public sample size at which `rate` is alpha.
 
-    n = d^a theta^b (constant / alpha)^(1 / p) / epsilon, m = d (constant / alpha)^(1 / q), rounded up. Hidden:
-    `constant` and logarithms; `sample_sizes` has figures without hidden constants. In the realizable case n = d^1.5 /
-    (alpha epsilon) and m = d / alpha for the sparse vector (Remark 6 of Liu et al. 2021).
+    n = d^a theta^b (constant / alpha)^(1 / p) / epsilon, m = d (constant / alpha)^(1 / q), rounded
+    up. Hidden: `constant` and logarithms; `sample_sizes` has figures without hidden constants. In
+    the realizable case n = d^1.5 / (alpha epsilon) and m = d / alpha for the sparse vector (Remark
+    6 of Liu et al. 2021).
 
     Parameters
     ----------
@@ -188,7 +217,9 @@ def sample_complexity(
     d, budget = check_count("vc_dimension", vc_dimension), check_positive("epsilon", epsilon)
     at, scale = check_positive("theta", theta), check_positive("constant", constant)
     if found.vacuous:
-        return SampleComplexity(math.inf, math.inf, found.remark or "at tau = 0 the bound does not fall")
+        return SampleComplexity(
+            math.inf, math.inf, found.remark or "at tau = 0 the bound does not fall"
+        )
     size = d**found.dimension * at**found.coefficient / budget
     n = size * math.pow(scale / goal, 1 / found.records)
     m = d * math.pow(scale / goal, 1 / found.public)
@@ -209,14 +240,17 @@ def _formula(found: Rate) -> str:
     if math.isnan(found.records):
         return found.remark
     theta = " theta^1/2" if found.coefficient else ""
-    private = f"(d^3/2{theta} / (n epsilon))" + (f"^({_power(found.records)})" if found.records != 1 else "")
+    private = f"(d^3/2{theta} / (n epsilon))" + (
+        f"^({_power(found.records)})" if found.records != 1 else ""
+    )
     public = "d / m" if found.public == 1 else "sqrt(d / m)"
     best = "" if found.best_factor == 1 else f"{found.best_factor:g} best + "
     return f"{best}max({private}, {public})"
 
 
 def render_rates(taus: tuple[float, ...] = (0.25, 0.5, 1.0)) -> str:
-    """Return Table 1 of Liu et al. 2021, corrected, as Markdown: a line for each setting, a column for each algorithm.
+    """Return Table 1 of Liu et al. 2021, corrected, as Markdown: a line for each setting, a column
+    for each algorithm.
 
     Parameters
     ----------
@@ -225,7 +259,10 @@ def render_rates(taus: tuple[float, ...] = (0.25, 0.5, 1.0)) -> str:
     """
     check_instance("taus", taus, (tuple, list), hint="give exponents in [0, 1], such as (0.5, 1.0)")
     settings: list[tuple[str, float | None]] = [("realizable", None)]
-    settings += [("tsybakov", check_tau(tau)) for tau in taus] + [("agnostic", None), ("agnostic-voting", None)]
+    settings += [("tsybakov", check_tau(tau)) for tau in taus] + [
+        ("agnostic", None),
+        ("agnostic-voting", None),
+    ]
     lines = []
     for setting, tau in settings:
         name = setting if tau is None else f"{setting}, tau = {tau:g}"

@@ -1,4 +1,5 @@
-"""Nandi and Bassily 2020, section 3: relabel a secret sample by one hypothesis, then vote as if there were no noise."""
+"""Nandi and Bassily 2020, section 3: relabel a secret sample by one hypothesis, then vote as if
+there were no noise."""
 
 import math
 from dataclasses import dataclass
@@ -11,9 +12,21 @@ from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.relabelled import relabelling_loss
 from secretballot.privacy.accounting.sample_calibration import stream_budget
 from secretballot.theory.learning import log_growth, pair_cover_records, uniform_deviation
-from secretballot.theory.ranges import check_at_least, check_budget, check_count, check_epsilon_below, check_error
+from secretballot.theory.ranges import (
+    check_at_least,
+    check_budget,
+    check_count,
+    check_epsilon_below,
+    check_error,
+)
 from secretballot.theory.search import first_whole
-from secretballot.theory.stability import CALIBRATIONS, cutoff, largest_error, teachers_needed, tight_stream
+from secretballot.theory.stability import (
+    CALIBRATIONS,
+    cutoff,
+    largest_error,
+    teachers_needed,
+    tight_stream,
+)
 
 __all__ = [
     "PRINTED_DIVISOR",
@@ -39,12 +52,13 @@ _SUPPOSED_TEACHERS = 100_000
 def relabelled_privacy(
     budget: PrivacyBudget, *, neighbours: str = "replace-one", calibration: str = "tight"
 ) -> tuple[float, float]:
-    """Return (epsilon, delta) of relabelling with epsilon 1 followed by a mechanism that keeps `budget`.
+    """Return (epsilon, delta) of relabelling with epsilon 1 followed by a mechanism that keeps
+    `budget`.
 
-    Source: Nandi and Bassily 2020, Lemma 3.1 (Beimel, Nissim, Stemmer 2015): (epsilon + 3, 4 e delta), "paper".
-    Corrected ("tight", item 6): (epsilon + log c, c delta) with c = (1 + sqrt e)^2 = 7.0157 where one record is
-    replaced, c = 1 + sqrt e where one comes or goes; c is attained. Relabelling alone is not private. A delta of 1 or
-    more is vacuous.
+    Source: Nandi and Bassily 2020, Lemma 3.1 (Beimel, Nissim, Stemmer 2015): (epsilon + 3, 4 e
+    delta), "paper". Corrected ("tight", item 6): (epsilon + log c, c delta) with c = (1 + sqrt e)^2
+    = 7.0157 where one record is replaced, c = 1 + sqrt e where one comes or goes; c is attained.
+    Relabelling alone is not private. A delta of 1 or more is vacuous.
 
     Parameters
     ----------
@@ -57,28 +71,34 @@ def relabelled_privacy(
     epsilon, delta = check_budget(budget, needs_delta=False)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         return epsilon + 3, 4 * math.e * delta
-    loss = relabelling_loss(check_choice("neighbours", neighbours, ("replace-one", "add-remove")), 1.0)
+    loss = relabelling_loss(
+        check_choice("neighbours", neighbours, ("replace-one", "add-remove")), 1.0
+    )
     return epsilon + loss, math.exp(loss) * delta
 
 
 def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
-    """Return (epsilon, delta) of an (epsilon, delta)-DP mechanism on a secret sample drawn without replacement.
+    """Return (epsilon, delta) of an (epsilon, delta)-DP mechanism on a secret sample drawn without
+    replacement.
 
-    Source: Li, Qardaji, Su 2012, used in Lemma 3.4 of Nandi and Bassily 2020: log(1 + rate (e^epsilon - 1)), rate
-    delta. Nothing is hidden; rate 1 gains nothing.
+    Source: Li, Qardaji, Su 2012, used in Lemma 3.4 of Nandi and Bassily 2020: log(1 + rate
+    (e^epsilon - 1)), rate delta. Nothing is hidden; rate 1 gains nothing.
     """
     q = check_positive("rate", rate)
     if not q <= 1:
         raise ParameterError(f"rate is {rate!r}; a sampling rate lies above 0 and up to 1.")
-    return math.log1p(q * math.expm1(check_positive("epsilon", epsilon))), q * check_delta("delta", delta)
+    return math.log1p(q * math.expm1(check_positive("epsilon", epsilon))), q * check_delta(
+        "delta", delta
+    )
 
 
 def sampling_rate(epsilon: float, inner_epsilon: float, *, calibration: str = "tight") -> float:
     """Return the share of the records that may be sampled, relabelled and asked at `inner_epsilon`.
 
-    Source: Nandi and Bassily 2020, Algorithm 3, line 1: epsilon / 56 ("paper", for inner_epsilon up to 1 and epsilon
-    up to 1). Corrected ("tight", item 6): min(1, (e^epsilon - 1) / (c e^inner_epsilon - 1)), c = 7.0157, the
-    inverse of Lemma 3.1 with its exact constant and of amplification; any epsilon.
+    Source: Nandi and Bassily 2020, Algorithm 3, line 1: epsilon / 56 ("paper", for inner_epsilon up
+    to 1 and epsilon up to 1). Corrected ("tight", item 6): min(1, (e^epsilon - 1) / (c
+    e^inner_epsilon - 1)), c = 7.0157, the inverse of Lemma 3.1 with its exact constant and of
+    amplification; any epsilon.
 
     Parameters
     ----------
@@ -91,7 +111,9 @@ def sampling_rate(epsilon: float, inner_epsilon: float, *, calibration: str = "t
     inside = check_positive("inner_epsilon", inner_epsilon)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         if not inside <= 1:
-            raise ParameterError(f"inner_epsilon is {inside:g}; Algorithm 3 prints epsilon / 56 for up to 1.")
+            raise ParameterError(
+                f"inner_epsilon is {inside:g}; Algorithm 3 prints epsilon / 56 for up to 1."
+            )
         return check_epsilon_below(epsilon, 1.0, "Theorem 3.3") / PRINTED_DIVISOR
     loss = inside + relabelling_loss("replace-one", 1.0)
     whole = check_positive("epsilon", epsilon)
@@ -102,11 +124,13 @@ def sampling_rate(epsilon: float, inner_epsilon: float, *, calibration: str = "t
 
 
 def bootstrap_repeats(n_records: int, delta: float, *, calibration: str = "tight") -> float:
-    """Return r: a record is drawn at most r times in n draws with replacement, except with probability delta / 2.
+    """Return r: a record is drawn at most r times in n draws with replacement, except with
+    probability delta / 2.
 
-    Source: Nandi and Bassily 2020, Lemma 3.4: log(2 / delta), "by Chernoff". Corrected ("tight", item 6): the exact
-    quantile of Binomial(n, 1 / n); the printed figure is false for some delta above .0367, and half as large again as
-    needed for small ones. Splitting before drawing makes r irrelevant, which is what the labelers do.
+    Source: Nandi and Bassily 2020, Lemma 3.4: log(2 / delta), "by Chernoff". Corrected ("tight",
+    item 6): the exact quantile of Binomial(n, 1 / n); the printed figure is false for some delta
+    above .0367, and half as large again as needed for small ones. Splitting before drawing makes r
+    irrelevant, which is what the labelers do.
     """
     n, allowed = check_count("n_records", n_records), check_probability("delta", delta)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
@@ -115,22 +139,27 @@ def bootstrap_repeats(n_records: int, delta: float, *, calibration: str = "tight
 
 
 def relabel_error(n_sampled: int, vc_dimension: int, beta: float) -> float:
-    """Return by what share of the sample the relabelling errs more than the best labelling, except with chance beta.
+    """Return by what share of the sample the relabelling errs more than the best labelling, except
+    with chance beta.
 
-    Source: Nandi and Bassily 2020, Lemma 3.2, first step: 2 (log growth(n') + log(1 / beta)) / n', the exponential
-    mechanism with epsilon 1 on at most growth(n') labellings (Sauer's sum). Nothing is hidden. 1 or more is vacuous.
+    Source: Nandi and Bassily 2020, Lemma 3.2, first step: 2 (log growth(n') + log(1 / beta)) / n',
+    the exponential mechanism with epsilon 1 on at most growth(n') labellings (Sauer's sum). Nothing
+    is hidden. 1 or more is vacuous.
     """
     chance = check_probability("beta", beta)
     return 2 * (log_growth(vc_dimension, n_sampled) + math.log(1 / chance)) / n_sampled
 
 
-def relabel_records(alpha: float, beta: float, vc_dimension: int, *, calibration: str = "tight") -> int:
-    """Return n' at which the relabelling hypothesis errs at most alpha more on the law than the best on the sample.
+def relabel_records(
+    alpha: float, beta: float, vc_dimension: int, *, calibration: str = "tight"
+) -> int:
+    """Return n' at which the relabelling hypothesis errs at most alpha more on the law than the
+    best on the sample.
 
-    Source: Nandi and Bassily 2020, Lemma 3.2: 256 (d + log(3 / beta)) / alpha^2, "paper"; its constant rests on a
-    uniform convergence bound that is cited without one. "tight": the smallest n' at which `relabel_error` at beta / 2
-    and twice `uniform_deviation` at beta / 2 make at most alpha; a theorem, and larger where that bound is the looser
-    one.
+    Source: Nandi and Bassily 2020, Lemma 3.2: 256 (d + log(3 / beta)) / alpha^2, "paper"; its
+    constant rests on a uniform convergence bound that is cited without one. "tight": the smallest
+    n' at which `relabel_error` at beta / 2 and twice `uniform_deviation` at beta / 2 make at most
+    alpha; a theorem, and larger where that bound is the looser one.
 
     Parameters
     ----------
@@ -149,28 +178,39 @@ def relabel_records(alpha: float, beta: float, vc_dimension: int, *, calibration
     return first_whole(enough)
 
 
-def disagreement_records(alpha: float, beta: float, vc_dimension: int, *, calibration: str = "tight") -> int:
-    """Return n at which empirical disagreement of every pair of members is within alpha of the true one.
+def disagreement_records(
+    alpha: float, beta: float, vc_dimension: int, *, calibration: str = "tight"
+) -> int:
+    """Return n at which empirical disagreement of every pair of members is within alpha of the true
+    one.
 
-    Source: Nandi and Bassily 2020, Claim 3.6: 50 (d log(1 / alpha) + log(1 / beta)) / alpha^2, "paper". Corrected
-    ("tight"): its proof ends at 2 (e n / d)^(2 d) e^(-n alpha^2 / 8) <= beta, which the printed n misses for d well
-    above log(1 / beta) unless alpha is below about .003; ours is the smallest n with 4 growth(2 n)^2 e^(-n alpha^2 /
-    8) <= beta (Vapnik and Chervonenkis 1971 for the class of differences).
+    Source: Nandi and Bassily 2020, Claim 3.6: 50 (d log(1 / alpha) + log(1 / beta)) / alpha^2,
+    "paper". Corrected ("tight"): its proof ends at 2 (e n / d)^(2 d) e^(-n alpha^2 / 8) <= beta,
+    which the printed n misses for d well above log(1 / beta) unless alpha is below about .003; ours
+    is the smallest n with 4 growth(2 n)^2 e^(-n alpha^2 / 8) <= beta (Vapnik and Chervonenkis 1971
+    for the class of differences).
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
-        return math.ceil(50 * (vc_dimension * math.log(1 / error) + math.log(1 / chance)) / error**2)
-    return first_whole(lambda n: math.log(4 / chance) + 2 * log_growth(vc_dimension, 2 * n) <= n * error**2 / 8)
+        return math.ceil(
+            50 * (vc_dimension * math.log(1 / error) + math.log(1 / chance)) / error**2
+        )
+    return first_whole(
+        lambda n: math.log(4 / chance) + 2 * log_growth(vc_dimension, 2 * n) <= n * error**2 / 8
+    )
 
 
-def queries_needed(alpha: float, beta: float, *, best_error: float = 0.0, calibration: str = "tight") -> int:
-    """Return the number m of queries from which on (alpha, beta)-accuracy on the queries themselves can be promised.
+def queries_needed(
+    alpha: float, beta: float, *, best_error: float = 0.0, calibration: str = "tight"
+) -> int:
+    """Return the number m of queries from which on (alpha, beta)-accuracy on the queries themselves
+    can be promised.
 
-    Source: Nandi and Bassily 2020, Lemma 3.5: 8 log(1 / (alpha beta)) / alpha, "paper". Corrected ("tight"): the rate
-    of mistakes of the best member itself, Binomial(m, gamma) / m, must stay within alpha / 2 of gamma; by Chernoff's
-    bound in relative entropy m = log(1 / beta) / kl(gamma + alpha / 2, gamma), about 8 gamma log(1 / beta) / alpha^2
-    for gamma far above alpha. The printed proof overlooks this: its Chernoff bound holds for gamma of the order of
-    alpha.
+    Source: Nandi and Bassily 2020, Lemma 3.5: 8 log(1 / (alpha beta)) / alpha, "paper". Corrected
+    ("tight"): the rate of mistakes of the best member itself, Binomial(m, gamma) / m, must stay
+    within alpha / 2 of gamma; by Chernoff's bound in relative entropy m = log(1 / beta) / kl(gamma
+    + alpha / 2, gamma), about 8 gamma log(1 / beta) / alpha^2 for gamma far above alpha. The
+    printed proof overlooks this: its Chernoff bound holds for gamma of the order of alpha.
 
     Parameters
     ----------
@@ -193,8 +233,11 @@ def queries_needed(alpha: float, beta: float, *, best_error: float = 0.0, calibr
 
 
 def labeler_queries(alpha: float, beta: float, best_error: float) -> int:
-    """Return the least m of `labeler_plan`: `queries_needed` for a hypothesis alpha / 4 worse than the best."""
-    level = min(check_error("best_error", best_error) + check_probability("alpha", alpha) / 4, 0.4999)
+    """Return the least m of `labeler_plan`: `queries_needed` for a hypothesis alpha / 4 worse
+    than the best."""
+    level = min(
+        check_error("best_error", best_error) + check_probability("alpha", alpha) / 4, 0.4999
+    )
     return queries_needed(alpha, check_probability("beta", beta) / 5, best_error=level)
 
 
@@ -224,14 +267,21 @@ class LabelerPlan:
 
 
 def labeler_plan(
-    n_queries: int, alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int, *, best_error: float = 0.0
+    n_queries: int,
+    alpha: float,
+    beta: float,
+    budget: PrivacyBudget,
+    vc_dimension: int,
+    *,
+    best_error: float = 0.0,
 ) -> LabelerPlan:
-    """Return what A_AgPrivCl needs with tight calibration, for a rate of mistakes of at most gamma + alpha.
+    """Return what A_AgPrivCl needs with tight calibration, for a rate of mistakes of at most gamma
+    + alpha.
 
-    Source: Nandi and Bassily 2020, Theorem 3.3, with every step of its proof at its exact or best known constant
-    (item 6): alpha / 4 for teachers that leave the relabelling, alpha / 4 for the relabelling, alpha / 2 for the
-    queries; beta / 5 for each of shards, mistakes, noise, relabelling, queries. The sample is split before any
-    resampling. Nothing is hidden; replace-one.
+    Source: Nandi and Bassily 2020, Theorem 3.3, with every step of its proof at its exact or best
+    known constant (item 6): alpha / 4 for teachers that leave the relabelling, alpha / 4 for the
+    relabelling, alpha / 2 for the queries; beta / 5 for each of shards, mistakes, noise,
+    relabelling, queries. The sample is split before any resampling. Nothing is hidden; replace-one.
 
     Parameters
     ----------
@@ -249,18 +299,25 @@ def labeler_plan(
         If a number is out of its range, or there are too few queries (`queries_needed`).
     """
     error, fifth = check_probability("alpha", alpha), check_probability("beta", beta) / 5
-    m = check_at_least("n_queries", n_queries, labeler_queries(alpha, beta, best_error), "Theorem 3.3, made right,")
+    m = check_at_least(
+        "n_queries", n_queries, labeler_queries(alpha, beta, best_error), "Theorem 3.3, made right,"
+    )
 
     def unstable(wrong: float) -> int:
         return cutoff(m, wrong, fifth, n_teachers=_SUPPOSED_TEACHERS)
 
     wrong = largest_error(lambda a: unstable(a) <= error / 4 * m)
     if not wrong > 0:
-        raise ParameterError(f"n_queries is {m}, so that one abstention breaks alpha / 4; use more, or a larger alpha.")
+        raise ParameterError(
+            f"n_queries is {m}, so that one abstention breaks alpha / 4; use more, or a larger"
+            " alpha."
+        )
     epsilon, delta = check_budget(budget)
     inside = stream_budget(budget, "replace-one", 1.0).epsilon
     rate = sampling_rate(epsilon, inside)
-    inner = PrivacyBudget(inside, min(0.5, delta / rate / math.exp(relabelling_loss("replace-one", 1.0))))
+    inner = PrivacyBudget(
+        inside, min(0.5, delta / rate / math.exp(relabelling_loss("replace-one", 1.0)))
+    )
     t = unstable(wrong)
     k = teachers_needed(tight_stream(inner.epsilon, inner.delta, t), m, fifth)
     shard = pair_cover_records(wrong, fifth / k, vc_dimension)
@@ -268,11 +325,15 @@ def labeler_plan(
     return LabelerPlan(inner, rate, t, k, shard, sampled, math.ceil(sampled / rate))
 
 
-def printed_labeler_records(n_queries: int, alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int) -> int:
-    """Return n of Nandi and Bassily 2020, Theorem 3.3, with the constants of its proof, 56 and 8000.
+def printed_labeler_records(
+    n_queries: int, alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int
+) -> int:
+    """Return n of Nandi and Bassily 2020, Theorem 3.3, with the constants of its proof, 56 and
+    8000.
 
-    (56 / epsilon) 8000 (d log(1 / alpha) + log(m / beta)) log(2 / delta)^1.5 log(m alpha / min(delta, beta / 2)) max(1,
-    sqrt(m) alpha^1.5) / alpha^2, for epsilon up to 1 and m >= 8 log(1 / (alpha beta)) / alpha.
+    (56 / epsilon) 8000 (d log(1 / alpha) + log(m / beta)) log(2 / delta)^1.5 log(m alpha /
+    min(delta, beta / 2)) max(1, sqrt(m) alpha^1.5) / alpha^2, for epsilon up to 1 and m >= 8 log(1
+    / (alpha beta)) / alpha.
 
     Raises
     ------
@@ -281,8 +342,13 @@ def printed_labeler_records(n_queries: int, alpha: float, beta: float, budget: P
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
     whole, delta = check_budget(budget)
-    epsilon, d = check_epsilon_below(whole, 1.0, "Theorem 3.3"), check_count("vc_dimension", vc_dimension)
-    m = check_at_least("n_queries", n_queries, queries_needed(error, chance, calibration="paper"), "Theorem 3.3")
+    epsilon, d = (
+        check_epsilon_below(whole, 1.0, "Theorem 3.3"),
+        check_count("vc_dimension", vc_dimension),
+    )
+    m = check_at_least(
+        "n_queries", n_queries, queries_needed(error, chance, calibration="paper"), "Theorem 3.3"
+    )
     size = d * math.log(1 / error) + math.log(m / chance)
     logs = math.pow(math.log(2 / delta), 1.5) * math.log(m * error / min(delta, chance / 2))
     last = max(1.0, math.sqrt(m) * math.pow(error, 1.5))

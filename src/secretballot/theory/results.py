@@ -14,7 +14,8 @@ class RiskBound:
     value : float
         The bound; not cut at 1, so that one sees by how much a vacuous bound misses.
     trivial : float
-        What holds without any theorem: 1 for an excess error or a disagreement, 1/2 for the error of a classifier.
+        What holds without any theorem: 1 for an excess error or a disagreement, 1/2 for the error
+        of a classifier.
     """
 
     value: float

@@ -15,7 +15,13 @@ from secretballot.theory.semi_private import semi_private_plan, universal_plan, 
 from secretballot.theory.stability import CALIBRATIONS, StreamPlan, rate_plan, stream_plan
 from secretballot.theory.tables import as_figure, markdown_table
 
-__all__ = ["SampleSize", "agnostic_learner_plan", "learner_plan", "render_sample_sizes", "sample_sizes"]
+__all__ = [
+    "SampleSize",
+    "agnostic_learner_plan",
+    "learner_plan",
+    "render_sample_sizes",
+    "sample_sizes",
+]
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,8 @@ class SampleSize:
     construction, theorem, promise : str
         What it is about, and what holds with probability 1 - beta at the number of records.
     paper, tight : int or None
-        Private records asked by the theorem as printed, and by the tight calibration; None where there is none.
+        Private records asked by the theorem as printed, and by the tight calibration; None where
+        there is none.
     remark : str
         Why a figure is missing, or what is hidden.
     """
@@ -46,15 +53,21 @@ class SampleSize:
 
 
 def learner_plan(
-    alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int, *, calibration: str = "tight"
+    alpha: float,
+    beta: float,
+    budget: PrivacyBudget,
+    vc_dimension: int,
+    *,
+    calibration: str = "tight",
 ) -> tuple[int, StreamPlan]:
-    """Return the public points m and the stream on them, for the private learner in the realizable case.
+    """Return the public points m and the stream on them, for the private learner in the realizable
+    case.
 
-    Source: "paper": Bassily, Thakurta, Thakkar 2018, Theorem 4.2: its proof ends at an error of 15 a with chance 3 b,
-    so a = alpha / 15 and b = beta / 3, and m is `agnostic_records`(a, b), since the theorem hides the constant of
-    O((V + log(1 / b)) / a^2). "tight": the proof of Theorem 5 of Liu et al. 2021 for bounded noise of 0, which also
-    mends that answers of one stream are not independent (item 9): error <= 4 T / m + 5 `capacity` / m, alpha / 2
-    for each.
+    Source: "paper": Bassily, Thakurta, Thakkar 2018, Theorem 4.2: its proof ends at an error of 15
+    a with chance 3 b, so a = alpha / 15 and b = beta / 3, and m is `agnostic_records`(a, b), since
+    the theorem hides the constant of O((V + log(1 / b)) / a^2). "tight": the proof of Theorem 5 of
+    Liu et al. 2021 for bounded noise of 0, which also mends that answers of one stream are not
+    independent (item 9): error <= 4 T / m + 5 `capacity` / m, alpha / 2 for each.
 
     Raises
     ------
@@ -65,7 +78,10 @@ def learner_plan(
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         a, b = error / 15, chance / 3
         if not b <= a:
-            raise ParameterError(f"beta is {chance:g}; Theorem 4.2 holds for beta up to alpha / 5, here {error / 5:g}.")
+            raise ParameterError(
+                f"beta is {chance:g}; Theorem 4.2 holds for beta up to alpha / 5, here"
+                f" {error / 5:g}."
+            )
         m = agnostic_records(a, b, vc_dimension)
         return m, stream_plan(m, a, 2 * b, budget, vc_dimension, calibration="paper")
     m = first_whole(lambda n: 5 * capacity(vc_dimension, n, chance / 2) <= error / 2 * n)
@@ -83,11 +99,12 @@ def agnostic_learner_plan(
 ) -> tuple[int, StreamPlan]:
     """Return the public points m and the stream on them, for an error of at most 7 gamma + alpha.
 
-    Source: "paper": Bassily, Thakurta, Thakkar 2018, Theorem 4.3, O(alpha + gamma). The proof of Theorem 4.2 carried
-    over gives the constants: the voted labels err at most 3 gamma + 7 a (Claim 4.1), the best member disagrees with
-    them at most 4 gamma + 7 a, the learner at most 4 gamma + 8 a, so its error is at most 7 gamma + 15 a. Printed T
-    and k. "tight": the proof of Theorem C.3 of Liu et al. 2021, error <= gamma + 2 T / m + 2 `uniform_deviation`,
-    with T / m at most 3 gamma + alpha / 4.
+    Source: "paper": Bassily, Thakurta, Thakkar 2018, Theorem 4.3, O(alpha + gamma). The proof of
+    Theorem 4.2 carried over gives the constants: the voted labels err at most 3 gamma + 7 a (Claim
+    4.1), the best member disagrees with them at most 4 gamma + 7 a, the learner at most 4 gamma + 8
+    a, so its error is at most 7 gamma + 15 a. Printed T and k. "tight": the proof of Theorem C.3 of
+    Liu et al. 2021, error <= gamma + 2 T / m + 2 `uniform_deviation`, with T / m at most 3 gamma +
+    alpha / 4.
 
     Raises
     ------
@@ -99,9 +116,14 @@ def agnostic_learner_plan(
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         a, b = error / 15, chance / 3
         if not b <= a:
-            raise ParameterError(f"beta is {chance:g}; Theorem 4.3 holds for beta up to alpha / 5, here {error / 5:g}.")
+            raise ParameterError(
+                f"beta is {chance:g}; Theorem 4.3 holds for beta up to alpha / 5, here"
+                f" {error / 5:g}."
+            )
         m = agnostic_records(a, b, vc_dimension)
-        return m, stream_plan(m, a, 2 * b, budget, vc_dimension, best_error=gamma, calibration="paper")
+        return m, stream_plan(
+            m, a, 2 * b, budget, vc_dimension, best_error=gamma, calibration="paper"
+        )
     m = agnostic_records(error / 2, chance / 2, vc_dimension)
     return m, rate_plan(m, error / 4, chance / 2, budget, vc_dimension, best_error=gamma)
 
@@ -116,7 +138,8 @@ def sample_sizes(
     best_error: float = 0.1,
     constant: float = 1.0,
 ) -> list[SampleSize]:
-    """Return how many private records every construction asks for, by its theorem and by the tight calibration.
+    """Return how many private records every construction asks for, by its theorem and by the tight
+    calibration.
 
     Parameters
     ----------
@@ -136,7 +159,8 @@ def sample_sizes(
     Raises
     ------
     ParameterError
-        If a number is out of its range. A theorem that does not reach the numbers has None in its row, and says why.
+        If a number is out of its range. A theorem that does not reach the numbers has None in its
+        row, and says why.
     """
     task = _Task(
         check_probability("alpha", alpha),
@@ -149,7 +173,9 @@ def sample_sizes(
     check_budget(budget)
     scale = check_positive("constant", constant)
     if not task.gamma > 0:
-        raise ParameterError("best_error is 0; the agnostic rows need a gamma above 0, the others have it at 0.")
+        raise ParameterError(
+            "best_error is 0; the agnostic rows need a gamma above 0, the others have it at 0."
+        )
     rows = _Rows()
     _without_privacy(rows, task)
     _by_voting(rows, task)
@@ -180,16 +206,28 @@ def _without_privacy(rows: "_Rows", task: _Task) -> None:
         "no privacy",
     )
     agnostic = f"error <= gamma + {a:g}"
-    rows.add("non-private, agnostic", "VC 1971", agnostic, None, lambda: agnostic_records(a, b, d), "no privacy")
+    rows.add(
+        "non-private, agnostic",
+        "VC 1971",
+        agnostic,
+        None,
+        lambda: agnostic_records(a, b, d),
+        "no privacy",
+    )
 
 
 def _by_voting(rows: "_Rows", task: _Task) -> None:
     a, b, budget, d = task.a, task.b, task.budget, task.d
 
     def voted(best: float, calibration: str) -> int:
-        return rate_plan(task.m, a, b, budget, d, best_error=best, calibration=calibration).n_records
+        return rate_plan(
+            task.m, a, b, budget, d, best_error=best, calibration=calibration
+        ).n_records
 
-    for setting, best, promise in (("realizable", 0.0, f"{a:g}"), ("agnostic", task.gamma, f"3 gamma + {a:g}")):
+    for setting, best, promise in (
+        ("realizable", 0.0, f"{a:g}"),
+        ("agnostic", task.gamma, f"3 gamma + {a:g}"),
+    ):
         rows.add(
             f"stability labeler, {setting}",
             "BTT 3.2",
@@ -208,7 +246,9 @@ def _by_voting(rows: "_Rows", task: _Task) -> None:
         "private learner, agnostic",
         "BTT 4.3",
         f"error <= 7 gamma + {a:g}",
-        lambda: agnostic_learner_plan(a, b, budget, d, task.gamma, calibration="paper")[1].n_records,
+        lambda: (
+            agnostic_learner_plan(a, b, budget, d, task.gamma, calibration="paper")[1].n_records
+        ),
         lambda: agnostic_learner_plan(a, b, budget, d, task.gamma)[1].n_records,
     )
 
@@ -226,7 +266,11 @@ def _by_choice(rows: "_Rows", task: _Task, constant: float) -> None:
         "semi-private learner",
         "ABM 4.1",
         f"error <= gamma + {a:g}",
-        lambda: semi_private_plan(a, b, budget.epsilon, d, calibration="paper", constant=constant).n_records,
+        lambda: (
+            semi_private_plan(
+                a, b, budget.epsilon, d, calibration="paper", constant=constant
+            ).n_records
+        ),
         lambda: semi_private_plan(a, b, budget.epsilon, d).n_records,
         f"paper: hidden constant taken as {constant:g}; delta is not used",
     )
@@ -263,7 +307,9 @@ class _Rows:
                 figures[name] = None if way is None else way()
             except ParameterError as refusal:
                 remarks.append(f"{name}: {refusal}")
-        row = SampleSize(construction, theorem, promise, figures["paper"], figures["tight"], "; ".join(remarks))
+        row = SampleSize(
+            construction, theorem, promise, figures["paper"], figures["tight"], "; ".join(remarks)
+        )
         self.rows.append(row)
 
 
@@ -272,8 +318,18 @@ def render_sample_sizes(rows: Sequence[SampleSize]) -> str:
     check_instance("rows", rows, Sequence)
     for row in rows:
         check_instance("a row", row, SampleSize, hint="give rows of sample_sizes")
-    header = ("construction", "theorem", "promise", "n by the theorem", "n by tight calibration", "remark")
+    header = (
+        "construction",
+        "theorem",
+        "promise",
+        "n by the theorem",
+        "n by tight calibration",
+        "remark",
+    )
     return markdown_table(
         header,
-        [(r.construction, r.theorem, r.promise, as_figure(r.paper), as_figure(r.tight), r.remark) for r in rows],
+        [
+            (r.construction, r.theorem, r.promise, as_figure(r.paper), as_figure(r.tight), r.remark)
+            for r in rows
+        ],
     )

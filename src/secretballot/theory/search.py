@@ -10,7 +10,8 @@ _LARGEST = 10**15  # beyond any data set; below 2^53, where floats still count b
 
 
 def first_whole(holds: Callable[[int], bool], start: int = 1) -> int:
-    """Return the smallest whole number of at least `start` at which `holds`, which stays true once it is.
+    """Return the smallest whole number of at least `start` at which `holds`, which stays true once
+    it is.
 
     Raises
     ------
@@ -23,7 +24,9 @@ def first_whole(holds: Callable[[int], bool], start: int = 1) -> int:
     while not holds(high):
         low, high = high, 2 * high
         if high > _LARGEST:
-            raise ParameterError("No number up to 1e15 is enough; ask for less accuracy or a larger epsilon.")
+            raise ParameterError(
+                "No number up to 1e15 is enough; ask for less accuracy or a larger epsilon."
+            )
     while high - low > 1:
         middle = (low + high) // 2
         if holds(middle):

@@ -1,6 +1,7 @@
 """Alon, Bassily, Moran 2019, and the universal labeler on top of it.
 
-Public points tell finitely many members of a class apart; the exponential mechanism chooses among them on all records.
+Public points tell finitely many members of a class apart; the exponential mechanism chooses among
+them on all records.
 """
 
 import math
@@ -11,7 +12,12 @@ from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import log_growth, pair_cover_failure, pair_cover_records
 from secretballot.theory.ranges import check_budget, check_count, check_epsilon_below, check_share
-from secretballot.theory.relabelling import PRINTED_DIVISOR, PRINTED_FACTOR, labeler_plan, labeler_queries
+from secretballot.theory.relabelling import (
+    PRINTED_DIVISOR,
+    PRINTED_FACTOR,
+    labeler_plan,
+    labeler_queries,
+)
 from secretballot.theory.search import first_whole
 from secretballot.theory.stability import CALIBRATIONS
 
@@ -32,13 +38,17 @@ NEIGHBOURS = ("replace-one", "add-remove")
 LEAST_REST = 0.01  # of epsilon, for the hypothesis that answers for ever
 
 
-def public_points(alpha: float, beta: float, vc_dimension: int, *, calibration: str = "paper") -> int:
-    """Return how many public points make the labellings they tell apart an alpha-cover of the class.
+def public_points(
+    alpha: float, beta: float, vc_dimension: int, *, calibration: str = "paper"
+) -> int:
+    """Return how many public points make the labellings they tell apart an alpha-cover of the
+    class.
 
-    Source: Alon, Bassily, Moran 2019 through Nandi and Bassily 2020, Algorithm 4, line 1: m_o = 32 (d log(1 / alpha)
-    + log(1 / beta)) / alpha, "paper". "tight": `pair_cover_records`, the smallest number at which the proof's own
-    bound is at most beta; smaller than the printed one for small d or alpha, larger for large d at alpha above about
-    .3, where the printed one does not satisfy that bound.
+    Source: Alon, Bassily, Moran 2019 through Nandi and Bassily 2020, Algorithm 4, line 1: m_o = 32
+    (d log(1 / alpha) + log(1 / beta)) / alpha, "paper". "tight": `pair_cover_records`, the smallest
+    number at which the proof's own bound is at most beta; smaller than the printed one for small d
+    or alpha, larger for large d at alpha above about .3, where the printed one does not satisfy
+    that bound.
 
     Parameters
     ----------
@@ -54,13 +64,20 @@ def public_points(alpha: float, beta: float, vc_dimension: int, *, calibration: 
 
 
 def choice_error(
-    n_records: int, epsilon: float, log_candidates: float, beta: float, *, neighbours: str = "replace-one"
+    n_records: int,
+    epsilon: float,
+    log_candidates: float,
+    beta: float,
+    *,
+    neighbours: str = "replace-one",
 ) -> float:
-    """Return by what share of the records the exponential mechanism's choice errs more than the best candidate.
+    """Return by what share of the records the exponential mechanism's choice errs more than the
+    best candidate.
 
-    Source: McSherry and Talwar 2007: (2 / (epsilon n)) (log N + log(1 / beta)) for weights exp(-epsilon errors / 2);
-    half of it under "add-remove", where errors only grow and weights are exp(-epsilon errors) (item 8). Fails with
-    probability at most beta. Nothing is hidden; 1 or more is vacuous.
+    Source: McSherry and Talwar 2007: (2 / (epsilon n)) (log N + log(1 / beta)) for weights
+    exp(-epsilon errors / 2); half of it under "add-remove", where errors only grow and weights are
+    exp(-epsilon errors) (item 8). Fails with probability at most beta. Nothing is hidden; 1 or more
+    is vacuous.
 
     Parameters
     ----------
@@ -78,19 +95,27 @@ def choice_error(
 
 
 def choice_records(
-    alpha: float, beta: float, epsilon: float, log_candidates: float, *, neighbours: str = "replace-one"
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    log_candidates: float,
+    *,
+    neighbours: str = "replace-one",
 ) -> int:
-    """Return n at which the private choice among N candidates errs at most alpha more than the best, on the law.
+    """Return n at which the private choice among N candidates errs at most alpha more than the
+    best, on the law.
 
-    The smallest n with `choice_error` at beta / 3, plus sqrt(log(3 N / beta) / (2 n)) for all candidates from below,
-    plus sqrt(log(3 / beta) / (2 n)) for the best from above (Hoeffding), at most alpha. Nothing is hidden. Parameters
-    as for `choice_error`.
+    The smallest n with `choice_error` at beta / 3, plus sqrt(log(3 N / beta) / (2 n)) for all
+    candidates from below, plus sqrt(log(3 / beta) / (2 n)) for the best from above (Hoeffding), at
+    most alpha. Nothing is hidden. Parameters as for `choice_error`.
     """
     error, third = check_probability("alpha", alpha), check_probability("beta", beta) / 3
     log_n = _log_candidates(log_candidates)
 
     def enough(n: int) -> bool:
-        spread = math.sqrt((log_n + math.log(1 / third)) / (2 * n)) + math.sqrt(math.log(1 / third) / (2 * n))
+        spread = math.sqrt((log_n + math.log(1 / third)) / (2 * n)) + math.sqrt(
+            math.log(1 / third) / (2 * n)
+        )
         return choice_error(n, epsilon, log_n, third, neighbours=neighbours) + spread <= error
 
     return first_whole(enough)
@@ -99,7 +124,9 @@ def choice_records(
 def _log_candidates(value: float) -> float:
     number = check_finite("log_candidates", value)
     if not number >= 0:
-        raise ParameterError(f"log_candidates is {number:g}; the logarithm of a number of candidates is at least 0.")
+        raise ParameterError(
+            f"log_candidates is {number:g}; the logarithm of a number of candidates is at least 0."
+        )
     return number
 
 
@@ -133,12 +160,13 @@ def semi_private_plan(
     calibration: str = "tight",
     constant: float = 1.0,
 ) -> SemiPrivatePlan:
-    """Return what A_SSPP needs for an error of at most gamma + alpha, except with chance beta; epsilon-DP, no delta.
+    """Return what A_SSPP needs for an error of at most gamma + alpha, except with chance beta;
+    epsilon-DP, no delta.
 
-    Source: Alon, Bassily, Moran 2019, Theorem 4.1 (Nandi and Bassily 2020, B.2). "paper": m_o as printed, n =
-    constant (d log(1 / alpha) + log(1 / beta)) max(1 / (epsilon alpha), 1 / alpha^2); hidden: `constant`. "tight":
-    `public_points` tight at alpha / 4 and beta / 4, and `choice_records` at 3 alpha / 4 and 3 beta / 4 for Sauer's
-    number of labellings.
+    Source: Alon, Bassily, Moran 2019, Theorem 4.1 (Nandi and Bassily 2020, B.2). "paper": m_o as
+    printed, n = constant (d log(1 / alpha) + log(1 / beta)) max(1 / (epsilon alpha), 1 / alpha^2);
+    hidden: `constant`. "tight": `public_points` tight at alpha / 4 and beta / 4, and
+    `choice_records` at 3 alpha / 4 and 3 beta / 4 for Sauer's number of labellings.
 
     Parameters
     ----------
@@ -155,11 +183,19 @@ def semi_private_plan(
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
     scale = check_positive("constant", constant)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
-        m = public_points(error, chance, vc_dimension) if n_public is None else check_count("n_public", n_public)
+        m = (
+            public_points(error, chance, vc_dimension)
+            if n_public is None
+            else check_count("n_public", n_public)
+        )
         size = vc_dimension * math.log(1 / error) + math.log(1 / chance)
         n = scale * size * max(1 / (check_positive("epsilon", epsilon) * error), 1 / error**2)
         return SemiPrivatePlan(m, log_growth(vc_dimension, m), math.ceil(n))
-    cover = error / 4 if n_public is None else _cover(check_count("n_public", n_public), error, chance, vc_dimension)
+    cover = (
+        error / 4
+        if n_public is None
+        else _cover(check_count("n_public", n_public), error, chance, vc_dimension)
+    )
     m = pair_cover_records(cover, chance / 4, vc_dimension) if n_public is None else n_public
     log_n = log_growth(vc_dimension, m)
     n = choice_records(error - cover, 3 * chance / 4, epsilon, log_n, neighbours=neighbours)
@@ -197,13 +233,16 @@ class BudgetSplit:
     rest: float
 
 
-def split_budget(epsilon: float, cost_first: float, cost_rest: float, share_first: float) -> BudgetSplit:
-    """Return the split of the universal labeler's epsilon at which its mean error over all queries is least.
+def split_budget(
+    epsilon: float, cost_first: float, cost_rest: float, share_first: float
+) -> BudgetSplit:
+    """Return the split of the universal labeler's epsilon at which its mean error over all queries
+    is least.
 
-    Source: item 7, since Nandi and Bassily 2020, Algorithm 4, spends epsilon twice: (2 epsilon, delta) by its own
-    parts, where Theorem 4.1 promises (epsilon, delta). With error cost_first / (n epsilon_A) on a share f of the
-    queries and cost_rest / (n epsilon_B) on the others, epsilon_B / epsilon_A = sqrt(cost_rest (1 - f) / (cost_first
-    f)).
+    Source: item 7, since Nandi and Bassily 2020, Algorithm 4, spends epsilon twice: (2 epsilon,
+    delta) by its own parts, where Theorem 4.1 promises (epsilon, delta). With error cost_first / (n
+    epsilon_A) on a share f of the queries and cost_rest / (n epsilon_B) on the others, epsilon_B /
+    epsilon_A = sqrt(cost_rest (1 - f) / (cost_first f)).
 
     Parameters
     ----------
@@ -222,7 +261,8 @@ def split_budget(epsilon: float, cost_first: float, cost_rest: float, share_firs
 
 @dataclass(frozen=True)
 class UniversalPlan:
-    """Queries answered by voting, split of the budget, and private records of the universal labeler.
+    """Queries answered by voting, split of the budget, and private records of the universal
+    labeler.
 
     Attributes
     ----------
@@ -238,14 +278,18 @@ class UniversalPlan:
 
 
 def universal_records(alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int) -> int:
-    """Return n of Nandi and Bassily 2020, Theorem 4.1, with the constants of Theorem 3.3's proof, 56 and 8000.
+    """Return n of Nandi and Bassily 2020, Theorem 4.1, with the constants of Theorem 3.3's proof,
+    56 and 8000.
 
-    As Theorem 3.3 at m_o, with max(1, sqrt(d) alpha sqrt(log(1 / alpha))) at the end. Epsilon up to 1. The
-    promise at this n is (2 epsilon, delta), not the printed (epsilon, delta) (item 7).
+    As Theorem 3.3 at m_o, with max(1, sqrt(d) alpha sqrt(log(1 / alpha))) at the end. Epsilon up to
+    1. The promise at this n is (2 epsilon, delta), not the printed (epsilon, delta) (item 7).
     """
     error, chance = check_probability("alpha", alpha), check_probability("beta", beta)
     whole, delta = check_budget(budget)
-    epsilon, d = check_epsilon_below(whole, 1.0, "Theorem 4.1"), check_count("vc_dimension", vc_dimension)
+    epsilon, d = (
+        check_epsilon_below(whole, 1.0, "Theorem 4.1"),
+        check_count("vc_dimension", vc_dimension),
+    )
     m = public_points(error, chance, d)
     size = d * math.log(1 / error) + math.log(m / chance)
     logs = math.pow(math.log(2 / delta), 1.5) * math.log(m * error / min(delta, chance / 2))
@@ -256,22 +300,31 @@ def universal_records(alpha: float, beta: float, budget: PrivacyBudget, vc_dimen
 def universal_plan(
     alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int, *, best_error: float = 0.0
 ) -> UniversalPlan:
-    """Return what the universal labeler needs with tight calibration, its total budget being what was asked.
+    """Return what the universal labeler needs with tight calibration, its total budget being what
+    was asked.
 
-    Source: Nandi and Bassily 2020, Theorem 4.1, made right (item 7): epsilon_A + epsilon_B = epsilon, delta for the
-    labeler. Both parts must be accurate, so n is the larger of their needs; epsilon is split in proportion to their
-    n epsilon, which makes them about equal, but the second part gets at least a hundredth: it serves all later queries.
-    beta / 2 for each. The first part answers as many queries as its own accuracy needs, at least m_o. The promise for
-    later queries is an error of at most gamma + alpha of the hypothesis that answers them.
+    Source: Nandi and Bassily 2020, Theorem 4.1, made right (item 7): epsilon_A + epsilon_B =
+    epsilon, delta for the labeler. Both parts must be accurate, so n is the larger of their needs;
+    epsilon is split in proportion to their n epsilon, which makes them about equal, but the second
+    part gets at least a hundredth: it serves all later queries. beta / 2 for each. The first part
+    answers as many queries as its own accuracy needs, at least m_o. The promise for later queries
+    is an error of at most gamma + alpha of the hypothesis that answers them.
     """
     half, (whole, delta), share = check_probability("beta", beta) / 2, check_budget(budget), 0.9
-    cover = public_points(check_probability("alpha", alpha) / 4, half / 4, vc_dimension, calibration="tight")
+    cover = public_points(
+        check_probability("alpha", alpha) / 4, half / 4, vc_dimension, calibration="tight"
+    )
     first = max(cover, labeler_queries(alpha, half, best_error))
     plans = []
     for _ in range(2):
         split = BudgetSplit(share * whole, (1 - share) * whole)
         voting = labeler_plan(
-            first, alpha, half, PrivacyBudget(split.first, delta), vc_dimension, best_error=best_error
+            first,
+            alpha,
+            half,
+            PrivacyBudget(split.first, delta),
+            vc_dimension,
+            best_error=best_error,
         )
         choice = semi_private_plan(alpha, half, split.rest, vc_dimension, n_public=first)
         plans.append(UniversalPlan(first, split, max(voting.n_records, choice.n_records)))

@@ -1,4 +1,5 @@
-"""Bassily, Thakurta, Thakkar 2018: voting that pays for unstable queries alone, and the learner built on it."""
+"""Bassily, Thakurta, Thakkar 2018: voting that pays for unstable queries alone, and the learner
+built on it."""
 
 import math
 from collections.abc import Callable
@@ -7,9 +8,20 @@ from functools import lru_cache
 
 from scipy.stats import binom
 
-from secretballot._validation import check_choice, check_finite, check_instance, check_positive, check_probability
+from secretballot._validation import (
+    check_choice,
+    check_finite,
+    check_instance,
+    check_positive,
+    check_probability,
+)
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, calibrate_sparse_vector, needed_distance
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    SparseVectorEvent,
+    calibrate_sparse_vector,
+    needed_distance,
+)
 from secretballot.theory.learning import agnostic_records, consistent_records
 from secretballot.theory.ranges import check_at_least, check_budget, check_count, check_error
 from secretballot.theory.results import RiskBound
@@ -32,25 +44,29 @@ __all__ = [
 ]
 
 CALIBRATIONS = ("tight", "paper")
-_SUPPOSED_TEACHERS = 100_000  # k enters T through log k alone; a first guess above the answer needs no second
+# k enters T through log k alone; a first guess above the answer needs no second
+_SUPPOSED_TEACHERS = 100_000
 
 
 def stable_distance(epsilon: float, delta: float, beta: float) -> float:
-    """Return the distance to instability, in records or votes, at which A_stab answers with probability 1 - beta.
+    """Return the distance to instability, in records or votes, at which A_stab answers with
+    probability 1 - beta.
 
-    Source: Bassily, Thakurta, Thakkar 2018, Theorem 2.5 (= Liu et al. 2021, Lemma E.10): (log(1 / delta) + log(1 /
-    beta)) / epsilon, for the threshold log(1 / delta) / epsilon and Laplace noise of scale 1 / epsilon. Nothing is
-    hidden; twice beta would do. For discrete noise, round threshold and distance up.
+    Source: Bassily, Thakurta, Thakkar 2018, Theorem 2.5 (= Liu et al. 2021, Lemma E.10): (log(1 /
+    delta) + log(1 / beta)) / epsilon, for the threshold log(1 / delta) / epsilon and Laplace noise
+    of scale 1 / epsilon. Nothing is hidden; twice beta would do. For discrete noise, round
+    threshold and distance up.
     """
     chance, allowed = check_probability("beta", beta), check_probability("delta", delta)
     return (math.log(1 / allowed) + math.log(1 / chance)) / check_positive("epsilon", epsilon)
 
 
 def most_contested(mistakes: int, share: float = 1 / 3) -> int:
-    """Return on how many questions more than a `share` of the teachers can be wrong, if each is wrong `mistakes` times.
+    """Return on how many questions more than a `share` of the teachers can be wrong, if each is
+    wrong `mistakes` times.
 
-    Source: Bassily, Thakurta, Thakkar 2018, Lemma 3.3 (= Liu et al. 2021, Lemma C.2): fewer than mistakes / share.
-    Corrected: without a mistake the number is 0, which is not fewer than 0.
+    Source: Bassily, Thakurta, Thakkar 2018, Lemma 3.3 (= Liu et al. 2021, Lemma C.2): fewer than
+    mistakes / share. Corrected: without a mistake the number is 0, which is not fewer than 0.
 
     Parameters
     ----------
@@ -61,16 +77,22 @@ def most_contested(mistakes: int, share: float = 1 / 3) -> int:
     """
     most, part = check_count("mistakes", mistakes, minimum=0), check_finite("share", share)
     if not 0 < part <= 0.5:
-        raise ParameterError(f"share is {share!r}; Lemma 3.3 holds for shares above 0 and up to 0.5.")
+        raise ParameterError(
+            f"share is {share!r}; Lemma 3.3 holds for shares above 0 and up to 0.5."
+        )
     return max(0, math.ceil(most / part * (1 - 1e-12)) - 1)
 
 
-def most_mistakes(n_queries: int, error: float, beta: float, *, n_teachers: int, calibration: str = "tight") -> float:
-    """Return B: no teacher of that error makes more mistakes on the queries, except with probability beta.
+def most_mistakes(
+    n_queries: int, error: float, beta: float, *, n_teachers: int, calibration: str = "tight"
+) -> float:
+    """Return B: no teacher of that error makes more mistakes on the queries, except with
+    probability beta.
 
-    Source: proof of Theorem 3.2 of Bassily, Thakurta, Thakkar 2018. "paper": m p + sqrt(m p log(m / beta) / 2).
-    Corrected ("tight", item 6): the printed deviation is too small (a quarter of the variance term), and its union is
-    over m instead of the teachers; the exact binomial quantile at beta / n_teachers replaces it.
+    Source: proof of Theorem 3.2 of Bassily, Thakurta, Thakkar 2018. "paper": m p + sqrt(m p log(m /
+    beta) / 2). Corrected ("tight", item 6): the printed deviation is too small (a quarter of the
+    variance term), and its union is over m instead of the teachers; the exact binomial quantile at
+    beta / n_teachers replaces it.
 
     Parameters
     ----------
@@ -83,7 +105,11 @@ def most_mistakes(n_queries: int, error: float, beta: float, *, n_teachers: int,
         Teachers in the union bound; only "tight" reads it.
     calibration : {"tight", "paper"}
     """
-    m, k, chance = check_count("n_queries", n_queries), check_count("n_teachers", n_teachers), _beta(beta)
+    m, k, chance = (
+        check_count("n_queries", n_queries),
+        check_count("n_teachers", n_teachers),
+        _beta(beta),
+    )
     p = check_finite("error", error)
     if not 0 <= p < 1:
         raise ParameterError(f"error is {error!r}; it must be at least 0 and less than 1.")
@@ -92,12 +118,15 @@ def most_mistakes(n_queries: int, error: float, beta: float, *, n_teachers: int,
     return float(binom.isf(chance / k, m, p))
 
 
-def cutoff(n_queries: int, error: float, beta: float, *, n_teachers: int, calibration: str = "tight") -> int:
+def cutoff(
+    n_queries: int, error: float, beta: float, *, n_teachers: int, calibration: str = "tight"
+) -> int:
     """Return the number T of abstentions at which a stream may stop, for teachers of that error.
 
-    Source: Bassily, Thakurta, Thakkar 2018, Theorem 3.2: T = 3 B, rounded up, at least 1. Corrected ("tight"): B is the
-    exact quantile of `most_mistakes`, and T = 3 B + 1, since our stream stops at the T-th abstention (item 2d).
-    Parameters as for `most_mistakes`. T >= m is vacuous: every query may abstain.
+    Source: Bassily, Thakurta, Thakkar 2018, Theorem 3.2: T = 3 B, rounded up, at least 1. Corrected
+    ("tight"): B is the exact quantile of `most_mistakes`, and T = 3 B + 1, since our stream stops
+    at the T-th abstention (item 2d). Parameters as for `most_mistakes`. T >= m is vacuous: every
+    query may abstain.
     """
     mistakes = most_mistakes(n_queries, error, beta, n_teachers=n_teachers, calibration=calibration)
     if calibration == "paper":
@@ -106,21 +135,26 @@ def cutoff(n_queries: int, error: float, beta: float, *, n_teachers: int, calibr
 
 
 def printed_teachers(budget: PrivacyBudget, n_queries: int, max_unstable: int, beta: float) -> int:
-    """Return k of Bassily, Thakurta, Thakkar 2018, Algorithm 2: 34 sqrt(2) lambda log(4 m T / min(delta, beta / 2)).
+    """Return k of Bassily, Thakurta, Thakkar 2018, Algorithm 2: 34 sqrt(2) lambda log(4 m T /
+    min(delta, beta / 2)).
 
-    lambda = sqrt(32 T log(2 / delta)) / epsilon. Nothing is hidden; the proof needs half of it (item 9).
+    lambda = sqrt(32 T log(2 / delta)) / epsilon. Nothing is hidden; the proof needs half of it
+    (item 9).
     """
     delta = _needs_delta(budget)
     queries, cut = check_count("n_queries", n_queries), check_count("max_unstable", max_unstable)
     scale = math.sqrt(32 * cut * math.log(2 / delta)) / budget.epsilon
-    return math.ceil(34 * math.sqrt(2) * scale * math.log(4 * queries * cut / min(delta, _beta(beta) / 2)))
+    return math.ceil(
+        34 * math.sqrt(2) * scale * math.log(4 * queries * cut / min(delta, _beta(beta) / 2))
+    )
 
 
 def teachers_needed(event: SparseVectorEvent, n_queries: int, beta: float) -> int:
-    """Return the number of teachers at which a lead of a third is answered on all queries, except with chance beta.
+    """Return the number of teachers at which a lead of a third is answered on all queries, except
+    with chance beta.
 
-    The sparse vector's own exact law in place of the union of tails in Theorem 3.2: distance(K / 3) = ceil(K / 6) - 1
-    must reach what is answered with probability 1 - beta / m.
+    The sparse vector's own exact law in place of the union of tails in Theorem 3.2: distance(K / 3)
+    = ceil(K / 6) - 1 must reach what is answered with probability 1 - beta / m.
     """
     check_instance("event", event, SparseVectorEvent)
     allowed = _beta(beta) / check_count("n_queries", n_queries)
@@ -129,7 +163,8 @@ def teachers_needed(event: SparseVectorEvent, n_queries: int, beta: float) -> in
 
 @lru_cache(maxsize=256)
 def tight_stream(epsilon: float, delta: float, max_unstable: int) -> SparseVectorEvent:
-    """Return the calibrated sparse vector; a second is saved where the same one is asked for again."""
+    """Return the calibrated sparse vector; a second is saved where the same one is asked for
+    again."""
     return calibrate_sparse_vector(PrivacyBudget(epsilon, delta), max_unstable)
 
 
@@ -176,11 +211,13 @@ def stream_plan(
     best_error: float = 0.0,
     calibration: str = "tight",
 ) -> StreamPlan:
-    """Return T, k and n of Theorem 3.2 for teachers of error gamma + a: at most T of m queries are not answered right.
+    """Return T, k and n of Theorem 3.2 for teachers of error gamma + a: at most T of m queries are
+    not answered right.
 
-    Source: Bassily, Thakurta, Thakkar 2018, Theorem 3.2, with beta / 2 for each of its two failures. Shards have
-    `consistent_records` (gamma = 0) or `agnostic_records`, which the theorem leaves open. "paper": T and k as printed.
-    "tight": exact quantile and calibrated noise (`cutoff`, `teachers_needed`). Independent queries.
+    Source: Bassily, Thakurta, Thakkar 2018, Theorem 3.2, with beta / 2 for each of its two
+    failures. Shards have `consistent_records` (gamma = 0) or `agnostic_records`, which the theorem
+    leaves open. "paper": T and k as printed. "tight": exact quantile and calibrated noise
+    (`cutoff`, `teachers_needed`). Independent queries.
 
     Parameters
     ----------
@@ -201,7 +238,11 @@ def stream_plan(
     ParameterError
         If a number is out of its range.
     """
-    m, gamma, half = check_count("n_queries", n_queries), check_error("best_error", best_error), _beta(beta) / 2
+    m, gamma, half = (
+        check_count("n_queries", n_queries),
+        check_error("best_error", best_error),
+        _beta(beta) / 2,
+    )
     error, delta = check_probability("teacher_error", teacher_error), _needs_delta(budget)
     t = cutoff(m, gamma + error, half, n_teachers=_SUPPOSED_TEACHERS, calibration=calibration)
     if calibration == "paper":
@@ -223,28 +264,39 @@ def rate_plan(
     best_error: float = 0.0,
     calibration: str = "tight",
 ) -> StreamPlan:
-    """Return `stream_plan` for a rate of mistakes of at most alpha + 3 gamma, at the largest teacher error that has it.
+    """Return `stream_plan` for a rate of mistakes of at most alpha + 3 gamma, at the largest
+    teacher error that has it.
 
     Raises
     ------
     ParameterError
-        If a number is out of its range, or m so small that the deviation of mistakes alone breaks the rate.
+        If a number is out of its range, or m so small that the deviation of mistakes alone breaks
+        the rate.
     """
-    m, gamma, half = check_count("n_queries", n_queries), check_error("best_error", best_error), _beta(beta) / 2
+    m, gamma, half = (
+        check_count("n_queries", n_queries),
+        check_error("best_error", best_error),
+        _beta(beta) / 2,
+    )
     allowed = (check_probability("alpha", alpha) + 3 * gamma) * m
 
     def fits(error: float) -> bool:
         if not gamma + error < 1:
             return False
-        return cutoff(m, gamma + error, half, n_teachers=_SUPPOSED_TEACHERS, calibration=calibration) <= allowed
+        return (
+            cutoff(m, gamma + error, half, n_teachers=_SUPPOSED_TEACHERS, calibration=calibration)
+            <= allowed
+        )
 
     error = largest_error(fits)
     if not error > 0:
         raise ParameterError(
-            f"n_queries is {m}; on so few the deviation of a teacher's mistakes alone breaks a rate of {alpha:g}; use "
-            "more queries or a larger alpha."
+            f"n_queries is {m}; on so few the deviation of a teacher's mistakes alone breaks a rate"
+            f" of {alpha:g}; use more queries or a larger alpha."
         )
-    return stream_plan(m, error, beta, budget, vc_dimension, best_error=gamma, calibration=calibration)
+    return stream_plan(
+        m, error, beta, budget, vc_dimension, best_error=gamma, calibration=calibration
+    )
 
 
 def largest_error(fits: Callable[[float], bool]) -> float:
@@ -262,15 +314,22 @@ def largest_error(fits: Callable[[float], bool]) -> float:
 
 
 def voted_label_error(
-    teacher_error: float, beta: float, n_queries: int, *, best_error: float = 0.0, calibration: str = "tight"
+    teacher_error: float,
+    beta: float,
+    n_queries: int,
+    *,
+    best_error: float = 0.0,
+    calibration: str = "tight",
 ) -> RiskBound:
-    """Return the error of the label that a stable vote releases at a new point, for teachers of error gamma + a.
+    """Return the error of the label that a stable vote releases at a new point, for teachers of
+    error gamma + a.
 
-    Source: Bassily, Thakurta, Thakkar 2018, Claim 4.1: 3 gamma + 7 a, for beta <= a and m >= 4 log(1 / (a beta)) / a,
-    "paper". Corrected ("tight"): 3 gamma + 3 a, for any beta and m; by Markov's inequality no more than that share of
-    the points has a third of the teachers wrong, and the deviation on m points, which the proof adds, is not needed.
-    Nothing is hidden. Both treat the released label as one fixed classifier's, and hold unless noise hides a stable
-    vote, except with chance beta (item 9).
+    Source: Bassily, Thakurta, Thakkar 2018, Claim 4.1: 3 gamma + 7 a, for beta <= a and m >= 4
+    log(1 / (a beta)) / a, "paper". Corrected ("tight"): 3 gamma + 3 a, for any beta and m; by
+    Markov's inequality no more than that share of the points has a third of the teachers wrong, and
+    the deviation on m points, which the proof adds, is not needed. Nothing is hidden. Both treat
+    the released label as one fixed classifier's, and hold unless noise hides a stable vote, except
+    with chance beta (item 9).
 
     Parameters
     ----------
@@ -288,18 +347,27 @@ def voted_label_error(
     if check_choice("calibration", calibration, CALIBRATIONS) == "tight":
         return RiskBound(3 * (gamma + a), trivial=0.5)
     if not chance <= a:
-        raise ParameterError(f"beta is {chance:g}; Claim 4.1 holds for beta up to the teachers' error {a:g}.")
+        raise ParameterError(
+            f"beta is {chance:g}; Claim 4.1 holds for beta up to the teachers' error {a:g}."
+        )
     check_at_least("n_queries", m, 4 * math.log(1 / (a * chance)) / a, "Claim 4.1")
     return RiskBound(3 * gamma + 7 * a, trivial=0.5)
 
 
 def best_misclassification_queries(
-    n_records: int, epsilon: float, vc_dimension: int, *, best_error: float = 0.0, constant: float = 1.0
+    n_records: int,
+    epsilon: float,
+    vc_dimension: int,
+    *,
+    best_error: float = 0.0,
+    constant: float = 1.0,
 ) -> float:
-    """Return M, the number of queries that cost no more than one: `misclassification_rate` is flat up to it.
+    """Return M, the number of queries that cost no more than one: `misclassification_rate` is flat
+    up to it.
 
-    Source: Bassily, Thakurta, Thakkar 2018, Theorems 3.4 (epsilon n / V) and 3.5 (min(1 / gamma, sqrt(epsilon n / V))).
-    Hidden: `constant` and logarithms of m, n, 1 / beta, 1 / delta. Below 1 the theorems are vacuous.
+    Source: Bassily, Thakurta, Thakkar 2018, Theorems 3.4 (epsilon n / V) and 3.5 (min(1 / gamma,
+    sqrt(epsilon n / V))). Hidden: `constant` and logarithms of m, n, 1 / beta, 1 / delta. Below 1
+    the theorems are vacuous.
     """
     ratio = check_positive("epsilon", epsilon) * check_count("n_records", n_records)
     ratio /= check_count("vc_dimension", vc_dimension)
@@ -318,10 +386,11 @@ def misclassification_rate(
 ) -> RiskBound:
     """Return the rate of mistakes of voting with the sparse vector on m queries.
 
-    Source: Bassily, Thakurta, Thakkar 2018. Theorem 3.4 (gamma = 0): V / (epsilon n) up to M queries, m (V / (epsilon
-    n))^2 beyond. Theorem 3.5 (gamma > 0): 3 gamma + sqrt(V / (epsilon n)), and 3 gamma + m^(1/3) (V / (epsilon
-    n))^(2/3) beyond. Hidden: `constant` on the terms in n and logarithms of m, n, 1 / beta, 1 / delta; the O(gamma)
-    is 3 gamma by Theorem 3.2. Vacuous from 1/2 on.
+    Source: Bassily, Thakurta, Thakkar 2018. Theorem 3.4 (gamma = 0): V / (epsilon n) up to M
+    queries, m (V / (epsilon n))^2 beyond. Theorem 3.5 (gamma > 0): 3 gamma + sqrt(V / (epsilon n)),
+    and 3 gamma + m^(1/3) (V / (epsilon n))^(2/3) beyond. Hidden: `constant` on the terms in n and
+    logarithms of m, n, 1 / beta, 1 / delta; the O(gamma) is 3 gamma by Theorem 3.2. Vacuous from
+    1/2 on.
 
     Parameters
     ----------
@@ -337,7 +406,10 @@ def misclassification_rate(
     x, scale = vc_dimension / (epsilon * n_records), check_positive("constant", constant)
     if gamma == 0:
         return RiskBound(scale * (x if m <= flat else m * x * x), trivial=0.5)
-    return RiskBound(3 * gamma + scale * (math.sqrt(x) if m <= flat else m ** (1 / 3) * x ** (2 / 3)), trivial=0.5)
+    return RiskBound(
+        3 * gamma + scale * (math.sqrt(x) if m <= flat else m ** (1 / 3) * x ** (2 / 3)),
+        trivial=0.5,
+    )
 
 
 def _needs_delta(budget: PrivacyBudget) -> float:

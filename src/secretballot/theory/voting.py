@@ -1,4 +1,5 @@
-"""Voting in numbers: how often a noisy vote is right, how many queries a sparse vector answers, when voting helps."""
+"""Voting in numbers: how often a noisy vote is right, how many queries a sparse vector answers,
+when voting helps."""
 
 import math
 from collections.abc import Sequence
@@ -36,8 +37,8 @@ _LONGEST_LAW = 10**8
 def label_accuracy(margin: int, sigma: float) -> float:
     """Return the chance that Gaussian voting releases the label that leads by `margin` of K votes.
 
-    Exact for discrete Gaussian noise X: the label 0, ties going to 1, so P(2 X < margin). Close to Phi(margin / (2
-    sigma)).
+    Exact for discrete Gaussian noise X: the label 0, ties going to 1, so P(2 X < margin). Close to
+    Phi(margin / (2 sigma)).
 
     Parameters
     ----------
@@ -53,14 +54,16 @@ def label_accuracy(margin: int, sigma: float) -> float:
 
 
 def expected_label_accuracy(agreement: float, n_teachers: int, sigma: float) -> float:
-    """Return the chance that Gaussian voting releases the right label, if teachers are right independently.
+    """Return the chance that Gaussian voting releases the right label, if teachers are right
+    independently.
 
     The mean of `label_accuracy` over Binomial(K, agreement) right votes.
 
     Parameters
     ----------
     agreement : float
-        Chance that one teacher is right, in [0, 1]; for a mean over points, average this function over them.
+        Chance that one teacher is right, in [0, 1]; for a mean over points, average this function
+        over them.
     n_teachers : int
     sigma : float
         Noise, in votes.
@@ -78,7 +81,8 @@ def _listed(name: str, value: int) -> int:
     number = check_count(name, value)
     if not number <= _LONGEST_LAW:
         raise ParameterError(
-            f"{name} is {number}; give at most {_LONGEST_LAW:,}, since the law is summed term by term."
+            f"{name} is {number}; give at most {_LONGEST_LAW:,}, since the law is summed term by"
+            " term."
         )
     return number
 
@@ -104,10 +108,10 @@ def stream_forecast(
 ) -> StreamForecast:
     """Return the expected number of queries answered before the T-th abstention, exactly.
 
-    Queries are independent and have the distances to instability with the given chances, max(0, ceil(margin / 2) - 1)
-    each. Given the threshold noise y a query abstains with chance r(y); a stream whose threshold noise is drawn once
-    asks E[min(T, Binomial(m, r))] / r queries; with fresh noise the epochs are independent, and their lengths are
-    convolved.
+    Queries are independent and have the distances to instability with the given chances, max(0,
+    ceil(margin / 2) - 1) each. Given the threshold noise y a query abstains with chance r(y); a
+    stream whose threshold noise is drawn once asks E[min(T, Binomial(m, r))] / r queries; with
+    fresh noise the epochs are independent, and their lengths are convolved.
 
     Parameters
     ----------
@@ -127,11 +131,18 @@ def stream_forecast(
     """
     check_instance("event", event, SparseVectorEvent)
     if np.ndim(distances) != 1 or np.ndim(shares) != 1:
-        raise ParameterError("distances and shares must be lists, one number of each for each kind of query.")
-    m, weights = _listed("n_queries", n_queries), np.array([check_share("shares", s) for s in shares])
+        raise ParameterError(
+            "distances and shares must be lists, one number of each for each kind of query."
+        )
+    m, weights = (
+        _listed("n_queries", n_queries),
+        np.array([check_share("shares", s) for s in shares]),
+    )
     if len(distances) != len(weights) or not abs(weights.sum() - 1) <= 1e-9:
         raise ParameterError("shares must be one chance for each distance, and add up to 1.")
-    chances, refusals = _refusals(event, [check_count("distances", d, minimum=0) for d in distances], weights)
+    chances, refusals = _refusals(
+        event, [check_count("distances", d, minimum=0) for d in distances], weights
+    )
     if event.refresh:
         return _fresh(chances, refusals, m, event.max_unstable)
     stops = _mean_capped(refusals, m, event.max_unstable)
@@ -139,21 +150,28 @@ def stream_forecast(
     return StreamForecast(float(chances @ asked), float(chances @ (asked - stops)))
 
 
-def _refusals(event: SparseVectorEvent, distances: list[int], weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the law of the threshold noise, and the chance of an abstention given each of its values."""
+def _refusals(
+    event: SparseVectorEvent, distances: list[int], weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the law of the threshold noise, and the chance of an abstention given each of its
+    values."""
     reach = math.ceil(35 * event.threshold_scale) + 1
     noise = np.arange(-reach, reach + 1)
     chances = np.exp(-np.abs(noise) / event.threshold_scale)
     refusals = np.zeros(len(noise))
     for distance, weight in zip(distances, weights, strict=True):
-        above = np.array([laplace_above(event.threshold + int(y) - distance, event.query_scale) for y in noise])
+        above = np.array(
+            [laplace_above(event.threshold + int(y) - distance, event.query_scale) for y in noise]
+        )
         refusals += weight * (1 - above)
     return chances / chances.sum(), np.clip(refusals, 0.0, 1.0)
 
 
 def _mean_capped(rate: FloatArray, n: int, cap: int) -> FloatArray:
     """Return E[min(cap, Binomial(n, rate))] for every rate."""
-    below = binom.cdf(cap - 2, n - 1, rate) if n > 1 else np.full_like(rate, 1.0 if cap > 1 else 0.0)
+    below = (
+        binom.cdf(cap - 2, n - 1, rate) if n > 1 else np.full_like(rate, 1.0 if cap > 1 else 0.0)
+    )
     return np.asarray(n * rate * below + cap * binom.sf(cap - 1, n, rate), dtype=np.float64)
 
 
@@ -179,7 +197,8 @@ def _fresh(chances: FloatArray, refusals: FloatArray, m: int, t: int) -> StreamF
 
 @dataclass(frozen=True)
 class VotingExample:
-    """Equally likely points, at each of which one teacher is right with a known chance, independently of the others.
+    """Equally likely points, at each of which one teacher is right with a known chance,
+    independently of the others.
 
     Attributes
     ----------
@@ -200,17 +219,23 @@ class VotingExample:
     @property
     def limit_error(self) -> float:
         """Error of h_inf^agg, the vote of infinitely many teachers; ties err half of the time."""
-        return math.fsum(0.5 if p == 0.5 else float(p < 0.5) for p in self.agreement) / len(self.agreement)
+        return math.fsum(0.5 if p == 0.5 else float(p < 0.5) for p in self.agreement) / len(
+            self.agreement
+        )
 
     def voting_error(self, n_teachers: int) -> float:
-        """Return the expected error of the exact majority of K teachers; a tie is broken by a coin."""
+        """Return the expected error of the exact majority of K teachers; a tie is broken by a
+        coin."""
         k = check_count("n_teachers", n_teachers)
         right = np.asarray(self.agreement)
-        wrong = binom.cdf((k - 1) // 2, k, right) + (0.5 * binom.pmf(k // 2, k, right) if k % 2 == 0 else 0.0)
+        wrong = binom.cdf((k - 1) // 2, k, right) + (
+            0.5 * binom.pmf(k // 2, k, right) if k % 2 == 0 else 0.0
+        )
         return float(np.mean(wrong))
 
     def sample_votes(self, n_teachers: int, n_queries: int, seed: int) -> tuple[IntArray, IntArray]:
-        """Draw query points and how many of K teachers are right at each; the teachers keep their votes at a point.
+        """Draw query points and how many of K teachers are right at each; the teachers keep their
+        votes at a point.
 
         Parameters
         ----------
@@ -236,16 +261,18 @@ FAILING_CLASS: tuple[tuple[int, ...], ...] = ((1, 1, 0, 0), (1, 0, 1, 0), (1, 0,
 def voting_fails() -> VotingExample:
     """Return Example 8 of Liu et al. 2021: every hypothesis errs 1/2, their majority 3/4.
 
-    Four equally likely points, all of class 1. A teacher that minimises the empirical error with fair tie-breaking is
-    each of `FAILING_CLASS` with chance 1/3, by symmetry, whatever its shard; so it is right always at the first point
-    and with chance 1/3 at the others, and the vote tends to 3/4 exponentially fast in K.
+    Four equally likely points, all of class 1. A teacher that minimises the empirical error with
+    fair tie-breaking is each of `FAILING_CLASS` with chance 1/3, by symmetry, whatever its shard;
+    so it is right always at the first point and with chance 1/3 at the others, and the vote tends
+    to 3/4 exponentially fast in K.
     """
     agreement = tuple(sum(h[i] for h in FAILING_CLASS) / len(FAILING_CLASS) for i in range(4))
     return VotingExample(agreement, 0.5)
 
 
 def voting_wins(margin: float, n_points: int = 4) -> VotingExample:
-    """Return Example 9 of Liu et al. 2021: every teacher errs 1/2 - margin everywhere, their majority hardly ever.
+    """Return Example 9 of Liu et al. 2021: every teacher errs 1/2 - margin everywhere, their
+    majority hardly ever.
 
     Parameters
     ----------
@@ -259,7 +286,8 @@ def voting_wins(margin: float, n_points: int = 4) -> VotingExample:
 
 
 def voting_wins_bound(n_teachers: int, margin: float) -> float:
-    """Return e^(-2 K margin^2), the bound of Example 9 on the error of the majority (Hoeffding); never vacuous."""
+    """Return e^(-2 K margin^2), the bound of Example 9 on the error of the majority (Hoeffding);
+    never vacuous."""
     return math.exp(-2 * check_count("n_teachers", n_teachers) * _margin(margin) ** 2)
 
 

@@ -1,4 +1,5 @@
-"""The contract of every calibration: what it returns keeps the budget, wastes little, and moves with the budget."""
+"""The contract of every calibration: what it returns keeps the budget, wastes little, and moves
+with the budget."""
 
 import itertools
 import math
@@ -25,9 +26,13 @@ DELTAS = (1e-12, 1e-6, 1e-2)
 
 
 def _check_labels(budget: PrivacyBudget, queries: int, n_teachers: int | None) -> float:
-    """Return the calibrated sigma after checking that it keeps the budget and is next to the least."""
+    """Return the calibrated sigma after checking that it keeps the budget and is next to the
+    least."""
     sigma = calibrate_label_gaussian(budget, queries, n_teachers)
-    assert delta_upper([LabelGaussianEvent(sigma, queries, n_teachers)], budget.epsilon) <= budget.delta
+    assert (
+        delta_upper([LabelGaussianEvent(sigma, queries, n_teachers)], budget.epsilon)
+        <= budget.delta
+    )
     assert sigma <= calibrate_gaussian(budget, queries) * 1.005
     less = [LabelGaussianEvent(0.995 * sigma, queries, n_teachers)]
     found = price(less, epsilon=budget.epsilon)
@@ -50,7 +55,9 @@ def test_calibrated_labels_keep_the_budget_where_they_once_did_not(
     epsilon: float, delta: float, queries: int, n_teachers: int | None
 ) -> None:
     sigma = _check_labels(PrivacyBudget(epsilon, delta), queries, n_teachers)
-    assert sigma <= calibrate_gaussian(PrivacyBudget(epsilon, delta), queries) * (1.005 if queries < 3 else 0.95)
+    assert sigma <= calibrate_gaussian(PrivacyBudget(epsilon, delta), queries) * (
+        1.005 if queries < 3 else 0.95
+    )
 
 
 @pytest.mark.parametrize("n_teachers", [None, 2, 250])
@@ -66,7 +73,9 @@ def test_calibrated_labels_keep_the_budget_and_grow_with_the_queries(
 @pytest.mark.slow
 @pytest.mark.parametrize("n_teachers", [None, 2, 10, 250, 5000])
 @pytest.mark.parametrize("queries", [1, 2, 3, 10, 100, 1000, 5000])
-def test_calibrated_labels_keep_every_budget_of_a_wide_grid(n_teachers: int | None, queries: int) -> None:
+def test_calibrated_labels_keep_every_budget_of_a_wide_grid(
+    n_teachers: int | None, queries: int
+) -> None:
     found = {
         (epsilon, delta): _check_labels(PrivacyBudget(epsilon, delta), queries, n_teachers)
         for epsilon, delta in itertools.product((*EPSILONS, 0.3, 9.0), (*DELTAS, 1e-9))
@@ -91,14 +100,18 @@ def test_calibrated_counts_keep_the_budget_and_use_it(epsilon: float, delta: flo
 
 @pytest.mark.parametrize(("epsilon", "delta"), list(itertools.product(EPSILONS, (0.0, *DELTAS))))
 @pytest.mark.parametrize("count", [1, 7, 1000, 10**6])
-def test_calibrated_parts_keep_the_budget_and_use_it(epsilon: float, delta: float, count: int) -> None:
+def test_calibrated_parts_keep_the_budget_and_use_it(
+    epsilon: float, delta: float, count: int
+) -> None:
     epsilon0 = calibrate_pure(PrivacyBudget(epsilon, delta), count)
     assert delta_upper([PureEvent(epsilon0, count)], epsilon) <= delta
     assert delta_upper([PureEvent(1.01 * epsilon0, count)], epsilon) > delta
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (20.0, 1e-2), (4.0, 1e-10)])
-def test_calibrated_streams_keep_the_budget_and_need_more_for_more_stops(epsilon: float, delta: float) -> None:
+def test_calibrated_streams_keep_the_budget_and_need_more_for_more_stops(
+    epsilon: float, delta: float
+) -> None:
     found = []
     for stops in (1, 40):
         event = calibrate_sparse_vector(PrivacyBudget(epsilon, delta), stops)
@@ -110,19 +123,27 @@ def test_calibrated_streams_keep_the_budget_and_need_more_for_more_stops(epsilon
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-9), (1.0, 1e-6), (6.0, 1e-3)])
-def test_calibrated_samples_keep_the_budget_and_are_the_largest(neighbours: str, epsilon: float, delta: float) -> None:
+def test_calibrated_samples_keep_the_budget_and_are_the_largest(
+    neighbours: str, epsilon: float, delta: float
+) -> None:
     n_records = 5000 if neighbours == "replace-one" else None
     budget = PrivacyBudget(epsilon, delta)
     event = calibrate_relabelled(budget, 5, n_records=n_records, neighbours=neighbours)
     assert delta_upper([event], epsilon) <= delta
     if event.sampled < event.out_of:
-        larger = type(event)(event.stream, event.sampled + 1, event.out_of, neighbours, event.relabel_epsilon)
+        larger = type(event)(
+            event.stream, event.sampled + 1, event.out_of, neighbours, event.relabel_epsilon
+        )
         assert delta_upper([larger], epsilon) > delta
 
 
 @pytest.mark.parametrize("queries", [1, 2, 3])
-@pytest.mark.parametrize(("sigma", "epsilon"), [(10.0, 1.0), (4.2, 2.0), (133.0, 0.03), (30.0, 0.3)])
-def test_labels_cost_no_more_than_the_counts_they_are_read_off(queries: int, sigma: float, epsilon: float) -> None:
+@pytest.mark.parametrize(
+    ("sigma", "epsilon"), [(10.0, 1.0), (4.2, 2.0), (133.0, 0.03), (30.0, 0.3)]
+)
+def test_labels_cost_no_more_than_the_counts_they_are_read_off(
+    queries: int, sigma: float, epsilon: float
+) -> None:
     for n_teachers in (None, 250):
         labels = delta_upper([LabelGaussianEvent(sigma, queries, n_teachers)], epsilon)
         assert labels <= delta_upper([GaussianEvent(sigma, queries)], epsilon)

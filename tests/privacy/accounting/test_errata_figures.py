@@ -11,8 +11,11 @@ from secretballot.privacy.accounting.parts import Part, compose_parts
 
 
 @pytest.mark.parametrize(("unstable", "figure"), [(8, 2.1e-4), (50, 5.1e-4)])
-def test_the_raw_margin_with_the_tight_scale_has_no_certificate(unstable: int, figure: float) -> None:
-    # errata 1: the raw margin moves by two, so an epoch costs 4 / lambda at Liu's scale; promised were 1e-6
+def test_the_raw_margin_with_the_tight_scale_has_no_certificate(
+    unstable: int, figure: float
+) -> None:
+    # errata 1: the raw margin moves by two, so an epoch costs 4 / lambda at Liu's scale; promised
+    # were 1e-6
     log = math.log(2e6)
     scale = math.sqrt(2 * unstable * (1 + log)) + math.sqrt(2 * unstable * log)
     raw = compose_parts([Part(4 / scale, 0.0, unstable)], 1.0)
@@ -22,7 +25,8 @@ def test_the_raw_margin_with_the_tight_scale_has_no_certificate(unstable: int, f
 
 @pytest.mark.parametrize(("teachers", "figure"), [(10, 3.5e-3), (250, 4.7e-3)])
 def test_a_secret_even_split_moves_two_teachers(teachers: int, figure: float) -> None:
-    """Errata 4: teachers vote 1 iff their part is pristine, with q records; one record less spoils one part or two."""
+    """Errata 4: teachers vote 1 iff their part is pristine, with q records; one record less
+    spoils one part or two."""
     q, epsilon = 20, 1.0
     one = (q + 1) / (teachers * q + 1)
     reach, law = discrete_gaussian_pmf(calibrate_gaussian(PrivacyBudget(epsilon, 1e-6), 1))
@@ -39,7 +43,8 @@ def test_a_secret_even_split_moves_two_teachers(teachers: int, figure: float) ->
 
 
 def test_a_smaller_epsilon_at_a_stopping_time_is_false() -> None:
-    """Errata 5: claiming, at a cleverly chosen time j <= 20, the epsilon of j queries keeps seven times the delta."""
+    """Errata 5: claiming, at a cleverly chosen time j <= 20, the epsilon of j queries keeps
+    seven times the delta."""
     queries, mu, delta = 20, 0.2367, 1e-6
     step = mu / math.sqrt(queries)
     h = step / 40

@@ -53,7 +53,9 @@ def test_events_merge_as_their_counts_say() -> None:
     assert delta_upper([GaussianEvent(20.0, 10)] * 10, 2.0) == pytest.approx(
         delta_upper([GaussianEvent(20.0, 100)], 2.0), rel=1e-9
     )
-    assert delta_upper([PureEvent(0.1, 1)] * 10, 0.5) == pytest.approx(delta_upper([PureEvent(0.1, 10)], 0.5), rel=1e-9)
+    assert delta_upper([PureEvent(0.1, 1)] * 10, 0.5) == pytest.approx(
+        delta_upper([PureEvent(0.1, 10)], 0.5), rel=1e-9
+    )
     assert delta_upper([LabelGaussianEvent(30.0, 10, 250)] * 4, 1.0) == pytest.approx(
         delta_upper([LabelGaussianEvent(30.0, 40, 250)], 1.0), rel=1e-9
     )
@@ -71,7 +73,13 @@ def test_events_merge_as_their_counts_say() -> None:
         {"event": "gaussian", "version": 1, "sigma": "1", "shifts": 1},
         {"event": "gaussian", "version": 1, "sigma": 1.0, "shifts": 0},
         {"event": "gaussian", "version": 1, "sigma": 1.0, "shifts": 1.5},
-        {"event": "sparse-vector", "version": 1, "threshold_scale": 1, "query_scale": 1, "threshold": 1}
+        {
+            "event": "sparse-vector",
+            "version": 1,
+            "threshold_scale": 1,
+            "query_scale": 1,
+            "threshold": 1,
+        }
         | {"max_unstable": 1, "refresh": 1},
         [],
         None,
@@ -89,7 +97,13 @@ def test_price_refuses_what_is_no_list_of_events(events: list[object]) -> None:
 
 
 def test_price_needs_exactly_one_side() -> None:
-    for arguments in ({}, {"epsilon": 1.0, "delta": 1e-6}, {"epsilon": math.nan}, {"delta": 0.0}, {"delta": math.nan}):
+    for arguments in (
+        {},
+        {"epsilon": 1.0, "delta": 1e-6},
+        {"epsilon": math.nan},
+        {"delta": 0.0},
+        {"delta": math.nan},
+    ):
         with pytest.raises(ParameterError):
             price(EVENTS[:1], **arguments)
 
@@ -136,7 +150,8 @@ def test_renyi_filter_keeps_the_promise_and_admits_more_small_releases() -> None
 
 def test_renyi_filter_counts_failures_apart() -> None:
     rule = filter_for("renyi", PrivacyBudget(1.0, 1e-6))
-    leaky = StabilityEvent(1000.0, 13_000, 1)  # fails with probability 1e-6, more than the share kept for failures
+    # fails with probability 1e-6, more than the share kept for failures
+    leaky = StabilityEvent(1000.0, 13_000, 1)
     assert not rule.admits([], Grant((leaky,), 0.5, 1e-6))
 
 

@@ -1,4 +1,5 @@
-"""Gaussian prices: reference values, an independent library, and the exact law of the discrete noise."""
+"""Gaussian prices: reference values, an independent library, and the exact law of the discrete
+noise."""
 
 import math
 
@@ -8,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.accounting import GaussianEvent, PrivacyBudget, calibrate_gaussian, delta_upper, epsilon_upper
+from secretballot.privacy.accounting import (
+    GaussianEvent,
+    PrivacyBudget,
+    calibrate_gaussian,
+    delta_upper,
+    epsilon_upper,
+)
 from secretballot.privacy.accounting import gaussian as room
 
 
@@ -20,9 +27,13 @@ from secretballot.privacy.accounting import gaussian as room
         (2 * 286, 40, 1e-5, 2.4353597494),
     ],
 )
-def test_analytic_epsilon_reaches_the_reference(queries: int, sigma: float, delta: float, expected: float) -> None:
+def test_analytic_epsilon_reaches_the_reference(
+    queries: int, sigma: float, delta: float, expected: float
+) -> None:
     # reference: measured with dp-accounting and an independent closed form, ten digits
-    assert room.gaussian_epsilon(delta, math.sqrt(queries) / sigma) == pytest.approx(expected, rel=1e-10)
+    assert room.gaussian_epsilon(delta, math.sqrt(queries) / sigma) == pytest.approx(
+        expected, rel=1e-10
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "expected"), [(2.0, 22.304762939), (0.5, 80.576185198)])
@@ -32,20 +43,29 @@ def test_analytic_sigma_reaches_the_reference(epsilon: float, expected: float) -
 
 @pytest.mark.parametrize(
     ("queries", "sigma", "delta", "expected"),
-    [(100, 20.0, 1e-6, 2.2540846502), (100, 10.0, 1e-6, 4.8865541175), (572, 40.0, 1e-5, 2.4353597494)],
+    [
+        (100, 20.0, 1e-6, 2.2540846502),
+        (100, 10.0, 1e-6, 4.8865541175),
+        (572, 40.0, 1e-5, 2.4353597494),
+    ],
 )
 def test_discrete_price_is_the_analytic_one_plus_the_lattice_correction(
     queries: int, sigma: float, delta: float, expected: float
 ) -> None:
     exact = epsilon_upper([GaussianEvent(sigma, queries)], delta)
-    # relative excess in delta of about z^2 / (12 n sigma^2); d log delta / d epsilon is about z / mu
+    # relative excess in delta of about z^2 / (12 n sigma^2); d log delta / d epsilon is about z /
+    # mu
     correction = 30 / (12 * queries * sigma**2)
     assert abs(exact - expected) < correction
 
 
 def test_discrete_sigma_reaches_the_reference_to_six_digits() -> None:
-    assert calibrate_gaussian(PrivacyBudget(2.0, 1e-6), 100) == pytest.approx(22.304762939, rel=1e-6)
-    assert calibrate_gaussian(PrivacyBudget(0.5, 1e-6), 100) == pytest.approx(80.576185198, rel=1e-6)
+    assert calibrate_gaussian(PrivacyBudget(2.0, 1e-6), 100) == pytest.approx(
+        22.304762939, rel=1e-6
+    )
+    assert calibrate_gaussian(PrivacyBudget(0.5, 1e-6), 100) == pytest.approx(
+        80.576185198, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0])
@@ -58,13 +78,15 @@ def test_agrees_with_dp_accounting(epsilon: float, delta: float, queries: int) -
     pld = privacy_loss_distribution.from_gaussian_mechanism(
         sigma / math.sqrt(queries), value_discretization_interval=1e-4, use_connect_dots=True
     )
-    # the library prices continuous noise, pessimistic by its grid; ours is the lattice's, dearer by about this much
+    # the library prices continuous noise, pessimistic by its grid; ours is the lattice's, dearer by
+    # about this much
     lattice = 0.002 + 40 / (12 * sigma**2 * queries)
     assert (1 - lattice) * delta <= pld.get_delta_for_epsilon(epsilon) <= 1.002 * delta
 
 
 def _brute_force_delta(epsilon: float, sigma: float, shifts: int) -> float:
-    """Hockey stick of the product law of `shifts` discrete Gaussians against all of them shifted by one."""
+    """Hockey stick of the product law of `shifts` discrete Gaussians against all of them shifted
+    by one."""
     reach, pmf = room.discrete_gaussian_pmf(sigma)
     law = np.ones(1)
     for _ in range(shifts):
@@ -96,7 +118,9 @@ def test_one_shift_in_two_dimensions_enumerated_directly() -> None:
     assert reach > 10 * sigma
 
 
-def test_many_terms_are_bounded_by_the_integral_plus_its_excess(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_terms_are_bounded_by_the_integral_plus_its_excess(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     direct = room.discrete_gaussian_delta(1.0, 600.0, 20_000)
     monkeypatch.setattr(room, "MAX_TERMS", 1000)
     bounded = room.discrete_gaussian_delta(1.0, 600.0, 20_000)
@@ -113,7 +137,8 @@ def test_more_noise_and_fewer_shifts_cost_less(sigma: float, shifts: int, epsilo
 
 
 def test_histograms_cost_twice_the_shifts() -> None:
-    # sensitivity 1 on a histogram breaks the promise: errata 3 prints 7.9e-6 at the printed sigma for l = 1
+    # sensitivity 1 on a histogram breaks the promise: errata 3 prints 7.9e-6 at the printed sigma
+    # for l = 1
     log = math.log(1e6)
     printed = (math.sqrt(2 * (1 + log)) + math.sqrt(2 * log)) / 2
     assert delta_upper([GaussianEvent(printed * 10, 100)], 1.0) == pytest.approx(2.4e-9, rel=0.05)

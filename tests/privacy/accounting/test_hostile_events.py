@@ -1,4 +1,5 @@
-"""Events from a stranger: every list gets a price or a sentence, in bounded time, and adding events never helps."""
+"""Events from a stranger: every list gets a price or a sentence, in bounded time, and adding
+events never helps."""
 
 import math
 import random
@@ -33,7 +34,9 @@ EPSILONS = (1e-9, 0.01, 0.1, 1.0, 3.0, 20.0, 26.0, 1e3, 1e4)
 
 def _stream(rng: random.Random) -> SparseVectorEvent:
     threshold = rng.choice([0, 1, 1000, 10**6, 10**15, rng.randint(0, 5000)])
-    return SparseVectorEvent(rng.choice(SCALES), rng.choice(SCALES), threshold, rng.choice(COUNTS), rng.random() < 0.5)
+    return SparseVectorEvent(
+        rng.choice(SCALES), rng.choice(SCALES), threshold, rng.choice(COUNTS), rng.random() < 0.5
+    )
 
 
 def _event(rng: random.Random) -> Event:
@@ -45,11 +48,16 @@ def _event(rng: random.Random) -> Event:
         case 2:
             return PureEvent(rng.choice(LOSSES), rng.choice(COUNTS))
         case 3:
-            return StabilityEvent(rng.choice(SCALES), rng.choice([0, 1, 1000, 10**15]), rng.choice(COUNTS))
+            return StabilityEvent(
+                rng.choice(SCALES), rng.choice([0, 1, 1000, 10**15]), rng.choice(COUNTS)
+            )
         case 4:
             return _stream(rng)
     out_of = rng.choice(COUNTS)
-    neighbours, loss = rng.choice(["replace-one", "add-remove"]), rng.choice([2.0**-20, 0.1, 1.0, 100.0])
+    neighbours, loss = (
+        rng.choice(["replace-one", "add-remove"]),
+        rng.choice([2.0**-20, 0.1, 1.0, 100.0]),
+    )
     return RelabelledSampleEvent(_stream(rng), rng.randint(1, out_of), out_of, neighbours, loss)
 
 
@@ -60,7 +68,10 @@ def _events(rng: random.Random) -> list[Event]:
             return [_event(rng) for _ in range(size)]
         case 1:  # labels of scales that all differ
             scales = [min(1e12, sigma * (1 + 1e-6 * i)) for i in range(size)]
-            return [LabelGaussianEvent(scale, rng.choice(COUNTS), rng.choice([None, 250])) for scale in scales]
+            return [
+                LabelGaussianEvent(scale, rng.choice(COUNTS), rng.choice([None, 250]))
+                for scale in scales
+            ]
         case 2:  # noise of one scale beside parts of two kinds
             kinds: list[Event] = [
                 GaussianEvent(sigma, rng.choice(COUNTS)),
@@ -104,7 +115,11 @@ def test_many_hostile_lists_are_priced_in_bounded_time(seed: int) -> None:
     "events",
     [
         [LabelGaussianEvent(1e12, 2, 10**12)],  # once an array over all vote counts
-        [RelabelledSampleEvent(SparseVectorEvent(20.0, 30.0, 1000, 500, True), 30, 400, "replace-one")],
+        [
+            RelabelledSampleEvent(
+                SparseVectorEvent(20.0, 30.0, 1000, 500, True), 30, 400, "replace-one"
+            )
+        ],
         [LabelGaussianEvent(50.0 + 0.01 * i, 100, 250) for i in range(400)],  # once 33 s
         [LabelGaussianEvent(1e4 + i, 100, 250) for i in range(300)],  # once 320 s
         [SparseVectorEvent(20.0 + 0.01 * i, 30.0, 1000, 500, False) for i in range(1000)],
@@ -151,9 +166,17 @@ def _exact_tail(n: int, one: float, other: float) -> mpf:
 
 @pytest.mark.parametrize(
     ("scales", "threshold"),
-    [((0.0021, 0.0021), 0), ((0.0021, 0.001), 0), ((0.001, 0.0012), 0), ((0.01, 0.02), 2), ((0.3, 0.2), 5)],
+    [
+        ((0.0021, 0.0021), 0),
+        ((0.0021, 0.001), 0),
+        ((0.001, 0.0012), 0),
+        ((0.01, 0.02), 2),
+        ((0.3, 0.2), 5),
+    ],
 )
-def test_failures_under_little_noise_stay_above_the_truth(scales: tuple[float, float], threshold: int) -> None:
+def test_failures_under_little_noise_stay_above_the_truth(
+    scales: tuple[float, float], threshold: int
+) -> None:
     with mp.workdps(400):
         truth = _exact_tail(threshold + 1, *scales)
         event = SparseVectorEvent(*scales, threshold, 1, True)

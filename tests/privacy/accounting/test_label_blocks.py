@@ -1,4 +1,5 @@
-"""Many labels from blocks: above the truth in small worlds and above attacks, hardly above the game."""
+"""Many labels from blocks: above the truth in small worlds and above attacks, hardly above the
+game."""
 
 import itertools
 import math
@@ -7,7 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from secretballot.privacy.accounting import LabelGaussianEvent, delta_upper, label_blocks, label_game, price
+from secretballot.privacy.accounting import (
+    LabelGaussianEvent,
+    delta_upper,
+    label_blocks,
+    label_game,
+    price,
+)
 from secretballot.privacy.accounting import label_blocks as room
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 
@@ -25,7 +32,10 @@ def _brute_force(epsilon: float, sigma: float, queries: int, n_teachers: int) ->
     def value(p: float, q: float, left: int) -> float:
         if left == 0:
             return max(0.0, p - math.exp(epsilon) * q)
-        return max(value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1) for a, b in pairs)
+        return max(
+            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
+            for a, b in pairs
+        )
 
     return value(1.0, 1.0, queries)
 
@@ -33,11 +43,15 @@ def _brute_force(epsilon: float, sigma: float, queries: int, n_teachers: int) ->
 @pytest.mark.parametrize("n_teachers", [2, 3, 5])
 @pytest.mark.parametrize(("queries", "block"), [(2, 1), (3, 1), (3, 2), (4, 2)])
 @pytest.mark.parametrize("sigma", [0.8, 2.0])
-def test_blocks_lie_above_every_strategy(n_teachers: int, queries: int, block: int, sigma: float) -> None:
+def test_blocks_lie_above_every_strategy(
+    n_teachers: int, queries: int, block: int, sigma: float
+) -> None:
     losses = room.composed_blocks(sigma, queries, n_teachers, block)
     assert losses is not None
     for epsilon in (-1.0, -0.2, 0.0, 0.4, 1.0, 2.5):
-        assert losses.delta(epsilon) >= _brute_force(epsilon, sigma, queries, n_teachers) * (1 - 1e-12)
+        assert losses.delta(epsilon) >= _brute_force(epsilon, sigma, queries, n_teachers) * (
+            1 - 1e-12
+        )
 
 
 @pytest.mark.parametrize("n_teachers", [250, None])
@@ -63,18 +77,28 @@ def _even_attack(epsilon: float, sigma: float, queries: int) -> float:
     reach, pmf = discrete_gaussian_pmf(sigma)
     p, q = float(pmf[reach + 1 :].sum()), float(pmf[reach:].sum())
     ones = np.arange(queries + 1)
-    return float(np.maximum(0, binom.pmf(ones, queries, q) - math.exp(epsilon) * binom.pmf(ones, queries, p)).sum())
+    return float(
+        np.maximum(
+            0, binom.pmf(ones, queries, q) - math.exp(epsilon) * binom.pmf(ones, queries, p)
+        ).sum()
+    )
 
 
 @pytest.mark.parametrize(
     ("sigma", "queries", "epsilon"),
     [(238.9, 5000, 1.0), (1334.0, 200_000, 1.0), (60.0, 3000, 4.0), (3000.0, 10**6, 1.0)],
 )
-def test_many_labels_lie_between_an_attack_and_a_little_more(sigma: float, queries: int, epsilon: float) -> None:
+def test_many_labels_lie_between_an_attack_and_a_little_more(
+    sigma: float, queries: int, epsilon: float
+) -> None:
     found = price([LabelGaussianEvent(sigma, queries, 250)], epsilon=epsilon)
     assert found.method == "label-game"
     # the attack wins against half a per cent less noise
-    assert _even_attack(epsilon, sigma, queries) <= found.delta <= _even_attack(epsilon, 0.995 * sigma, queries)
+    assert (
+        _even_attack(epsilon, sigma, queries)
+        <= found.delta
+        <= _even_attack(epsilon, 0.995 * sigma, queries)
+    )
 
 
 def test_coarsening_keeps_the_mass_of_both_sides_and_only_costs() -> None:
@@ -86,7 +110,9 @@ def test_coarsening_keeps_the_mass_of_both_sides_and_only_costs() -> None:
         coarse_at = coarse.h * np.arange(coarse.first, coarse.first + len(coarse.chance))
         assert coarse.h == pytest.approx(0.2)
         assert coarse.chance.sum() == pytest.approx(1, rel=1e-12)
-        assert coarse.chance @ np.exp(-coarse_at) == pytest.approx(losses.chance @ np.exp(-at), rel=1e-12)
+        assert coarse.chance @ np.exp(-coarse_at) == pytest.approx(
+            losses.chance @ np.exp(-at), rel=1e-12
+        )
         for epsilon in np.linspace(-1, 1, 41):
             assert coarse.delta(float(epsilon)) >= losses.delta(float(epsilon)) - 1e-14
 
@@ -124,5 +150,8 @@ def test_no_block_costs_more_than_its_bound(sigma: float, n_teachers: int | None
 
 def test_more_labels_never_cost_less_where_blocks_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "BLOCKS", (64,))
-    prices = [delta_upper([LabelGaussianEvent(60.0, n, 250)], 0.5) for n in (63, 64, 65, 66, 128, 129, 640, 641)]
+    prices = [
+        delta_upper([LabelGaussianEvent(60.0, n, 250)], 0.5)
+        for n in (63, 64, 65, 66, 128, 129, 640, 641)
+    ]
     assert prices == sorted(prices)

@@ -1,4 +1,5 @@
-"""The label-only game: brute force over all adaptive strategies, attacks from below, and the reference table."""
+"""The label-only game: brute force over all adaptive strategies, attacks from below, and the
+reference table."""
 
 import functools
 import itertools
@@ -31,18 +32,25 @@ def _label_probability(votes: int, n_teachers: int, sigma: float) -> float:
 
 
 def _brute_force(epsilon: float, sigma: float, queries: int, n_teachers: int) -> float:
-    """Largest hockey stick over all adaptive choices of (votes, neighbouring votes), by exact recursion."""
+    """Largest hockey stick over all adaptive choices of (votes, neighbouring votes), by exact
+    recursion."""
     pairs = []
     for votes, move in itertools.product(range(n_teachers + 1), (-1, 1)):
         if 0 <= votes + move <= n_teachers:
             pairs.append(
-                (_label_probability(votes, n_teachers, sigma), _label_probability(votes + move, n_teachers, sigma))
+                (
+                    _label_probability(votes, n_teachers, sigma),
+                    _label_probability(votes + move, n_teachers, sigma),
+                )
             )
 
     def value(p: float, q: float, left: int) -> float:
         if left == 0:
             return max(0.0, p - math.exp(epsilon) * q)
-        return max(value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1) for a, b in pairs)
+        return max(
+            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
+            for a, b in pairs
+        )
 
     return value(1.0, 1.0, queries)
 
@@ -57,20 +65,24 @@ def test_game_is_the_brute_force_optimum_from_above(
     exact = _brute_force(epsilon, sigma, queries, n_teachers)
     found = room.label_game_delta(epsilon, sigma, queries, n_teachers, 40)
     assert found >= exact * (1 - 1e-12)
-    # for an even K the set of pairs is closed under symmetry, which adds one vote count at the far end
+    # for an even K the set of pairs is closed under symmetry, which adds one vote count at the far
+    # end
     assert found <= exact * (1.02 if n_teachers % 2 else 1.6) + 1e-4
 
 
 def test_one_label_costs_exactly_a_threshold_test() -> None:
     sigma, k = 3.0, 9
-    pairs = [(_label_probability(v, k, sigma), _label_probability(v + 1, k, sigma)) for v in range(k)]
+    pairs = [
+        (_label_probability(v, k, sigma), _label_probability(v + 1, k, sigma)) for v in range(k)
+    ]
     exact = max(max(q - math.exp(0.2) * p, (1 - p) - math.exp(0.2) * (1 - q)) for p, q in pairs)
     assert room.label_game_delta(0.2, sigma, 1, k) == pytest.approx(exact, rel=1e-9)
 
 
 @functools.cache
 def _best_even_attack(epsilon: float, sigma: float, queries: int) -> float:
-    """Ask the most informative single vote count again and again: no accountant may certify less."""
+    """Ask the most informative single vote count again and again: no accountant may certify
+    less."""
     best = 0.0
     for t in range(-3, 6):
         reach, pmf = discrete_gaussian_pmf(sigma)
@@ -94,7 +106,8 @@ def test_game_lies_between_an_attack_and_the_other_prices(queries: int, sigma: f
 
 @pytest.mark.parametrize(("error", "labels"), [(0.10, 299), (0.05, 180), (0.01, 89), (0.001, 50)])
 def test_label_only_table(error: float, labels: int) -> None:
-    """Errata 11: labels at (1, 1e-6), K = 250, when a vote of 200 to 50 may come out wrong with the given chance."""
+    """Errata 11: labels at (1, 1e-6), K = 250, when a vote of 200 to 50 may come out wrong with
+    the given chance."""
     sigma = 75 / -ndtri(error)
     assert room.label_game_delta(1.0, sigma, labels, 250, 20) <= 1e-6
     # the errata's upper limit for any accountant, by the repeated-query attack: 303 / 185 / 93 / 54
@@ -133,7 +146,9 @@ def test_every_pair_lies_under_the_corners() -> None:
 
 
 def test_finer_grids_only_come_down() -> None:
-    values = [room.label_game_delta(1.0, 30.0, 80, 250, resolution) for resolution in (4, 8, 16, 32)]
+    values = [
+        room.label_game_delta(1.0, 30.0, 80, 250, resolution) for resolution in (4, 8, 16, 32)
+    ]
     assert values == sorted(values, reverse=True)
     assert values[1] < 1.06 * values[3]
 
@@ -148,7 +163,8 @@ def test_calibration_uses_the_budget_and_keeps_it() -> None:
     budget = PrivacyBudget(1.0, 1e-6)
     sigma = calibrate_label_gaussian(budget, 180, 250)
     assert 0.99e-6 <= delta_upper([LabelGaussianEvent(sigma, 180, 250)], 1.0) <= 1e-6
-    assert sigma < 0.82 * calibrate_gaussian(budget, 180)  # 1.5 times as many labels as the Gaussian price allows
+    # 1.5 times as many labels as the Gaussian price allows
+    assert sigma < 0.82 * calibrate_gaussian(budget, 180)
 
 
 def test_seven_tenths_of_the_noise_is_caught() -> None:

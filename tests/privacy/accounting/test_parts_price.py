@@ -22,7 +22,8 @@ from secretballot.privacy.accounting.parts import Part, compose_parts
 
 
 def _enumerate(parts: list[tuple[float, float]], epsilon: float) -> float:
-    """Hockey stick of (e0, d0) worst cases: each reveals everything with probability d0, else randomised response."""
+    """Hockey stick of (e0, d0) worst cases: each reveals everything with probability d0, else
+    randomised response."""
     total = 0.0
     for outcome in itertools.product((0, 1, 2), repeat=len(parts)):
         p = q = 1.0
@@ -36,9 +37,17 @@ def _enumerate(parts: list[tuple[float, float]], epsilon: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.5])
 @pytest.mark.parametrize(
-    "parts", [[(0.5, 0.0, 4)], [(0.2, 1e-3, 5)], [(0.5, 0.01, 2), (0.3, 0.0, 3)], [(3.0, 0.0, 1), (0.1, 0.02, 1)]]
+    "parts",
+    [
+        [(0.5, 0.0, 4)],
+        [(0.2, 1e-3, 5)],
+        [(0.5, 0.01, 2), (0.3, 0.0, 3)],
+        [(3.0, 0.0, 1), (0.1, 0.02, 1)],
+    ],
 )
-def test_composition_is_the_enumerated_optimum(parts: list[tuple[float, float, int]], epsilon: float) -> None:
+def test_composition_is_the_enumerated_optimum(
+    parts: list[tuple[float, float, int]], epsilon: float
+) -> None:
     flat = [(e0, d0) for e0, d0, count in parts for _ in range(count)]
     found = compose_parts([Part(*part) for part in parts], epsilon)
     assert found == pytest.approx(_enumerate(flat, epsilon), rel=1e-9, abs=1e-15)
@@ -53,7 +62,9 @@ def test_errata_figure_of_liu_parts() -> None:
 
 @pytest.mark.parametrize(("epsilon0", "count"), [(0.1, 10), (0.05, 200), (1.0, 3)])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-def test_agrees_with_dp_accounting_on_an_aligned_grid(epsilon0: float, count: int, epsilon: float) -> None:
+def test_agrees_with_dp_accounting_on_an_aligned_grid(
+    epsilon0: float, count: int, epsilon: float
+) -> None:
     from dp_accounting.pld import privacy_loss_distribution
 
     pld = privacy_loss_distribution.from_privacy_parameters(
@@ -62,7 +73,9 @@ def test_agrees_with_dp_accounting_on_an_aligned_grid(epsilon0: float, count: in
     ).self_compose(count)
     # both losses are on the grid, so the library's answer is exact up to its truncation of 1e-15
     expected = pld.get_delta_for_epsilon(epsilon)
-    assert delta_upper([PureEvent(epsilon0, count)], epsilon) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert delta_upper([PureEvent(epsilon0, count)], epsilon) == pytest.approx(
+        expected, rel=1e-6, abs=1e-12
+    )
 
 
 def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
@@ -82,7 +95,9 @@ def test_gaussian_beside_parts_is_the_joint_enumeration() -> None:
 def test_gaussian_beside_parts_agrees_with_dp_accounting() -> None:
     from dp_accounting.pld import common, privacy_loss_distribution
 
-    gaussian = privacy_loss_distribution.from_gaussian_mechanism(2.0, value_discretization_interval=1e-4)
+    gaussian = privacy_loss_distribution.from_gaussian_mechanism(
+        2.0, value_discretization_interval=1e-4
+    )
     parts = privacy_loss_distribution.from_privacy_parameters(
         common.DifferentialPrivacyParameters(0.1, 0.0), value_discretization_interval=1e-4
     ).self_compose(10)
@@ -119,7 +134,8 @@ def test_calibrated_parts_keep_and_use_the_budget(count: int, delta: float) -> N
 
 
 def test_the_edge_of_the_largest_loss_is_rounded_up() -> None:
-    # epsilon just below 18 parts' whole loss: the difference has few digits left, and they must not fall short
+    # epsilon just below 18 parts' whole loss: the difference has few digits left, and they must not
+    # fall short
     from mpmath import binomial, mp, mpf
 
     e0, count, epsilon = 1.8166921007776209, 18, 32.70045781399539

@@ -1,4 +1,5 @@
-"""Statements that `docs/prices.md` proves, each enumerated in a small world or read against an independent library."""
+"""Statements that `docs/prices.md` proves, each enumerated in a small world or read against an
+independent library."""
 
 import itertools
 import math
@@ -36,7 +37,8 @@ def _label_pairs(n_teachers: int, sigma: float) -> list[Pair]:
     return [*itertools.pairwise(chance), *itertools.pairwise(reversed(chance))]
 
 
-# -- section 1 -------------------------------------------------------------------------------------------------------
+# -- section 1
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sigma", [0.8, 1.0, 1.3])
@@ -54,7 +56,9 @@ def test_the_sum_of_noises_is_normal_up_to_the_fourier_error(sigma: float, n: in
 @pytest.mark.parametrize("sigma", [4.0, 9.5, 60.0])
 @pytest.mark.parametrize("n", [1, 30, 2000])
 @pytest.mark.parametrize("epsilon", [0.05, 0.7, 2.0])
-def test_the_sum_over_the_lattice_is_near_the_integral(sigma: float, n: int, epsilon: float) -> None:
+def test_the_sum_over_the_lattice_is_near_the_integral(
+    sigma: float, n: int, epsilon: float
+) -> None:
     v = n * sigma**2
     s = np.arange(math.floor(-12.5 * math.sqrt(v)), math.ceil(12.5 * math.sqrt(v)))
     gain = -np.expm1(np.minimum(0.0, epsilon - (2 * s + n) / (2 * sigma**2)))
@@ -68,7 +72,8 @@ def test_the_sum_over_the_lattice_is_near_the_integral(sigma: float, n: int, eps
     assert abs(total - gaussian_delta(epsilon, math.sqrt(n) / sigma)) <= bound + 1e-15
 
 
-# -- section 2: answers about a public threshold ---------------------------------------------------------------------
+# -- section 2: answers about a public threshold
+# ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shift", [-3, 0, 6])
@@ -83,26 +88,37 @@ def test_a_threshold_is_a_label_wherever_it_stands(shift: int, queries: int) -> 
     def value(p: float, q: float, left: int) -> float:
         if left == 0:
             return max(0.0, p - math.exp(0.4) * q)
-        return max(value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1) for a, b in pairs)
+        return max(
+            value(p * a, q * b, left - 1) + value(p * (1 - a), q * (1 - b), left - 1)
+            for a, b in pairs
+        )
 
     found = delta_upper([GaussianThreshold(sigma, shift).event(queries)], 0.4)
-    assert value(1.0, 1.0, queries) * (1 - 1e-12) <= found <= delta_upper([GaussianEvent(sigma, queries)], 0.4)
+    assert (
+        value(1.0, 1.0, queries) * (1 - 1e-12)
+        <= found
+        <= delta_upper([GaussianEvent(sigma, queries)], 0.4)
+    )
 
 
 def test_thresholds_answer_half_as_much_again_as_counts() -> None:
-    # sigma at which a margin of 75 votes is told right with 99 %: 89 labels of 250 teachers, 58 counts
+    # sigma at which a margin of 75 votes is told right with 99 %: 89 labels of 250 teachers, 58
+    # counts
     sigma, budget = 75 / -float(ndtri(0.01)), 1e-6
     mechanism = GaussianThreshold(sigma, 125)
     assert delta_upper([GaussianEvent(sigma, 59)], 1.0) > budget
     assert delta_upper([mechanism.event(88)], 1.0) <= budget
 
 
-# -- section 3: parts and labels in any order ------------------------------------------------------------------------
+# -- section 3: parts and labels in any order
+# ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("labels", "parts"), [(1, 1), (2, 1), (1, 2), (2, 2)])
 @pytest.mark.parametrize("failure", [0.0, 0.01])
-def test_no_order_of_parts_and_labels_beats_parts_first(labels: int, parts: int, failure: float) -> None:
+def test_no_order_of_parts_and_labels_beats_parts_first(
+    labels: int, parts: int, failure: float
+) -> None:
     sigma, n_teachers, e0, epsilon = 1.2, 3, 0.5, 0.6
     pairs = _label_pairs(n_teachers, sigma)
     high = math.exp(e0) / (1 + math.exp(e0))
@@ -122,8 +138,12 @@ def test_no_order_of_parts_and_labels_beats_parts_first(labels: int, parts: int,
             moves += [
                 failure * p
                 + (1 - failure)
-                * sum(any_order(p * a, q * b, labels_left, parts_left - 1) for a, b in ((one, 1 - one), (1 - one, one)))
-                for one in (high, 0.7 * high + 0.3 * (1 - high))  # randomised response, and a tamer part
+                * sum(
+                    any_order(p * a, q * b, labels_left, parts_left - 1)
+                    for a, b in ((one, 1 - one), (1 - one, one))
+                )
+                # randomised response, and a tamer part
+                for one in (high, 0.7 * high + 0.3 * (1 - high))
             ]
         return max(moves)
 
@@ -137,7 +157,8 @@ def test_no_order_of_parts_and_labels_beats_parts_first(labels: int, parts: int,
     assert exact * (1 - 1e-9) <= found <= exact * 1.01
 
 
-# -- section 7: the failures of a sample -----------------------------------------------------------------------------
+# -- section 7: the failures of a sample
+# -----------------------------------------------------------------------------
 
 
 def test_a_sampled_failure_counts_at_the_rate() -> None:
@@ -151,14 +172,19 @@ def test_a_sampled_failure_counts_at_the_rate() -> None:
         assert np.abs(p - p_near).sum() / 2 <= rate * failure + 1e-12
         for order in (1.5, 4.0, 30.0):
             inside = math.log(float(np.sum(stand_in**order * other ** (1 - order))))
-            assert math.log(float(np.sum(p_near**order * q ** (1 - order)))) <= max(0.0, inside) + 1e-12
+            assert (
+                math.log(float(np.sum(p_near**order * q ** (1 - order))))
+                <= max(0.0, inside) + 1e-12
+            )
 
 
-# -- section 8: filters ----------------------------------------------------------------------------------------------
+# -- section 8: filters
+# ----------------------------------------------------------------------------------------------
 
 
 def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> None:
-    """Two tests of stability, the second chosen after the first; the worst (instances differ) is played exactly."""
+    """Two tests of stability, the second chosen after the first; the worst (instances differ) is
+    played exactly."""
     budget = PrivacyBudget(2.0, 0.3)
     rule = RenyiFilter(budget, 2.5)
     menu = [StabilityEvent(2.0, 6, 1), StabilityEvent(4.0, 12, 1), StabilityEvent(4.0, 30, 1)]
@@ -176,7 +202,9 @@ def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> No
             return best
         for event in menu:
             if rule.admits(grants, Grant((event,), 1.0, 0.0)):
-                best = max(best, sum(value(p * a, q * b, (*spent, event)) for a, b in outcomes(event)))
+                best = max(
+                    best, sum(value(p * a, q * b, (*spent, event)) for a, b in outcomes(event))
+                )
         return best
 
     attack = value(1.0, 1.0, ())
@@ -184,7 +212,8 @@ def test_the_filter_keeps_its_promise_with_failures_and_adaptive_choices() -> No
 
 
 def test_unused_labels_may_be_bought_again() -> None:
-    """An adversary stops a run of labels when it likes and spends what is left on noise of its own choice."""
+    """An adversary stops a run of labels when it likes and spends what is left on noise of its
+    own choice."""
     budget, order, n_teachers = PrivacyBudget(1.5, 0.1), 4.0, 3
     rule = RenyiFilter(budget, order)
     planned = LabelGaussianEvent(1.9, 2, n_teachers)
@@ -200,14 +229,20 @@ def test_unused_labels_may_be_bought_again() -> None:
         moves = []
         if not bought and taken < planned.queries:
             moves.append((planned.sigma, taken + 1, bought))
-        used = [Grant((LabelGaussianEvent(planned.sigma, taken, n_teachers),), 1.0, 0.01)] if taken else []
+        used = (
+            [Grant((LabelGaussianEvent(planned.sigma, taken, n_teachers),), 1.0, 0.01)]
+            if taken
+            else []
+        )
         used += [Grant((LabelGaussianEvent(sigma, 1, n_teachers),), 1.0, 0.01) for sigma in bought]
         for sigma in scales if taken + len(bought) < 3 else ():
             if rule.admits(used, Grant((LabelGaussianEvent(sigma, 1, n_teachers),), 1.0, 0.01)):
                 moves.append((sigma, taken, (*bought, sigma)))
         for sigma, then, owned in moves:
             for a, b in pairs(sigma):
-                gain = value(p * a, q * b, then, owned) + value(p * (1 - a), q * (1 - b), then, owned)
+                gain = value(p * a, q * b, then, owned) + value(
+                    p * (1 - a), q * (1 - b), then, owned
+                )
                 best = max(best, gain)
         return best
 
@@ -215,11 +250,16 @@ def test_unused_labels_may_be_bought_again() -> None:
     assert 0 < attack <= budget.delta
 
 
-# -- Renyi divergences, beside an independent library ----------------------------------------------------------------
+# -- Renyi divergences, beside an independent library
+# ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("sigma", "shifts", "epsilon"), [(20.0, 100, 2.25), (60.0, 300, 1.0), (5.0, 3, 1.5)])
-def test_the_renyi_conversion_is_that_of_an_independent_library(sigma: float, shifts: int, epsilon: float) -> None:
+@pytest.mark.parametrize(
+    ("sigma", "shifts", "epsilon"), [(20.0, 100, 2.25), (60.0, 300, 1.0), (5.0, 3, 1.5)]
+)
+def test_the_renyi_conversion_is_that_of_an_independent_library(
+    sigma: float, shifts: int, epsilon: float
+) -> None:
     from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
     from dp_accounting.rdp import RdpAccountant
 
@@ -239,6 +279,10 @@ def test_randomised_response_has_the_divergence_of_an_independent_library(loss: 
     orders = [order for order in ORDERS if 1.1 < order < 200]
     accountant = RdpAccountant(orders=orders, neighboring_relation=NeighboringRelation.REPLACE_ONE)
     # two buckets, of which the true one is kept with the odds e^loss
-    accountant.compose(RandomizedResponseDpEvent(noise_parameter=2 / (1 + math.exp(loss)), num_buckets=2))
+    accountant.compose(
+        RandomizedResponseDpEvent(noise_parameter=2 / (1 + math.exp(loss)), num_buckets=2)
+    )
     ours = dict(zip(ORDERS, responses_renyi(loss).tolist(), strict=True))
-    np.testing.assert_allclose([ours[order] for order in orders], accountant._rdp, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(
+        [ours[order] for order in orders], accountant._rdp, rtol=1e-6, atol=1e-12
+    )

@@ -1,4 +1,5 @@
-"""The price of a stream on a relabelled secret sample: constants, steps of the proof, small worlds enumerated."""
+"""The price of a stream on a relabelled secret sample: constants, steps of the proof, small
+worlds enumerated."""
 
 import itertools
 import json
@@ -32,7 +33,11 @@ from secretballot.privacy.accounting import (
     renyi_divergence,
 )
 from secretballot.privacy.accounting.filters import Grant
-from secretballot.privacy.accounting.relabelled import relabelled_delta, relabelling_loss, unsampled_epsilon
+from secretballot.privacy.accounting.relabelled import (
+    relabelled_delta,
+    relabelling_loss,
+    unsampled_epsilon,
+)
 from secretballot.privacy.accounting.renyi import response_renyi
 from secretballot.privacy.accounting.sample_calibration import stream_budget
 from secretballot.privacy.mechanisms import ExponentialChoice, plurality, stability
@@ -46,7 +51,8 @@ Law = np.ndarray
 LINE: tuple[Record, ...] = tuple(itertools.product((0, 1, 2), (0, 1)))
 
 
-# -- the event -------------------------------------------------------------------------------------------------------
+# -- the event
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_the_event_survives_json() -> None:
@@ -75,14 +81,17 @@ def test_the_event_refuses_what_has_no_price(changes: dict) -> None:
         RelabelledSampleEvent(**given)
 
 
-@pytest.mark.parametrize("stream", [None, 3, {}, {"event": "pure", "version": 1, "epsilon": 1.0, "count": 1}, "nested"])
+@pytest.mark.parametrize(
+    "stream", [None, 3, {}, {"event": "pure", "version": 1, "epsilon": 1.0, "count": 1}, "nested"]
+)
 def test_json_with_another_stream_inside_is_refused(stream: object) -> None:
     good = RelabelledSampleEvent(STREAM, 30, 400, "replace-one").to_json()
     with pytest.raises(ParameterError):
         event_from_json(good | {"stream": good if stream == "nested" else stream})
 
 
-# -- the constant of the relabelling ---------------------------------------------------------------------------------
+# -- the constant of the relabelling
+# ---------------------------------------------------------------------------------
 
 
 @cache
@@ -107,7 +116,9 @@ class _Table:
         return self._values[X[:, 0].astype(int)]
 
 
-def restricted_law(hypotheses: HypothesisClass, points: list, labels: list, common: int, et: float) -> dict:
+def restricted_law(
+    hypotheses: HypothesisClass, points: list, labels: list, common: int, et: float
+) -> dict:
     """Law of the labels that the relabelling gives to the first `common` points."""
     X = np.array(points, dtype=float)[:, None]
     labellings = hypotheses.dichotomies(X)
@@ -126,8 +137,10 @@ def log_ratio_range(law: dict, other: dict) -> tuple[float, float]:
 
 
 def extreme_pair(size: int, et: float) -> tuple[dict, dict]:
-    """Two samples that differ in their last record: one function is free there on one side, all others on the other."""
-    # point 0 tells functions apart as far as its neighbours need; functions 1.. vary on points 1..size alone
+    """Two samples that differ in their last record: one function is free there on one side, all
+    others on the other."""
+    # point 0 tells functions apart as far as its neighbours need; functions 1.. vary on points
+    # 1..size alone
     columns = size + 3
     tables = []
     for j in range(size):
@@ -153,7 +166,9 @@ def test_the_constant_is_nearly_attained_and_forgetting_the_half_is_caught() -> 
     assert log_ratio_range(*extreme_pair(300, 2.0))[1] > math.log(C) + 0.5
 
 
-@pytest.mark.parametrize("hypotheses", [Thresholds(), Thresholds("either"), Intervals()], ids=lambda h: h.name)
+@pytest.mark.parametrize(
+    "hypotheses", [Thresholds(), Thresholds("either"), Intervals()], ids=lambda h: h.name
+)
 def test_no_selection_ratio_exceeds_the_constant(hypotheses: HypothesisClass) -> None:
     """All labels, all neighbours, up to four points that are shared, on a line."""
     loss, worst = relabelling_loss("replace-one", 1.0), 0.0
@@ -174,15 +189,19 @@ def test_no_selection_ratio_exceeds_the_constant(hypotheses: HypothesisClass) ->
     assert worst > 0.5  # something was looked at
 
 
-# -- from the stream's profile to the whole --------------------------------------------------------------------------
+# -- from the stream's profile to the whole
+# --------------------------------------------------------------------------
 
 
 def two_points(share: float, loss: float, high: float) -> Callable[[float], float]:
-    """Delta of a log-ratio of `high` or `high - loss`, before a stream with the profile `share` e^(-5 x)."""
+    """Delta of a log-ratio of `high` or `high - loss`, before a stream with the profile `share`
+    e^(-5 x)."""
     p = (math.exp(loss) - math.exp(high)) / (math.exp(loss) - 1)
 
     def profile(x: float) -> float:
-        return share * math.exp(-5 * x) if x >= 0 else 1 - math.exp(x) * (1 - share * math.exp(5 * x))
+        return (
+            share * math.exp(-5 * x) if x >= 0 else 1 - math.exp(x) * (1 - share * math.exp(5 * x))
+        )
 
     return lambda epsilon: p * profile(epsilon - high) + (1 - p) * profile(epsilon - high + loss)
 
@@ -212,7 +231,10 @@ def test_sampling_never_costs_and_rates_follow_the_rule() -> None:
         if 0 < epsilon < 100:
             assert math.log1p(rate * math.expm1(inside)) <= epsilon * (1 + 1e-9)
     stream = calibrated(1.0, 3)
-    deltas = [delta_upper([RelabelledSampleEvent(stream, s, 100, "replace-one")], 1.0) for s in (1, 5, 10, 30, 100)]
+    deltas = [
+        delta_upper([RelabelledSampleEvent(stream, s, 100, "replace-one")], 1.0)
+        for s in (1, 5, 10, 30, 100)
+    ]
     assert deltas == sorted(deltas)
     assert deltas[0] < deltas[-1]
 
@@ -231,15 +253,19 @@ def test_it_composes_with_pure_parts_and_by_renyi() -> None:
     both = price([event, PureEvent(0.25, 1)], epsilon=1.25)
     assert both.method == "relabelled-sample+parts"
     assert both.delta <= alone.delta * (1 + 1e-6)
-    # two samples, or one beside Gaussian noise, are priced by divergences, of the whole samples: dear, but certified
+    # two samples, or one beside Gaussian noise, are priced by divergences, of the whole samples:
+    # dear, but certified
     for events in ([event, event], [event, GaussianEvent(50.0, 1)]):
         assert price(events, epsilon=12.0).method == "renyi"
         assert alone.delta < price(events, epsilon=12.0).delta < 1
     for order in (1.5, 8.0, 64.0):
         loss = relabelling_loss("replace-one", 1.0)
-        assert renyi_divergence(event, order) == response_renyi(order, loss) + renyi_divergence(stream, order)
+        assert renyi_divergence(event, order) == response_renyi(order, loss) + renyi_divergence(
+            stream, order
+        )
     assert failure_probability(event) == pytest.approx(0.05 * failure_probability(stream))
-    # at epsilon 1 a failure is all that is left; below, the curve falls and can be read from both sides
+    # at epsilon 1 a failure is all that is left; below, the curve falls and can be read from both
+    # sides
     assert epsilon_upper([event], delta_upper([event], 0.4)) == pytest.approx(0.4, abs=1e-6)
 
 
@@ -250,7 +276,8 @@ def test_a_renyi_filter_admits_it_only_at_its_unsampled_divergence() -> None:
     assert RenyiFilter(PrivacyBudget(5.0, 1e-6), 20.0).admits([], grant)
 
 
-# -- figures of the errata -------------------------------------------------------------------------------------------
+# -- figures of the errata
+# -------------------------------------------------------------------------------------------
 
 
 def test_the_printed_chain_keeps_epsilon_below_56_and_delta_below_5() -> None:
@@ -268,14 +295,19 @@ def test_the_printed_chain_keeps_epsilon_below_56_and_delta_below_5() -> None:
 
 def test_the_calibrated_rate_is_at_least_that_of_the_errata() -> None:
     n = 100_000
-    assert (math.e - 1) / (C * math.e - 1) == pytest.approx(0.0951, abs=5e-5)  # epsilon 1, e* = 1: 5.3 times 1 / 56
+    # epsilon 1, e* = 1: 5.3 times 1 / 56
+    assert (math.e - 1) / (C * math.e - 1) == pytest.approx(0.0951, abs=5e-5)
     assert (math.exp(2) - 1) / (C * math.e - 1) == pytest.approx(0.354, abs=5e-4)
     for epsilon in (0.1, 2.0):
         budget = PrivacyBudget(epsilon, 1e-6)
         inner = stream_budget(budget, "replace-one", 1.0).epsilon
         event = calibrate_relabelled(budget, 3, n_records=n)
         assert event.rate >= min(1, math.expm1(epsilon) / (C * math.exp(inner) - 1)) - 1 / n
-        assert delta_upper([event], epsilon) <= 1e-6 < delta_upper([replace(event, sampled=event.sampled + 1)], epsilon)
+        assert (
+            delta_upper([event], epsilon)
+            <= 1e-6
+            < delta_upper([replace(event, sampled=event.sampled + 1)], epsilon)
+        )
 
 
 def test_the_calibrated_stream_is_near_the_best() -> None:
@@ -283,7 +315,9 @@ def test_the_calibrated_stream_is_near_the_best() -> None:
 
     def shard(inside: float) -> float:
         rate = min(1.0, math.expm1(1.0) / (C * math.exp(inside) - 1))
-        return rate / needed_distance(calibrate_sparse_vector(PrivacyBudget(inside, 1e-6 / rate), 2))
+        return rate / needed_distance(
+            calibrate_sparse_vector(PrivacyBudget(inside, 1e-6 / rate), 2)
+        )
 
     found = shard(stream_budget(PrivacyBudget(1.0, 1e-6), "replace-one", 1.0).epsilon)
     assert found > 0.95 * max(shard(inside) for inside in (0.6, 1.5))
@@ -321,7 +355,8 @@ def test_calibration_refuses_in_one_sentence(given: dict, word: str) -> None:
 
 
 def test_the_printed_bound_on_repetitions_fails_where_the_errata_say() -> None:
-    """P(Bin(n', 1/n') > log(2 / delta)) <= delta / 2 is printed; it is false for some large deltas, loose for small."""
+    """P(Bin(n', 1/n') > log(2 / delta)) <= delta / 2 is printed; it is false for some large
+    deltas, loose for small."""
 
     def holds(delta: float, n: int = 10**6) -> bool:
         return float(binom.sf(math.floor(math.log(2 / delta)), n, 1 / n)) <= delta / 2
@@ -332,10 +367,13 @@ def test_the_printed_bound_on_repetitions_fails_where_the_errata_say() -> None:
     assert all(holds(delta) for delta in np.geomspace(1e-9, 0.036, 200))
     smallest = {1e-2: 4, 1e-3: 6, 1e-6: 9}
     for delta, repetitions in smallest.items():
-        assert binom.sf(repetitions, 10**6, 1e-6) <= delta / 2 < binom.sf(repetitions - 1, 10**6, 1e-6)
+        assert (
+            binom.sf(repetitions, 10**6, 1e-6) <= delta / 2 < binom.sf(repetitions - 1, 10**6, 1e-6)
+        )
 
 
-# -- a stream with a sharp profile: every sampled label told by randomised response ------------------------------------
+# -- a stream with a sharp profile: every sampled label told by randomised response
+# ------------------------------------
 
 
 def responses(labels: tuple[int, ...], loss: float) -> Law:
@@ -374,7 +412,10 @@ def test_relabelled_responses_stay_within_the_bound(
         total = np.zeros(2**sampled)
         for order in itertools.permutations(records, sampled):
             if order not in told:
-                told[order] = sum(w * responses(tuple(y for _, y in new), loss) for w, new in world.relabelled(order))
+                told[order] = sum(
+                    w * responses(tuple(y for _, y in new), loss)
+                    for w, new in world.relabelled(order)
+                )
             total += told[order]
         return total / math.perm(n, sampled)
 
@@ -392,31 +433,41 @@ def test_relabelled_responses_stay_within_the_bound(
 
 
 def test_a_sample_in_the_order_of_the_table_is_not_amplified() -> None:
-    """Dealt out by place, as our sample is, and drawn two of five: in random order the rule holds, in this one not."""
+    """Dealt out by place, as our sample is, and drawn two of five: in random order the rule
+    holds, in this one not."""
     here, there, m, loss, epsilon = (0, 1, 1, 1, 0), (0, 1, 1, 1, 1), 2, 1.0, 0.5
     bound = m / 5 * response_profile(loss)(unsampled_epsilon(epsilon, m / 5))
 
     def told(orders: list[tuple[int, ...]]) -> float:
         laws = [
-            sum(responses(tuple(labels[i] for i in o), loss) for o in orders) / len(orders) for labels in (here, there)
+            sum(responses(tuple(labels[i] for i in o), loss) for o in orders) / len(orders)
+            for labels in (here, there)
         ]
-        return max(hockey_sticks([(laws[0], laws[1])], epsilon), hockey_sticks([(laws[1], laws[0])], epsilon))
+        return max(
+            hockey_sticks([(laws[0], laws[1])], epsilon),
+            hockey_sticks([(laws[1], laws[0])], epsilon),
+        )
 
     assert told(list(itertools.combinations(range(5), m))) > 1.5 * bound
     assert told(list(itertools.permutations(range(5), m))) <= bound
 
 
-# -- small worlds, end to end ----------------------------------------------------------------------------------------
+# -- small worlds, end to end
+# ----------------------------------------------------------------------------------------
 
 QUERIES = np.array([[0.5], [1.5]])
 
 
 def stream_law(event: SparseVectorEvent, n_teachers: int) -> Callable[[tuple[int, ...]], Law]:
-    """Law of the answers to two queries, given how many teachers vote 1 on each: label 0, label 1 or none, in pairs.
+    """Law of the answers to two queries, given how many teachers vote 1 on each: label 0, label 1
+    or none, in pairs.
 
     A query after the stop has the outcome 3.
     """
-    shift, query = discrete_laplace_law(event.threshold_scale), discrete_laplace_law(event.query_scale)
+    shift, query = (
+        discrete_laplace_law(event.threshold_scale),
+        discrete_laplace_law(event.query_scale),
+    )
     votes = np.arange(n_teachers + 1)
     counts = np.stack([n_teachers - votes, votes], axis=1)
     distance, label = stability(counts), plurality(counts)
@@ -460,7 +511,12 @@ class World:
     """Everything that happens to a few records on a line, with exact probabilities."""
 
     def __init__(
-        self, event: RelabelledSampleEvent, hypotheses: HypothesisClass, n_teachers: int, teacher: str, et: float = 1.0
+        self,
+        event: RelabelledSampleEvent,
+        hypotheses: HypothesisClass,
+        n_teachers: int,
+        teacher: str,
+        et: float = 1.0,
     ) -> None:
         self.event, self.n_teachers, self.hypotheses = event, n_teachers, hypotheses
         self.teacher = spy if teacher == "spy" else learner(hypotheses)
@@ -486,7 +542,9 @@ class World:
             for weight, records in self.relabelled(sample):
                 votes = np.zeros(len(QUERIES), dtype=int)
                 for k in range(self.n_teachers):
-                    votes += self.teacher([r for r, shard in zip(records, shards, strict=True) if shard == k])
+                    votes += self.teacher(
+                        [r for r, shard in zip(records, shards, strict=True) if shard == k]
+                    )
                 total += weight * self.stream(tuple(votes.tolist()))
             self.known[sample, shards] = total
         return self.known[sample, shards]
@@ -496,7 +554,9 @@ class World:
         m = self.event.sampled
         shards = tuple(place % self.n_teachers for place in range(m))
         orders = list(itertools.permutations(range(len(records)), m))
-        return sum(self.dealt(tuple(records[i] for i in order), shards) for order in orders) / len(orders)
+        return sum(self.dealt(tuple(records[i] for i in order), shards) for order in orders) / len(
+            orders
+        )
 
     def add_remove(self, records: tuple[Record, ...]) -> Law:
         """Each by itself, dealt at random."""
@@ -523,14 +583,23 @@ class World:
     def worst(self, n: int, epsilons: list[float]) -> np.ndarray:
         pairs = list(self.neighbours(n))
         here, there = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
-        return np.array([np.maximum(here - math.exp(e) * there, 0).sum(axis=1).max() for e in epsilons])
+        return np.array(
+            [np.maximum(here - math.exp(e) * there, 0).sum(axis=1).max() for e in epsilons]
+        )
 
 
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 3.0]
 FAINT = SparseVectorEvent(6.0, 6.0, 0, 2, False)
 
 WORLDS = [
-    pytest.param(event, hypotheses, teachers, teacher, n, id=f"{hypotheses.name}-{teacher}-{event.neighbours}-{number}")
+    pytest.param(
+        event,
+        hypotheses,
+        teachers,
+        teacher,
+        n,
+        id=f"{hypotheses.name}-{teacher}-{event.neighbours}-{number}",
+    )
     for number, (event, hypotheses, teachers, teacher, n) in enumerate(
         [
             (RelabelledSampleEvent(LOUD, 3, 4, "replace-one"), Thresholds(), 3, "learner", 4),
@@ -538,7 +607,13 @@ WORLDS = [
             (RelabelledSampleEvent(LOUD, 3, 3, "replace-one"), Intervals(), 3, "spy", 3),
             (RelabelledSampleEvent(FAINT, 4, 4, "replace-one"), Intervals(), 2, "learner", 4),
             (RelabelledSampleEvent(FAINT, 3, 4, "replace-one"), Thresholds(), 3, "spy", 4),
-            (RelabelledSampleEvent(replace(LOUD, max_unstable=2), 3, 4, "replace-one"), Intervals(), 3, "learner", 4),
+            (
+                RelabelledSampleEvent(replace(LOUD, max_unstable=2), 3, 4, "replace-one"),
+                Intervals(),
+                3,
+                "learner",
+                4,
+            ),
             (RelabelledSampleEvent(LOUD, 1, 2, "add-remove"), Thresholds(), 2, "spy", 3),
             (RelabelledSampleEvent(FAINT, 4, 5, "add-remove"), Intervals(), 2, "learner", 3),
             (RelabelledSampleEvent(LOUD, 1, 1, "add-remove"), Intervals(), 2, "learner", 3),

@@ -1,4 +1,5 @@
-"""Prices of the sparse vector and of distance-to-instability tests: closed forms, suprema and the errata's figures."""
+"""Prices of the sparse vector and of distance-to-instability tests: closed forms, suprema and
+the errata's figures."""
 
 import math
 
@@ -27,8 +28,12 @@ def _laplace(scale: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
     return x, mass / mass.sum()
 
 
-@pytest.mark.parametrize(("scales", "threshold"), [((2.0, 4.0), 10), ((3.0, 3.0), 46), ((1.5, 1.0), 0)])
-def test_false_answer_is_the_enumerated_probability(scales: tuple[float, float], threshold: int) -> None:
+@pytest.mark.parametrize(
+    ("scales", "threshold"), [((2.0, 4.0), 10), ((3.0, 3.0), 46), ((1.5, 1.0), 0)]
+)
+def test_false_answer_is_the_enumerated_probability(
+    scales: tuple[float, float], threshold: int
+) -> None:
     y, py = _laplace(scales[0], 400)
     x, px = _laplace(scales[1], 400)
     exact = float((np.outer(px, py) * (x[:, None] > threshold + y[None, :])).sum())
@@ -37,12 +42,15 @@ def test_false_answer_is_the_enumerated_probability(scales: tuple[float, float],
 
 
 def test_false_answer_approaches_the_continuous_formula() -> None:
-    # errata: equal scales s: e^(-w/s) (1 + w/(2 s)) / 2; query scale 2 s: (4 e^(-w/2s) - e^(-w/s)) / 6
+    # errata: equal scales s: e^(-w/s) (1 + w/(2 s)) / 2; query scale 2 s: (4 e^(-w/2s) - e^(-w/s))
+    # / 6
     s, w = 2000.0, 30_000
     equal = math.exp(-w / s) * (1 + w / (2 * s)) / 2
     assert room.false_answer(SparseVectorEvent(s, s, w, 1, True)) == pytest.approx(equal, rel=2e-3)
     double = (4 * math.exp(-w / (2 * s)) - math.exp(-w / s)) / 6
-    assert room.false_answer(SparseVectorEvent(s, 2 * s, w, 1, True)) == pytest.approx(double, rel=2e-3)
+    assert room.false_answer(SparseVectorEvent(s, 2 * s, w, 1, True)) == pytest.approx(
+        double, rel=2e-3
+    )
 
 
 @pytest.mark.parametrize("order", [1.5, 4.0, 30.0, 200.0])
@@ -99,14 +107,19 @@ def test_calibration_keeps_the_budget_and_beats_the_paper(epsilon: float, unstab
     log = math.log(2e6)
     printed = (math.sqrt(2 * unstable * (epsilon + log)) + math.sqrt(2 * unstable * log)) / epsilon
     paper = SparseVectorEvent(
-        printed, 2 * printed, math.ceil(3 * printed * math.log(2e6 * (100 + unstable))), unstable, True
+        printed,
+        2 * printed,
+        math.ceil(3 * printed * math.log(2e6 * (100 + unstable))),
+        unstable,
+        True,
     )
     assert delta_upper([paper], epsilon) <= 1e-6
     assert needed_distance(event) < 0.5 * needed_distance(paper)
 
 
 def test_ten_unstable_answers_at_the_tight_price() -> None:
-    """Errata 11: K = 250, every tenth query unstable: ten queries on average, nine of them stable."""
+    """Errata 11: K = 250, every tenth query unstable: ten queries on average, nine of them
+    stable."""
     event = calibrate_sparse_vector(PrivacyBudget(1.0, 1e-6), 1)
     answered = room.false_answer(event, 74)  # margin .6 K, distance 74
     assert answered > 0.999
@@ -147,7 +160,9 @@ def test_discrete_laplace_is_randomised_response() -> None:
         (5, 0.01, 2.0),
     ],
 )
-def test_tails_keep_their_digits_where_scales_nearly_meet_or_are_huge(n: int, first: float, second: float) -> None:
+def test_tails_keep_their_digits_where_scales_nearly_meet_or_are_huge(
+    n: int, first: float, second: float
+) -> None:
     from mpmath import mp, mpf
 
     with mp.workdps(60):
@@ -157,7 +172,9 @@ def test_tails_keep_their_digits_where_scales_nearly_meet_or_are_huge(n: int, fi
         assert abs(room._sum_tail(n, first, second) / exact - 1) < 1e-12
 
 
-@pytest.mark.parametrize(("scale", "order"), [(1e5, 1.001), (1e6, 8.0), (1e9, 2.0), (1e12, 8.0), (3.0, 30.0)])
+@pytest.mark.parametrize(
+    ("scale", "order"), [(1e5, 1.001), (1e6, 8.0), (1e9, 2.0), (1e12, 8.0), (3.0, 30.0)]
+)
 def test_the_charge_keeps_its_digits_where_it_is_tiny(scale: float, order: float) -> None:
     from mpmath import mp, mpf
 

@@ -1,4 +1,5 @@
-"""Train ensembles again on resamples of the private records, to see what teachers would say on average."""
+"""Train ensembles again on resamples of the private records, to see what teachers would say on
+average."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,10 +55,11 @@ def retrained_votes(
     n_ensembles : int
         R.
     resampling : {"splits", "bootstrap"}
-        "splits" parts all records anew, so that every teacher has a shard as the real one had: what the expected margin
-        is about. "bootstrap" draws as many units with replacement before.
+        "splits" parts all records anew, so that every teacher has a shard as the real one had: what
+        the expected margin is about. "bootstrap" draws as many units with replacement before.
     even : bool
-        Shards of equal size, as under replace-one; otherwise every unit falls into a shard by itself. Not with `units`.
+        Shards of equal size, as under replace-one; otherwise every unit falls into a shard by
+        itself. Not with `units`.
     units : array of shape (n_records,), optional
         Ids; records of one id share a shard, and are drawn together.
     n_jobs : int, optional
@@ -79,14 +81,18 @@ def retrained_votes(
     r, k = check_count("n_ensembles", n_ensembles), check_count("n_teachers", n_teachers)
     check_choice("resampling", resampling, RESAMPLINGS)
     if even and units is not None:
-        raise ParameterError("even shards are given with units, whose records must stay together; leave one of them.")
+        raise ParameterError(
+            "even shards are given with units, whose records must stay together; leave one of them."
+        )
     table, labels = as_table(X), np.asarray(y_index)
     if n_rows(table) == 0 or labels.shape != (n_rows(table),):
         raise DataError("X and y_index must hold one class index for each of at least one record.")
     members = _members(n_rows(table), units)
     votes = []
     for number in range(r):
-        rows, shards = _resample(members, k, resampling, even, np.random.default_rng([random_state, number]))
+        rows, shards = _resample(
+            members, k, resampling, even, np.random.default_rng([random_state, number])
+        )
         ensemble = TeacherEnsemble.fit(
             teacher,
             take_rows(table, rows),
@@ -108,7 +114,9 @@ def _members(n_records: int, units: Any) -> IntArray:
         return np.arange(n_records)
     ids = np.asarray(units)
     if ids.shape != (n_records,):
-        raise DataError(f"units has shape {ids.shape}; give one id for each of the {n_records} records.")
+        raise DataError(
+            f"units has shape {ids.shape}; give one id for each of the {n_records} records."
+        )
     return np.asarray(np.unique(ids.astype(str), return_inverse=True)[1], dtype=np.int64)
 
 
@@ -118,7 +126,9 @@ def _resample(
     """Return the rows of one resample, and the shard of each."""
     n_units = int(members.max()) + 1
     drawn = np.arange(n_units) if resampling == "splits" else rng.integers(n_units, size=n_units)
-    shard = rng.permutation(n_units) % n_teachers if even else rng.integers(n_teachers, size=n_units)
+    shard = (
+        rng.permutation(n_units) % n_teachers if even else rng.integers(n_teachers, size=n_units)
+    )
     by_unit = np.argsort(members, kind="stable")
     sizes = np.bincount(members, minlength=n_units)
     starts = np.cumsum(sizes) - sizes
@@ -128,5 +138,7 @@ def _resample(
     return np.asarray(rows, dtype=np.int64), np.asarray(np.repeat(shard, lengths), dtype=np.int64)
 
 
-def _shifted(progress: Callable[[int, int], None], before: int, total: int) -> Callable[[int, int], None]:
+def _shifted(
+    progress: Callable[[int, int], None], before: int, total: int
+) -> Callable[[int, int], None]:
     return lambda done, _: progress(before + done, total)

@@ -1,4 +1,5 @@
-"""What a diagnosis is held in: it calls itself NOT RELEASABLE, and shows its values only where they are asked for."""
+"""What a diagnosis is held in: it calls itself NOT RELEASABLE, and shows its values only where
+they are asked for."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +11,17 @@ from secretballot.ensemble.sealed import Sealed
 __all__ = ["NOT_RELEASABLE", "Diagnosis"]
 
 NOT_RELEASABLE = "NOT RELEASABLE"
-_NOTICE = "computed from private data without noise; for the curator's eyes, to be kept in the vault"
+_NOTICE = (
+    "computed from private data without noise; for the curator's eyes, to be kept in the vault"
+)
 
 
 class Diagnosis(Sealed):
-    """A result about private votes: for the curator, who asks for it by `values` or `to_private_json`.
+    """A result about private votes: for the curator, who asks for it by `values` or
+    `to_private_json`.
 
-    Its kind and sizes are public and shown; its values are not. It refuses to become an array, to be iterated,
-    searched, pickled or copied.
+    Its kind and sizes are public and shown; its values are not. It refuses to become an array, to
+    be iterated, searched, pickled or copied.
 
     Parameters
     ----------
@@ -39,7 +43,9 @@ class Diagnosis(Sealed):
     """
 
     __slots__ = ("__kind", "__sizes", "__values")
-    _refusal = "a private diagnosis refuses to {}; ask for its values(), and keep them in the vault."
+    _refusal = (
+        "a private diagnosis refuses to {}; ask for its values(), and keep them in the vault."
+    )
 
     def __init__(self, kind: str, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
         self.__kind = kind
@@ -73,7 +79,11 @@ class Diagnosis(Sealed):
         Private: keep it in the vault.
         """
         values = {name: _plain(value) for name, value in self.__values.items()}
-        return {"releasable": False, "notice": f"{NOT_RELEASABLE}: {_NOTICE}", "kind": self.__kind} | {
+        return {
+            "releasable": False,
+            "notice": f"{NOT_RELEASABLE}: {_NOTICE}",
+            "kind": self.__kind,
+        } | {
             "sizes": self.sizes,
             "values": values,
         }

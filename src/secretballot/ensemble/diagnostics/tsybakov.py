@@ -1,7 +1,7 @@
 """How noisy labels are near the boundary: the (tau, eta) of the Tsybakov condition.
 
-About public things only as far as what it is given is public: a regression function that is known, or estimated on
-public labelled points.
+About public things only as far as what it is given is public: a regression function that is known,
+or estimated on public labelled points.
 """
 
 import math
@@ -19,7 +19,8 @@ __all__ = ["TsybakovFit", "estimated_regression", "tsybakov_constant", "tsybakov
 
 FloatArray = npt.NDArray[np.float64]
 
-# Points of the tail below which no exponent is given: its relative error is about one over the root of them.
+# Points of the tail below which no exponent is given: its relative error is about one over the root
+# of them.
 LEAST_TAIL = 20
 # |r - 1/2| that sums of a few rounded chances leave where r is 1/2.
 _ROUNDING = 2.5e-16
@@ -36,11 +37,13 @@ class TsybakovFit:
     low, high : float
         Bootstrap interval of tau.
     eta : float
-        Constant of Lemma 4 at `tau`: no labelling h that flips as many points as the tail has, or more, disagrees with
-        the best on more than eta (error of h - error of the best)^tau. For fewer flips the fitted tail has the same
-        ratio, while the points themselves tell nothing but their luck. At least 1.
+        Constant of Lemma 4 at `tau`: no labelling h that flips as many points as the tail has, or
+        more, disagrees with the best on more than eta (error of h - error of the best)^tau. For
+        fewer flips the fitted tail has the same ratio, while the points themselves tell nothing but
+        their luck. At least 1.
     massart : float
-        The least |r(x) - 1/2|: under bounded noise that far from 1/2, tau is 1 with eta = max(1, 1 / (2 massart)).
+        The least |r(x) - 1/2|: under bounded noise that far from 1/2, tau is 1 with eta = max(1, 1
+        / (2 massart)).
     level : float
         t up to which the tail was fitted.
     n_points, n_tail : int
@@ -67,13 +70,14 @@ def tsybakov_fit(
 ) -> TsybakovFit:
     """Estimate (tau, eta) of the Tsybakov condition P(|r(x) - 1/2| <= t) <= C t^(tau / (1 - tau)).
 
-    Source: Liu et al. 2021, Definition 3 and Lemma 4, r(x) = E[y | x]. The exponent a = tau / (1 - tau) is the slope of
-    log P(|r - 1/2| <= t) against log t for small t, fitted by maximum likelihood on the tail (Hill 1975): 1 / a is the
-    mean of log(level / |r(x) - 1/2|) over the tail. Points with r = 1/2 in it give tau = 0, even if only by rounding,
-    taken to be below 2.5e-16. Where many points share the level at which the tail would end, it ends below that level,
-    and may be of few points, as the interval then shows; a tail at one level gives tau = 1. Bounded noise whose levels
-    differ gives less than 1, and closer to 1 the smaller the tail: a finite sample cannot tell a steep tail from a gap,
-    so look at `massart` as well.
+    Source: Liu et al. 2021, Definition 3 and Lemma 4, r(x) = E[y | x]. The exponent a = tau / (1 -
+    tau) is the slope of log P(|r - 1/2| <= t) against log t for small t, fitted by maximum
+    likelihood on the tail (Hill 1975): 1 / a is the mean of log(level / |r(x) - 1/2|) over the
+    tail. Points with r = 1/2 in it give tau = 0, even if only by rounding, taken to be below
+    2.5e-16. Where many points share the level at which the tail would end, it ends below that
+    level, and may be of few points, as the interval then shows; a tail at one level gives tau = 1.
+    Bounded noise whose levels differ gives less than 1, and closer to 1 the smaller the tail: a
+    finite sample cannot tell a steep tail from a gap, so look at `massart` as well.
 
     Parameters
     ----------
@@ -98,11 +102,13 @@ def tsybakov_fit(
     if not LEAST_TAIL <= size < len(margins):
         least = math.ceil(LEAST_TAIL / share)
         raise DataError(
-            f"There are {len(margins)} points, whose tail is too short to fit: give at least {least}, or a larger tail."
+            f"There are {len(margins)} points, whose tail is too short to fit: give at least"
+            f" {least}, or a larger tail."
         )
     rng = np.random.default_rng(check_count("random_state", random_state, minimum=0))
     again = [
-        _exponent(rng.choice(margins, len(margins)), size)[0] for _ in range(check_count("replicates", replicates))
+        _exponent(rng.choice(margins, len(margins)), size)[0]
+        for _ in range(check_count("replicates", replicates))
     ]
     exponent, edge, n_tail = _exponent(margins, size)
     low, high = np.quantile([_tau(a) for a in again], [(1 - level) / 2, (1 + level) / 2])
@@ -112,11 +118,13 @@ def tsybakov_fit(
 
 
 def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
-    """Return the least eta of Lemma 4 at a given tau, on these points; infinite where there is none.
+    """Return the least eta of Lemma 4 at a given tau, on these points; infinite where there is
+    none.
 
-    The labellings that disagree most for their excess error flip the points with the least |r - 1/2|, so that eta is
-    the greatest of (k / m) / (sum of the k least |2 r - 1| / m)^tau, and at least 1. A few points near 1/2 decide, so
-    on a sample it says little of the distribution; see `tsybakov_fit`.
+    The labellings that disagree most for their excess error flip the points with the least |r -
+    1/2|, so that eta is the greatest of (k / m) / (sum of the k least |2 r - 1| / m)^tau, and at
+    least 1. A few points near 1/2 decide, so on a sample it says little of the distribution; see
+    `tsybakov_fit`.
 
     Parameters
     ----------
@@ -133,16 +141,20 @@ def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
 def _margins(regression: npt.ArrayLike) -> FloatArray:
     values = np.asarray(regression, dtype=np.float64)
     if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
-        raise DataError("regression must be one probability, from 0 to 1, for each of at least one point.")
+        raise DataError(
+            "regression must be one probability, from 0 to 1, for each of at least one point."
+        )
     margins = np.abs(values - 0.5)
     return np.where(margins < _ROUNDING, 0.0, margins)
 
 
 def _exponent(margins: FloatArray, size: int) -> tuple[float, float, int]:
-    """Return the exponent of the tail of so many points, the level at which it ends, and the points below it.
+    """Return the exponent of the tail of so many points, the level at which it ends, and the points
+    below it.
 
-    A level that many points share does not belong to the tail where it cuts through them: then the tail ends at the
-    next level below, which may leave none below it. They count as the tail that they make up themselves.
+    A level that many points share does not belong to the tail where it cuts through them: then the
+    tail ends at the next level below, which may leave none below it. They count as the tail that
+    they make up themselves.
     """
     least = np.partition(margins, size)[: size + 1]
     edge = float(least[size])
@@ -175,10 +187,12 @@ def _constant(margins: FloatArray, tau: float, fewest: int) -> float:
 def estimated_regression(
     X: Any, y_index: npt.ArrayLike, classifier: Any = None, *, folds: int = 5, random_state: int = 0
 ) -> FloatArray:
-    """Estimate r(x) = P(y = 1 | x) at labelled points, each by a calibrated classifier that did not see it.
+    """Estimate r(x) = P(y = 1 | x) at labelled points, each by a calibrated classifier that did not
+    see it.
 
-    A smooth classifier crosses 1/2 without a jump, so noise that is bounded away from 1/2 looks like tau of about 1/2
-    in one dimension: what follows about tau is a lower bound rather than an estimate where r has jumps.
+    A smooth classifier crosses 1/2 without a jump, so noise that is bounded away from 1/2 looks
+    like tau of about 1/2 in one dimension: what follows about tau is a lower bound rather than an
+    estimate where r has jumps.
 
     Parameters
     ----------
@@ -187,7 +201,8 @@ def estimated_regression(
     y_index : array of shape (m,), int
         0 or 1.
     classifier : classifier, optional
-        With `predict_proba` or `decision_function`; by default a logistic regression. Calibrated by Platt's sigmoid.
+        With `predict_proba` or `decision_function`; by default a logistic regression. Calibrated by
+        Platt's sigmoid.
     folds : int
         At least 2.
     random_state : int
@@ -207,15 +222,22 @@ def estimated_regression(
 
     n_folds, labels = check_count("folds", folds, minimum=2), np.asarray(y_index)
     if labels.ndim != 1 or labels.dtype.kind not in "iub" or not np.isin(labels, (0, 1)).all():
-        raise DataError("y_index must hold the labels 0 and 1; the Tsybakov condition is about two classes.")
+        raise DataError(
+            "y_index must hold the labels 0 and 1; the Tsybakov condition is about two classes."
+        )
     if np.bincount(labels.astype(np.int64), minlength=2).min() < 2 * n_folds:
         raise DataError(
-            f"A class has fewer than {2 * n_folds} labelled points, too few to estimate probabilities from."
+            f"A class has fewer than {2 * n_folds} labelled points, too few to estimate"
+            " probabilities from."
         )
     learner = LogisticRegression(max_iter=1000) if classifier is None else classifier
     parts = StratifiedKFold(
-        n_folds, shuffle=True, random_state=seed_of(check_count("random_state", random_state, minimum=0))
+        n_folds,
+        shuffle=True,
+        random_state=seed_of(check_count("random_state", random_state, minimum=0)),
     )
     calibrated = CalibratedClassifierCV(learner, cv=n_folds)
-    chances = cross_val_predict(calibrated, X, labels.astype(np.int64), cv=parts, method="predict_proba")
+    chances = cross_val_predict(
+        calibrated, X, labels.astype(np.int64), cv=parts, method="predict_proba"
+    )
     return np.asarray(chances[:, 1], dtype=np.float64)

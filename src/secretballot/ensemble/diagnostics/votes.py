@@ -1,4 +1,5 @@
-"""Diagnoses of votes, sealed: what `diagnostics` computes, in a `Diagnosis` that nothing reads by accident."""
+"""Diagnoses of votes, sealed: what `diagnostics` computes, in a `Diagnosis` that nothing reads
+by accident."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,9 +20,15 @@ from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError
 
-__all__ = ["diagnose_agreement", "diagnose_expected_margins", "diagnose_margins", "diagnose_stability"]
+__all__ = [
+    "diagnose_agreement",
+    "diagnose_expected_margins",
+    "diagnose_margins",
+    "diagnose_stability",
+]
 
-#: Levels Delta at which the curve of approximate high margin is given; each the nearest float, as margins are.
+#: Levels Delta at which the curve of approximate high margin is given; each the nearest float, as
+#: margins are.
 LEVELS = np.arange(101) / 200
 
 
@@ -46,7 +53,9 @@ def diagnose_margins(counts: VoteCounts) -> Diagnosis:
     return Diagnosis("realised margins", _sizes(counts), found)
 
 
-def diagnose_expected_margins(ensembles: Sequence[VoteCounts], *, confidence: float = 0.95) -> Diagnosis:
+def diagnose_expected_margins(
+    ensembles: Sequence[VoteCounts], *, confidence: float = 0.95
+) -> Diagnosis:
     """Return the expected margins Delta_n(x), and the curve of approximate high margin.
 
     Parameters
@@ -61,8 +70,8 @@ def diagnose_expected_margins(ensembles: Sequence[VoteCounts], *, confidence: fl
     -------
     Diagnosis
         ``margins``, ``standard_errors`` and ``resampling_errors`` of shape (n_queries,), as for
-        `diagnostics.expected_margins`; ``levels``, ``shares``, ``low`` and ``high`` of shape (101,): nu at each Delta,
-        and its band.
+        `diagnostics.expected_margins`; ``levels``, ``shares``, ``low`` and ``high`` of shape
+        (101,): nu at each Delta, and its band.
 
     Privacy
     -------
@@ -71,8 +80,19 @@ def diagnose_expected_margins(ensembles: Sequence[VoteCounts], *, confidence: fl
     if not ensembles:
         raise DataError("ensembles is empty; give the votes of one or more ensembles.")
     opened = [_opened(counts) for counts in ensembles]
-    if len({(counts.n_teachers, table.shape) for counts, table in zip(ensembles, opened, strict=True)}) != 1:
-        raise DataError("ensembles differ in their shape; give votes of equally many teachers at the same points.")
+    if (
+        len(
+            {
+                (counts.n_teachers, table.shape)
+                for counts, table in zip(ensembles, opened, strict=True)
+            }
+        )
+        != 1
+    ):
+        raise DataError(
+            "ensembles differ in their shape; give votes of equally many teachers at the same"
+            " points."
+        )
     margins, standard, resampling = expected_margins(np.stack(opened))
     shares, low, high = high_margin_shares(margins, LEVELS, confidence)
     found = {"margins": margins, "standard_errors": standard, "resampling_errors": resampling}
@@ -81,7 +101,8 @@ def diagnose_expected_margins(ensembles: Sequence[VoteCounts], *, confidence: fl
 
 
 def diagnose_agreement(counts: VoteCounts, labels: npt.ArrayLike) -> Diagnosis:
-    """Return how often the vote and a single teacher agree with given labels: of one model on all records, or true.
+    """Return how often the vote and a single teacher agree with given labels: of one model on all
+    records, or true.
 
     Parameters
     ----------
@@ -92,8 +113,8 @@ def diagnose_agreement(counts: VoteCounts, labels: npt.ArrayLike) -> Diagnosis:
     Returns
     -------
     Diagnosis
-        ``vote``, ``ties`` and ``teacher``, as for `diagnostics.agreement`, and ``margins``, the votes for each label
-        less those for the best other class, of shape (n_queries,).
+        ``vote``, ``ties`` and ``teacher``, as for `diagnostics.agreement`, and ``margins``, the
+        votes for each label less those for the best other class, of shape (n_queries,).
 
     Privacy
     -------
@@ -101,7 +122,12 @@ def diagnose_agreement(counts: VoteCounts, labels: npt.ArrayLike) -> Diagnosis:
     """
     opened = _opened(counts)
     vote, ties, teacher = agreement(opened, labels)
-    found = {"vote": vote, "ties": ties, "teacher": teacher, "margins": label_margins(opened, labels)}
+    found = {
+        "vote": vote,
+        "ties": ties,
+        "teacher": teacher,
+        "margins": label_margins(opened, labels),
+    }
     return Diagnosis("agreement", _sizes(counts), found)
 
 
@@ -125,7 +151,11 @@ def diagnose_stability(counts: VoteCounts, needed: Mapping[int, float]) -> Diagn
     """
     at = np.array(list(needed.values()), dtype=np.float64)
     shares = unstable_shares(instability_distances(_opened(counts)), at)
-    found = {"max_unstable": np.array(list(needed), dtype=np.int64), "needed": at, "unstable": shares}
+    found = {
+        "max_unstable": np.array(list(needed), dtype=np.int64),
+        "needed": at,
+        "unstable": shares,
+    }
     return Diagnosis("stability", _sizes(counts), found)
 
 

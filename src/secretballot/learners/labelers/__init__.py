@@ -1,1 +1,2 @@
-"""Classification-query release: labelers that are fitted once and answer public points as they come."""
+"""Classification-query release: labelers that are fitted once and answer public points as they
+come."""

@@ -1,4 +1,5 @@
-"""The agnostic labeler: noisy labels, answered as if they had none (Nandi and Bassily 2020, Algorithm 3)."""
+"""The agnostic labeler: noisy labels, answered as if they had none (Nandi and Bassily 2020,
+Algorithm 3)."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -24,7 +25,12 @@ from secretballot.learners.labelers.subsample import sample_in_random_order, sam
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import class_indices, declared_classes
 from secretballot.learners.training.shards import assign_shards
-from secretballot.learners.training.trained import NEIGHBOURS, TrainedTeachers, check_teacher, keep_teachers
+from secretballot.learners.training.trained import (
+    NEIGHBOURS,
+    TrainedTeachers,
+    check_teacher,
+    keep_teachers,
+)
 from secretballot.privacy.accounting import Grant, PrivacyBudget, filter_for
 from secretballot.privacy.ledger import Ledger
 from secretballot.students import HypothesisStudent
@@ -37,23 +43,24 @@ _MADE_UP_ROWS = 60
 class AgnosticLabeler(Labeler):
     """Answer questions about two classes, nearly as well as the best hypothesis of a class would.
 
-    A secret random part of the records is relabelled by a hypothesis that fits it well, dealt out to teachers, and the
-    teachers, which now agree on nearly every point, answer by the sparse vector: the vote where it is stable, no
-    answer elsewhere, until the T-th time.
+    A secret random part of the records is relabelled by a hypothesis that fits it well, dealt out
+    to teachers, and the teachers, which now agree on nearly every point, answer by the sparse
+    vector: the vote where it is stable, no answer elsewhere, until the T-th time.
 
     Parameters
     ----------
     hypotheses : HypothesisClass
         Public; labels 0 and 1 stand for ``classes[0]`` and ``classes[1]``.
     teacher : classifier, optional
-        Cloned for every shard; by default the search of the class for the hypothesis with the fewest mistakes, which
-        finds one without any on a relabelled shard.
+        Cloned for every shard; by default the search of the class for the hypothesis with the
+        fewest mistakes, which finds one without any on a relabelled shard.
     budget : PrivacyBudget
         For the whole plan, with delta above 0.
     n_queries : int
         Number m of questions.
     alpha : float, default 0.1
-        Error wanted beyond that of the best hypothesis; it sets the number of abstentions, and no other number.
+        Error wanted beyond that of the best hypothesis; it sets the number of abstentions, and no
+        other number.
     beta : float, default 0.05
         Probability of failure that the number of abstentions allows for.
     max_unstable : int, optional
@@ -61,24 +68,26 @@ class AgnosticLabeler(Labeler):
     n_teachers : int, optional
         Number K of shards; by default so many that a lead of K / 3 is answered.
     calibration : {"tight", "paper"}, default "tight"
-        "tight": the largest sample that the budget allows, and the least noise. "paper": the printed constants, for
-        comparison; certified up to epsilon 56, where they sample everybody, and refused where their price is not.
+        "tight": the largest sample that the budget allows, and the least noise. "paper": the
+        printed constants, for comparison; certified up to epsilon 56, where they sample everybody,
+        and refused where their price is not.
     neighbours : {"replace-one", "add-remove"}, default "replace-one"
-        "replace-one" is the paper's, and makes the number of records public. Under "add-remove", a weaker promise, a
-        sample more than three times as large costs the same.
+        "replace-one" is the paper's, and makes the number of records public. Under "add-remove", a
+        weaker promise, a sample more than three times as large costs the same.
     relabel_epsilon : float, default 1.0
         Parameter of the relabelling, in nats; its price is part of the plan's.
     ledger : Ledger, optional
         Account of the private records; without one the plan keeps an account of its own, in memory.
     vault : path, optional
-        Secret folder. With one, and a ledger that is a file, the plan outlives the process: the same `fit`, or
-        `reopen`, goes on with it.
+        Secret folder. With one, and a ledger that is a file, the plan outlives the process: the
+        same `fit`, or `reopen`, goes on with it.
     name : str, default "agnostic"
         Names the plan in ledger and vault; another name is another sample and another charge.
     purpose : str
         Why, in a few words; public.
     n_jobs, random_state, progress
-        As for `PATEClassifier`; `random_state` is for the teachers, never for sample, labels or noise.
+        As for `PATEClassifier`; `random_state` is for the teachers, never for sample, labels or
+        noise.
 
     Attributes
     ----------
@@ -168,7 +177,9 @@ class AgnosticLabeler(Labeler):
         """
         budget, names = self._budget(), declared_classes(classes)
         if len(names) > 2:
-            raise ParameterError(f"classes has {len(names)} values; hypotheses tell two classes apart, so name two.")
+            raise ParameterError(
+                f"classes has {len(names)} values; hypotheses tell two classes apart, so name two."
+            )
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         points = check_points(X, None)
         index = class_indices(y, names, len(points))
@@ -188,12 +199,16 @@ class AgnosticLabeler(Labeler):
         ledger = self._account("record", self.neighbours)
         self._refuse_divergence(ledger, aggregator)
         teachers = self._teachers(teacher, points, index, names, aggregator, n_teachers, ledger)
-        self.session_ = LabelingSession(teachers, aggregator, ledger, name=self.name, purpose=self.purpose)
+        self.session_ = LabelingSession(
+            teachers, aggregator, ledger, name=self.name, purpose=self.purpose
+        )
         self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.most_abstentions
         self.sampling_rate_ = aggregator.event.rate
         return self
 
-    def _checked_teacher(self, points: NDArray[np.float64], aggregator: RelabelledAggregator) -> Any:
+    def _checked_teacher(
+        self, points: NDArray[np.float64], aggregator: RelabelledAggregator
+    ) -> Any:
         """Return the learner to clone, after class and learner were tried on made-up points."""
         sampled = aggregator.event.sampled if self.neighbours == "replace-one" else None
         check_sample_size(self.hypotheses, sampled)
@@ -206,14 +221,18 @@ class AgnosticLabeler(Labeler):
         return check_teacher(learner, points, made_up, 2)
 
     def _refuse_divergence(self, ledger: Ledger, aggregator: RelabelledAggregator) -> None:
-        """Refuse an account by divergences in which even an empty one has no room for the plan, and say why."""
+        """Refuse an account by divergences in which even an empty one has no room for the plan,
+        and say why."""
         if ledger.composition != "renyi" or ledger.entry(self.name) is not None:
             return
         whole = filter_for("renyi", ledger.budget)
-        if not whole.admits([], Grant((aggregator.event,), aggregator.budget.epsilon, aggregator.budget.delta)):
+        if not whole.admits(
+            [], Grant((aggregator.event,), aggregator.budget.epsilon, aggregator.budget.delta)
+        ):
             raise BudgetError(
-                "The ledger adds up Renyi divergences, by which a sample costs as much as all records would, more than "
-                f"epsilon {ledger.budget.epsilon:g} here; use a ledger with the basic composition. Nothing was spent."
+                "The ledger adds up Renyi divergences, by which a sample costs as much as all"
+                f" records would, more than epsilon {ledger.budget.epsilon:g} here; use a ledger"
+                " with the basic composition. Nothing was spent."
             )
 
     def _teachers(
@@ -226,11 +245,17 @@ class AgnosticLabeler(Labeler):
         n_teachers: int,
         ledger: Ledger,
     ) -> TrainedTeachers:
-        """Return teachers of a relabelled sample, drawn now, or those that this very plan began with."""
-        # without a ledger that lasts a later plan could not know of this one, and must not meet the same sample
+        """Return teachers of a relabelled sample, drawn now, or those that this very plan began
+        with."""
+        # without a ledger that lasts a later plan could not know of this one, and must not meet the
+        # same sample
         place = self._own_vault() if ledger.durable else None
         plan = json.dumps([aggregator.describe(), n_teachers, self.random_state, self.name])
-        identity = (*_digests(teacher, self.hypotheses, points, index, names), plan) if place is not None else ()
+        identity = (
+            (*_digests(teacher, self.hypotheses, points, index, names), plan)
+            if place is not None
+            else ()
+        )
         return keep_teachers(
             place,
             lambda: self._trained(teacher, points, index, aggregator, n_teachers),
@@ -249,7 +274,8 @@ class AgnosticLabeler(Labeler):
         aggregator: RelabelledAggregator,
         n_teachers: int,
     ) -> TeacherEnsemble:
-        """Sample, relabel, deal out, train. What was sampled is forgotten on return; nothing of it is kept."""
+        """Sample, relabel, deal out, train. What was sampled is forgotten on return; nothing of
+        it is kept."""
         event = aggregator.event
         if self.neighbours == "replace-one":
             rows = sample_in_random_order(event.out_of, event.sampled)
@@ -276,28 +302,40 @@ class AgnosticLabeler(Labeler):
     def _declaration(self, aggregator: RelabelledAggregator) -> dict[str, object]:
         event = aggregator.event
         if self.neighbours == "replace-one":
-            drawn = f"{event.sampled} of the {event.out_of} records, drawn without replacement in random order"
+            drawn = (
+                f"{event.sampled} of the {event.out_of} records, drawn without replacement in"
+                " random order"
+            )
             told = ["The number of records, and how many of them were sampled; not which."]
         else:
             drawn = f"each record by itself with probability {event.sampled} / {event.out_of}"
-            told = ["The rate of sampling; neither how many records there are nor how many were sampled."]
+            told = [
+                "The rate of sampling; neither how many records there are nor how many were"
+                " sampled."
+            ]
         return {
             "unit": "record",
             "unit_column": None,
             "neighbours": self.neighbours,
             "sample": {**aggregator.sample, "plan": self.name},
             "assumptions": [
-                f"The teachers learned from a random sample, {drawn}, for this plan alone; the sample is secret and "
-                "was not kept.",
-                "The sample was relabelled by one labelling of a public class of hypotheses, drawn by the exponential "
-                f"mechanism with the parameter {event.relabel_epsilon:g}, before it was dealt out to the teachers.",
+                (
+                    f"The teachers learned from a random sample, {drawn}, for this plan alone; the"
+                    " sample is secret and was not kept."
+                ),
+                (
+                    "The sample was relabelled by one labelling of a public class of hypotheses,"
+                    " drawn by the exponential mechanism with the parameter"
+                    f" {event.relabel_epsilon:g}, before it was dealt out to the teachers."
+                ),
             ],
             "not_protected": told,
         }
 
 
 def _digests(*parts: Any) -> list[str]:
-    """Return a digest of each part; apart, since joblib's of several depends on which of them share objects.
+    """Return a digest of each part; apart, since joblib's of several depends on which of them share
+    objects.
 
     Raises
     ------
@@ -308,6 +346,6 @@ def _digests(*parts: Any) -> list[str]:
         return [str(joblib.hash(part)) for part in parts]
     except Exception:  # pickling runs code of the learner, which may raise anything
         raise DataError(
-            "The teacher or the hypotheses cannot be pickled, so they cannot be kept in a vault; leave the vault out, "
-            "or use others. Nothing was spent."
+            "The teacher or the hypotheses cannot be pickled, so they cannot be kept in a vault;"
+            " leave the vault out, or use others. Nothing was spent."
         ) from None

@@ -1,4 +1,5 @@
-"""The public numbers of an agnostic labeler: how much is sampled, how it is asked, how many teachers there are."""
+"""The public numbers of an agnostic labeler: how much is sampled, how it is asked, how many
+teachers there are."""
 
 import math
 from dataclasses import dataclass
@@ -7,13 +8,22 @@ from secretballot._validation import check_choice, check_count, check_probabilit
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.aggregation.sparse_vector import bassily_noise
 from secretballot.exceptions import ParameterError
-from secretballot.learners.labelers.stream_sizes import printed_teachers, stream_for, teachers_for, tight_stream
+from secretballot.learners.labelers.stream_sizes import (
+    printed_teachers,
+    stream_for,
+    teachers_for,
+    tight_stream,
+)
 from secretballot.privacy.accounting import (
     PrivacyBudget,
     RelabelledSampleEvent,
     delta_upper,
 )
-from secretballot.privacy.accounting.sample_calibration import largest_sample, sample_grid, stream_budget
+from secretballot.privacy.accounting.sample_calibration import (
+    largest_sample,
+    sample_grid,
+    stream_budget,
+)
 
 __all__ = ["PrintedConstants", "agnostic_plan"]
 
@@ -23,7 +33,8 @@ _TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (pr
 
 @dataclass(frozen=True)
 class PrintedConstants:
-    """The constants of Algorithm 3, line 1, of Nandi and Bassily 2020, as printed; whole numbers rounded up.
+    """The constants of Algorithm 3, line 1, of Nandi and Bassily 2020, as printed; whole numbers
+    rounded up.
 
     Attributes
     ----------
@@ -32,7 +43,8 @@ class PrintedConstants:
     max_unstable : int
         T = max(1, m alpha / 8 + sqrt(3 m alpha log(m / beta)) / 4).
     inner : PrivacyBudget
-        With e = min(1, alpha max(1, sqrt(m alpha))): epsilon e / log(2 / delta), delta / (2 exp(e) log(2 / delta)).
+        With e = min(1, alpha max(1, sqrt(m alpha))): epsilon e / log(2 / delta), delta / (2 exp(e)
+        log(2 / delta)).
     """
 
     n_sampled: int
@@ -40,7 +52,9 @@ class PrintedConstants:
     inner: PrivacyBudget
 
     @classmethod
-    def of(cls, budget: PrivacyBudget, n_records: int, n_queries: int, alpha: float, beta: float) -> "PrintedConstants":
+    def of(
+        cls, budget: PrivacyBudget, n_records: int, n_queries: int, alpha: float, beta: float
+    ) -> "PrintedConstants":
         """Return the constants for n records and m questions."""
         expected = n_queries * alpha
         unstable = expected / 8 + math.sqrt(3 * expected * math.log(n_queries / beta)) / 4
@@ -79,8 +93,8 @@ def agnostic_plan(
     Raises
     ------
     ParameterError
-        If a number is out of its range, the calibration is not certified for the budget, the sample has fewer records
-        than teachers, or so few teachers never answer.
+        If a number is out of its range, the calibration is not certified for the budget, the sample
+        has fewer records than teachers, or so few teachers never answer.
     """
     m = check_count("n_queries", n_queries)
     alpha, beta = check_probability("alpha", alpha), check_probability("beta", beta)
@@ -97,7 +111,9 @@ def agnostic_plan(
         needed = teachers_for(stream, m, beta)
     else:
         if n_records is None or relabel_epsilon != 1:
-            raise ParameterError("calibration 'paper' is printed for replace-one and a relabel_epsilon of 1 alone.")
+            raise ParameterError(
+                "calibration 'paper' is printed for replace-one and a relabel_epsilon of 1 alone."
+            )
         printed = PrintedConstants.of(budget, n_records, m, alpha, beta)
         unstable = printed.max_unstable if unstable is None else unstable
         event = _printed_event(budget, printed, n_records, m, unstable)
@@ -106,8 +122,9 @@ def agnostic_plan(
     teachers = needed if teachers is None else teachers
     if n_records is not None and teachers > event.sampled:
         raise ParameterError(
-            f"n_records is {n_records}, of which {event.sampled} may be sampled, fewer than {teachers} teachers need; "
-            "give more records, a larger epsilon, or a smaller n_queries, max_unstable or n_teachers."
+            f"n_records is {n_records}, of which {event.sampled} may be sampled, fewer than"
+            f" {teachers} teachers need; give more records, a larger epsilon, or a smaller"
+            " n_queries, max_unstable or n_teachers."
         )
     aggregator.check_useful(teachers)
     return aggregator, teachers
@@ -118,23 +135,24 @@ def _printed_event(
 ) -> RelabelledSampleEvent:
     """Return what the printed constants come to, if they are certified for the budget.
 
-    Ours is the un-resampled split, the halved margin and the earlier stop; the noise is that of the printed one.
+    Ours is the un-resampled split, the halved margin and the earlier stop; the noise is that of the
+    printed one.
     """
     if not budget.epsilon <= _PRINTED_DIVISOR:
         raise ParameterError(
-            f"epsilon is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the records, so it must be at "
-            "most 56. Use 'tight'."
+            f"epsilon is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the"
+            " records, so it must be at most 56. Use 'tight'."
         )
     if not printed.n_sampled:
         raise ParameterError(
-            f"n_records is {n_records}, too few to sample epsilon / 56 = {budget.epsilon / _PRINTED_DIVISOR:.3g} of "
-            "them; give more records or use 'tight'."
+            f"n_records is {n_records}, too few to sample epsilon / 56 ="
+            f" {budget.epsilon / _PRINTED_DIVISOR:.3g} of them; give more records or use 'tight'."
         )
     stream = bassily_noise(printed.inner, n_queries, unstable)
     event = RelabelledSampleEvent(stream, printed.n_sampled, n_records, "replace-one")
     if not delta_upper([event], budget.epsilon) <= budget.delta:
         raise ParameterError(
-            f"calibration 'paper' is not certified for epsilon {budget.epsilon:g}, delta {budget.delta:g} with "
-            f"max_unstable {unstable}; use 'tight'."
+            f"calibration 'paper' is not certified for epsilon {budget.epsilon:g}, delta"
+            f" {budget.delta:g} with max_unstable {unstable}; use 'tight'."
         )
     return event

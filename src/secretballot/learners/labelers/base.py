@@ -1,4 +1,5 @@
-"""What labelers have in common: they are fitted to private records, then asked for labels one point at a time."""
+"""What labelers have in common: they are fitted to private records, then asked for labels one
+point at a time."""
 
 import hashlib
 from pathlib import Path
@@ -21,10 +22,11 @@ __all__ = ["Labeler"]
 
 
 class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Base of the labelers: private classification-query release, asked as Nandi and Bassily 2020 define it.
+    """Base of the labelers: private classification-query release, asked as Nandi and Bassily 2020
+    define it.
 
-    Subclasses have a `fit`, which trains teachers and buys the whole plan. Every answer is on the disk before it is
-    returned, where a vault and a durable ledger are given.
+    Subclasses have a `fit`, which trains teachers and buys the whole plan. Every answer is on the
+    disk before it is returned, where a vault and a durable ledger are given.
 
     Attributes
     ----------
@@ -40,7 +42,8 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
     name: str
 
     def reopen(self) -> Self:
-        """Go on after a restart with the plan that a `fit` with this vault and this name began, without the data.
+        """Go on after a restart with the plan that a `fit` with this vault and this name began,
+        without the data.
 
         Raises
         ------
@@ -72,7 +75,8 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
         return self._plan().left
 
     def ask(self, x: Any) -> SessionAnswer:
-        """Return the answer to one public point, of shape (n_features,); a repeated point gets its stored answer.
+        """Return the answer to one public point, of shape (n_features,); a repeated point gets its
+        stored answer.
 
         Raises
         ------
@@ -128,7 +132,8 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
         return session
 
     def _place(self) -> Path:
-        """Return where teachers of the plan with this name are kept: another plan never meets them."""
+        """Return where teachers of the plan with this name are kept: another plan never meets
+        them."""
         assert self.vault is not None
         return Path(self.vault) / "plans" / hashlib.sha256(self.name.encode()).hexdigest()[:32]
 
@@ -143,15 +148,20 @@ class Labeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
 
     def _budget(self) -> PrivacyBudget:
         if not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError("budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6).")
+            raise ParameterError(
+                "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6)."
+            )
         return self.budget
 
     def _account(self, unit: str, neighbours: str) -> Ledger:
-        """Return the ledger if it takes such a plan, asked before teachers are trained; or one for this plan alone."""
+        """Return the ledger if it takes such a plan, asked before teachers are trained; or one
+        for this plan alone."""
         check_keeping(self.ledger, self.vault, None)
         check_name("name", self.name)
         if self.ledger is not None:
             self.ledger.check_promise(unit, neighbours)
             refuse_beyond(self.ledger, self._budget(), self.name, goes_on=True)
             return self.ledger
-        return Ledger.in_memory(dataset="this plan alone", budget=self._budget(), unit=unit, neighbours=neighbours)
+        return Ledger.in_memory(
+            dataset="this plan alone", budget=self._budget(), unit=unit, neighbours=neighbours
+        )

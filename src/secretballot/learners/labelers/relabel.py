@@ -1,7 +1,9 @@
-"""Relabel private records by a labelling that a class of hypotheses gives. By itself this is NOT private.
+"""Relabel private records by a labelling that a class of hypotheses gives. By itself this is NOT
+private.
 
-What comes out holds the private points and labels computed from the private ones: it belongs in the vault, or into the
-shards of teachers whose votes pass the door (`secretballot.learners.labelers.agnostic`).
+What comes out holds the private points and labels computed from the private ones: it belongs in the
+vault, or into the shards of teachers whose votes pass the door
+(`secretballot.learners.labelers.agnostic`).
 """
 
 from typing import Any
@@ -18,16 +20,20 @@ from secretballot.privacy.mechanisms import ExponentialChoice
 
 __all__ = ["check_sample_size", "relabel"]
 
-# Points whose labellings can be listed wherever they lie, in half a gigabyte; other classes have few, or list none.
+# Points whose labellings can be listed wherever they lie, in half a gigabyte; other classes have
+# few, or list none.
 _MOST_POINTS: dict[type[HypothesisClass], int] = {Halfspaces: 5_000, Rectangles: 94}
 
 
-def relabel(X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: float = 1.0) -> NDArray[np.int64]:
-    """Return new labels for private points, all of them given by one hypothesis. They are PRIVATE, as `y` is.
+def relabel(
+    X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: float = 1.0
+) -> NDArray[np.int64]:
+    """Return new labels for private points, all of them given by one hypothesis. They are PRIVATE,
+    as `y` is.
 
-    Among the labellings that the class gives to the points, one is drawn with probability proportional to
-    exp(-et * mistakes / 2), exactly. A learner that meets its records relabelled meets them without noise; that is what
-    makes teachers agree.
+    Among the labellings that the class gives to the points, one is drawn with probability
+    proportional to exp(-et * mistakes / 2), exactly. A learner that meets its records relabelled
+    meets them without noise; that is what makes teachers agree.
 
     Parameters
     ----------
@@ -37,8 +43,8 @@ def relabel(X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: floa
         Private labels.
     hypotheses : HypothesisClass
     et : float
-        The epsilon of the choice, in nats: the smaller, the more mistakes, about (2 / et) times the logarithm of the
-        number of labellings.
+        The epsilon of the choice, in nats: the smaller, the more mistakes, about (2 / et) times the
+        logarithm of the number of labellings.
 
     Returns
     -------
@@ -50,8 +56,8 @@ def relabel(X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: floa
     DataError
         If points or labels do not fit the class.
     ParameterError
-        If `hypotheses` is no class of hypotheses, `et` is out of its range, or the class has too many labellings of
-        so many points to list them.
+        If `hypotheses` is no class of hypotheses, `et` is out of its range, or the class has too
+        many labellings of so many points to list them.
 
     Privacy
     -------
@@ -97,13 +103,15 @@ def check_sample_size(hypotheses: Any, sampled: int | None) -> None:
         If it is no class of hypotheses, or the sample may be too large for it.
     """
     _check_class(hypotheses)
-    most = next((limit for kind, limit in _MOST_POINTS.items() if isinstance(hypotheses, kind)), None)
+    most = next(
+        (limit for kind, limit in _MOST_POINTS.items() if isinstance(hypotheses, kind)), None
+    )
     if most is None or (sampled is not None and sampled <= most):
         return
     found = "a secret number of points" if sampled is None else f"{sampled} points"
     raise ParameterError(
-        f"The sample has {found}, and {hypotheses.name} can be relabelled for at most {most}; use thresholds, stumps, "
-        "intervals or a finite class, or replace-one and fewer records."
+        f"The sample has {found}, and {hypotheses.name} can be relabelled for at most {most}; use"
+        " thresholds, stumps, intervals or a finite class, or replace-one and fewer records."
     )
 
 
@@ -113,6 +121,10 @@ def _check_class(hypotheses: Any) -> None:
         return
     if isinstance(hypotheses, type):
         raise ParameterError(
-            f"hypotheses is the type {hypotheses.__name__}; give an instance of it, such as Thresholds()."
+            f"hypotheses is the type {hypotheses.__name__}; give an instance of it, such as"
+            " Thresholds()."
         )
-    raise ParameterError(f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, such as Thresholds().")
+    raise ParameterError(
+        f"hypotheses is a {type(hypotheses).__name__}; give a HypothesisClass, such as"
+        " Thresholds()."
+    )

@@ -1,4 +1,5 @@
-"""The online service: one private label at a time, under one plan, for as long as the plan lasts."""
+"""The online service: one private label at a time, under one plan, for as long as the plan
+lasts."""
 
 import contextlib
 import json
@@ -80,10 +81,11 @@ class SessionAnswers:
 class LabelingSession:
     """Answer questions that nobody knew beforehand, each with a private label, under one plan.
 
-    The plan is the aggregator's: its number of queries, its noise, its price, all bought when the session begins. A
-    question that was asked before gets its stored answer and costs nothing. Every answer is on the disk before it is
-    returned, so that a session that dies at any moment goes on where it was: nothing is answered unpaid, and nothing is
-    paid twice. Threads may share a session, and processes may each open it under its name.
+    The plan is the aggregator's: its number of queries, its noise, its price, all bought when the
+    session begins. A question that was asked before gets its stored answer and costs nothing. Every
+    answer is on the disk before it is returned, so that a session that dies at any moment goes on
+    where it was: nothing is answered unpaid, and nothing is paid twice. Threads may share a
+    session, and processes may each open it under its name.
 
     Parameters
     ----------
@@ -135,15 +137,17 @@ class LabelingSession:
         name: str = "session",
         purpose: str = "",
     ) -> None:
-        check_instance("teachers", teachers, TrainedTeachers, hint="give what train_teachers returned")
+        check_instance(
+            "teachers", teachers, TrainedTeachers, hint="give what train_teachers returned"
+        )
         check_types(aggregator, ledger)
         check_name("name", name)
         self.name, self._teachers = name, teachers
         durable = teachers.vault if ledger.durable else None
         if teachers.vault is not None and durable is None and "sample" in teachers.declaration:
             raise ParameterError(
-                "These teachers were kept for the one plan of a secret sample, and the ledger is in memory; give the "
-                "ledger of that plan. Nothing was spent."
+                "These teachers were kept for the one plan of a secret sample, and the ledger is in"
+                " memory; give the ledger of that plan. Nothing was spent."
             )
         self._stream = ReleaseStream(
             aggregator,
@@ -157,7 +161,12 @@ class LabelingSession:
             declaration=teachers.declaration,
         )
         if durable is not None and ledger.path is not None:
-            about = {"aggregator": aggregator.describe(), "ledger": str(ledger.path), "purpose": purpose, "name": name}
+            about = {
+                "aggregator": aggregator.describe(),
+                "ledger": str(ledger.path),
+                "purpose": purpose,
+                "name": name,
+            }
             write_secret(_about(durable, name), json.dumps(about).encode())
 
     @classmethod
@@ -174,18 +183,28 @@ class LabelingSession:
         check_path("vault", vault)
         check_name("name", name)
         folder = Path(vault)
-        content = read_secret(_about(folder, name), largest=LARGEST_JSON) if folder.is_dir() else None
+        content = (
+            read_secret(_about(folder, name), largest=LARGEST_JSON) if folder.is_dir() else None
+        )
         if content is None:
-            raise DataError(f"The vault {folder} holds no session {name!r}; give the vault and the name it began with.")
+            raise DataError(
+                f"The vault {folder} holds no session {name!r}; give the vault and the name it"
+                " began with."
+            )
         about = json_fields(content, {"aggregator": dict, "ledger": str, "purpose": str})
         aggregator = None if about is None else _aggregator_of(about["aggregator"])
         if about is None or aggregator is None:
             raise DataError(f"{_about(folder, name)} is damaged; put the vault back as it was.")
         account = Ledger.open_existing(about["ledger"])
-        return cls(TrainedTeachers.load(folder), aggregator, account, name=name, purpose=about["purpose"])
+        return cls(
+            TrainedTeachers.load(folder), aggregator, account, name=name, purpose=about["purpose"]
+        )
 
     def __repr__(self) -> str:
-        return f"LabelingSession({self.name!r}, {self.used} of {self.planned} answered, {self.left} left)"
+        return (
+            f"LabelingSession({self.name!r}, {self.used} of {self.planned} answered, {self.left}"
+            " left)"
+        )
 
     @property
     def planned(self) -> int:
@@ -222,7 +241,9 @@ class LabelingSession:
             raise DataError(f"x has {point.shape[0]} rows; ask one point, or use ask_many.")
         answers = self.ask_many(point)
         counts = None if answers.noisy_counts is None else answers.noisy_counts[0].tolist()
-        return SessionAnswer(answers.labels[0], tuple(counts) if isinstance(counts, list) else counts, answers.left)
+        return SessionAnswer(
+            answers.labels[0], tuple(counts) if isinstance(counts, list) else counts, answers.left
+        )
 
     def ask_many(self, X: Any) -> SessionAnswers:
         """Return the answers to the rows of `X`, in their order, as far as the plan lasts.
@@ -246,13 +267,15 @@ class LabelingSession:
             # The teachers vote outside of the ledger's lock, on what is new alone.
             new = np.flatnonzero(~answers.given)
             self._stream.answer(
-                self._teachers.vote(take_rows(points, new), plan=self.name), [questions[row] for row in new]
+                self._teachers.vote(take_rows(points, new), plan=self.name),
+                [questions[row] for row in new],
             )
             answers = self._stream.find(questions)
         if not answers.given.any():
             raise BudgetError(
-                f"The plan of {self.planned} questions of the session {self.name!r} is spent; stored answers stay "
-                "free, and another session, under another name, is a new charge."
+                f"The plan of {self.planned} questions of the session {self.name!r} is spent;"
+                " stored answers stay free, and another session, under another name, is a new"
+                " charge."
             )
         return self._worded(answers)
 
@@ -274,7 +297,8 @@ class LabelingSession:
         return self._stream.released(rows, self._plan("kept" if self.left else "forfeited"))
 
     def close(self, X: Any) -> ReleasedLabels:
-        """Settle the session: return `released(X)`, for ever; unused questions go back into a Renyi ledger.
+        """Settle the session: return `released(X)`, for ever; unused questions go back into a Renyi
+        ledger.
 
         Raises
         ------
@@ -284,10 +308,15 @@ class LabelingSession:
             If the session is closed already, or the ledger cannot be written.
         """
         if self._stream.closed:
-            raise LedgerError(f"The session {self.name!r} is closed already; its answers are stored in the ledger.")
+            raise LedgerError(
+                f"The session {self.name!r} is closed already; its answers are stored in the"
+                " ledger."
+            )
         questions = question_digests(self._teachers.points(X))
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
-        released = self._stream.released(rows, self._plan("returned" if self._stream.returns else "forfeited"))
+        released = self._stream.released(
+            rows, self._plan("returned" if self._stream.returns else "forfeited")
+        )
         self._stream.close(released)
         return released
 
@@ -311,11 +340,15 @@ class LabelingSession:
 
 def _aggregator_of(description: dict[str, Any]) -> Aggregator | None:
     """Return the aggregator that a session began with, None where its description is damaged."""
-    with contextlib.suppress(ParameterError, DataError, LookupError, TypeError, ValueError, OverflowError):
+    with contextlib.suppress(
+        ParameterError, DataError, LookupError, TypeError, ValueError, OverflowError
+    ):
         return aggregator_from_description(description)
     return None
 
 
 def _about(vault: Path, name: str) -> Path:
     """Return the file that names what a session was begun with."""
-    return vault / "sessions" / f"{question_digests(np.array([[name]], dtype=object))[0].hex()}.json"
+    return (
+        vault / "sessions" / f"{question_digests(np.array([[name]], dtype=object))[0].hex()}.json"
+    )

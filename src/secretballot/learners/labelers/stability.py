@@ -1,4 +1,5 @@
-"""Votes of black-box teachers by the sparse vector, one question at a time: Algorithm 2 of Bassily et al. 2018."""
+"""Votes of black-box teachers by the sparse vector, one question at a time: Algorithm 2 of
+Bassily et al. 2018."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,11 +27,13 @@ __all__ = ["StabilityLabeler"]
 
 
 class StabilityLabeler(Labeler):
-    """Answer questions with the exact vote of many teachers where it is stable; abstain, and pay, where it is not.
+    """Answer questions with the exact vote of many teachers where it is stable; abstain, and pay,
+    where it is not.
 
-    A_binClas of Bassily, Thakurta, Thakkar 2018 (Algorithm 2), which Nandi and Bassily 2020 call A_SubSamp (Algorithm
-    5), with the margin halved and the stop at the T-th abstention. Their private learner A_priv (Algorithm 3) is
-    ``PATEClassifier(aggregator="sparse-vector")``: the same answers, to public points, and a student of them.
+    A_binClas of Bassily, Thakurta, Thakkar 2018 (Algorithm 2), which Nandi and Bassily 2020 call
+    A_SubSamp (Algorithm 5), with the margin halved and the stop at the T-th abstention. Their
+    private learner A_priv (Algorithm 3) is ``PATEClassifier(aggregator="sparse-vector")``: the same
+    answers, to public points, and a student of them.
 
     Parameters
     ----------
@@ -41,7 +44,8 @@ class StabilityLabeler(Labeler):
     n_queries : int
         Number m of questions.
     alpha : float, default 0.05
-        Error expected of one teacher, known or guessed beforehand: it sets the number of abstentions.
+        Error expected of one teacher, known or guessed beforehand: it sets the number of
+        abstentions.
     beta : float, default 0.05
         Probability with which more questions than allowed for may be unstable.
     max_unstable : int, optional
@@ -130,8 +134,9 @@ class StabilityLabeler(Labeler):
         aggregator, n_teachers = self._calibrated(len(declared_classes(classes)))
         if self.neighbours == "replace-one" and n_teachers > n_rows(X):
             raise ParameterError(
-                f"n_records is {n_rows(X)}, and the plan needs {n_teachers} teachers with a record each; give more "
-                "records, a smaller alpha or max_unstable, or n_teachers. Nothing was spent."
+                f"n_records is {n_rows(X)}, and the plan needs {n_teachers} teachers with a record"
+                " each; give more records, a smaller alpha or max_unstable, or n_teachers. Nothing"
+                " was spent."
             )
         ledger = self._account("record" if units is None else "user", self.neighbours)
         teachers = train_teachers(
@@ -149,7 +154,9 @@ class StabilityLabeler(Labeler):
             random_state=self.random_state,
             progress=self.progress,
         )
-        self.session_ = LabelingSession(teachers, aggregator, ledger, name=self.name, purpose=self.purpose)
+        self.session_ = LabelingSession(
+            teachers, aggregator, ledger, name=self.name, purpose=self.purpose
+        )
         self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.max_unstable
         return self
 

@@ -1,9 +1,9 @@
 """How many abstentions and teachers a stream of questions needs, from public numbers alone.
 
-If every one of K teachers errs on at most B of the questions, then on all but 3 B of them fewer than a third of the
-teachers err (Bassily, Thakurta, Thakkar 2018, Lemma 3.3): the vote leads by K / 3, and is answered if the threshold is
-below. The numbers T and K follow from what is believed beforehand of a teacher's error; they decide how much is
-answered, never how private it is.
+If every one of K teachers errs on at most B of the questions, then on all but 3 B of them fewer
+than a third of the teachers err (Bassily, Thakurta, Thakkar 2018, Lemma 3.3): the vote leads by K /
+3, and is answered if the threshold is below. The numbers T and K follow from what is believed
+beforehand of a teacher's error; they decide how much is answered, never how private it is.
 """
 
 import functools
@@ -12,12 +12,25 @@ import math
 from scipy.stats import binom
 
 from secretballot._validation import check_count, check_probability
-from secretballot.privacy.accounting import PrivacyBudget, SparseVectorEvent, calibrate_sparse_vector, needed_distance
+from secretballot.privacy.accounting import (
+    PrivacyBudget,
+    SparseVectorEvent,
+    calibrate_sparse_vector,
+    needed_distance,
+)
 
-__all__ = ["abstentions_for", "printed_abstentions", "printed_teachers", "stream_for", "teachers_for", "tight_stream"]
+__all__ = [
+    "abstentions_for",
+    "printed_abstentions",
+    "printed_teachers",
+    "stream_for",
+    "teachers_for",
+    "tight_stream",
+]
 
 _FIRST_TEACHERS = 1000
-_ROUNDS = 6  # the cutoff depends on the logarithm of the number of teachers, so two or three settle it
+# the cutoff depends on the logarithm of the number of teachers, so two or three settle it
+_ROUNDS = 6
 
 
 @functools.lru_cache(maxsize=64)
@@ -41,8 +54,9 @@ def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) 
     Returns
     -------
     int
-        3 B + 1 with B the smallest number that binomially many errors exceed with probability at most
-        beta / n_teachers; the number of questions if that is less. The stream stops at the T-th abstention.
+        3 B + 1 with B the smallest number that binomially many errors exceed with probability at
+        most beta / n_teachers; the number of questions if that is less. The stream stops at the
+        T-th abstention.
     """
     m, k = check_count("n_queries", n_queries), check_count("n_teachers", n_teachers)
     allowed = check_probability("beta", beta) / k
@@ -51,7 +65,8 @@ def abstentions_for(n_queries: int, error: float, beta: float, n_teachers: int) 
 
 
 def teachers_for(stream: SparseVectorEvent, n_queries: int, beta: float) -> int:
-    """Return the number K of teachers at which a lead of K / 3 is answered, on all questions with probability 1 - beta.
+    """Return the number K of teachers at which a lead of K / 3 is answered, on all questions with
+    probability 1 - beta.
 
     Parameters
     ----------
@@ -67,7 +82,8 @@ def teachers_for(stream: SparseVectorEvent, n_queries: int, beta: float) -> int:
 def tight_stream(
     budget: PrivacyBudget, n_queries: int, error: float, beta: float, n_teachers: int | None
 ) -> SparseVectorEvent:
-    """Return the stream with the fewest abstentions for teachers of that error, and noise that keeps the budget."""
+    """Return the stream with the fewest abstentions for teachers of that error, and noise that
+    keeps the budget."""
     teachers, unstable = n_teachers or _FIRST_TEACHERS, 0
     stream: SparseVectorEvent | None = None
     for _ in range(_ROUNDS):
@@ -81,13 +97,20 @@ def tight_stream(
 
 
 def printed_abstentions(n_queries: int, error: float, beta: float) -> int:
-    """Return T as Bassily, Thakurta, Thakkar 2018 print it in Theorem 3.2, for teachers of that error."""
+    """Return T as Bassily, Thakurta, Thakkar 2018 print it in Theorem 3.2, for teachers of that
+    error."""
     mean = check_count("n_queries", n_queries) * check_probability("error", error)
     deviation = math.sqrt(mean * math.log(n_queries / check_probability("beta", beta)) / 2)
     return max(1, math.ceil(3 * (mean + deviation)))
 
 
 def printed_teachers(budget: PrivacyBudget, n_queries: int, max_unstable: int, beta: float) -> int:
-    """Return K as Bassily, Thakurta, Thakkar 2018 print it in Algorithm 2: 34 sqrt(2) lambda log(4 m T / ...)."""
+    """Return K as Bassily, Thakurta, Thakkar 2018 print it in Algorithm 2: 34 sqrt(2) lambda
+    log(4 m T / ...)."""
     scale = math.sqrt(32 * max_unstable * math.log(2 / budget.delta)) / budget.epsilon
-    return math.ceil(34 * math.sqrt(2) * scale * math.log(4 * n_queries * max_unstable / min(budget.delta, beta / 2)))
+    return math.ceil(
+        34
+        * math.sqrt(2)
+        * scale
+        * math.log(4 * n_queries * max_unstable / min(budget.delta, beta / 2))
+    )

@@ -15,9 +15,20 @@ from secretballot.door.purchase import check_types
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate.classifier import PATEClassifier
-from secretballot.learners.pate.defaults import choose_aggregator, choose_label_queries, choose_release
+from secretballot.learners.pate.defaults import (
+    choose_aggregator,
+    choose_label_queries,
+    choose_release,
+)
 from secretballot.learners.pate.estimated_size import EstimatedPlan
-from secretballot.learners.pate.rounds import AskableRows, BegunWalk, Walk, ask_in_rounds, begin_walk, settle
+from secretballot.learners.pate.rounds import (
+    AskableRows,
+    BegunWalk,
+    Walk,
+    ask_in_rounds,
+    begin_walk,
+    settle,
+)
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import as_matrix, n_rows, take_rows
 from secretballot.learners.training.shards import learner_identity
@@ -35,22 +46,25 @@ IntArray = NDArray[np.int64]
 
 
 class ActivePATEClassifier(PATEClassifier):
-    """Learn a publishable classifier from private labels, asking in rounds for the labels that teach most.
+    """Learn a publishable classifier from private labels, asking in rounds for the labels that
+    teach most.
 
-    A plan of `n_queries` labels at a fixed noise is bought first. A strategy then chooses public points round by round,
-    in the light of the labels released so far; it stops when it has nothing more to ask, the points are used up, or the
-    plan is spent.
+    A plan of `n_queries` labels at a fixed noise is bought first. A strategy then chooses public
+    points round by round, in the light of the labels released so far; it stops when it has nothing
+    more to ask, the points are used up, or the plan is spent.
 
-    What is left of a plan costs as much as what was used (stopping early does not make epsilon smaller). In a ledger
-    that composes by a Renyi filter it goes back into the budget. In any other ledger the plan stays open, if there is a
-    vault and a ledger on disk, and a later fit under the same request, with another strategy say, spends the rest.
+    What is left of a plan costs as much as what was used (stopping early does not make epsilon
+    smaller). In a ledger that composes by a Renyi filter it goes back into the budget. In any other
+    ledger the plan stays open, if there is a vault and a ledger on disk, and a later fit under the
+    same request, with another strategy say, spends the rest.
 
     Parameters
     ----------
     teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, estimate_epsilon, neighbours,
     abstentions, ledger, vault, request, purpose, n_jobs, random_state, progress
-        As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K right 19 times in 20,
-        for counts as for labels, and progress is also told (queries answered, queries planned).
+        As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K
+        right 19 times in 20, for counts as for labels, and progress is also told (queries answered,
+        queries planned).
     strategy : QueryStrategy, optional
         How to choose: see `secretballot.queries`. `MarginSampling` by default.
     round_size : int, optional
@@ -133,27 +147,42 @@ class ActivePATEClassifier(PATEClassifier):
         ):
             return stored
         raise ParameterError(
-            f"The request {self.request!r} was answered before, by another strategy; ask the same again, or use a new "
-            "request."
+            f"The request {self.request!r} was answered before, by another strategy; ask the same"
+            " again, or use a new request."
         )
 
     def _release(
-        self, X: Any, index: IntArray, X_public: Any, names: list[Any], units: Any, unit_name: str | None
+        self,
+        X: Any,
+        index: IntArray,
+        X_public: Any,
+        names: list[Any],
+        units: Any,
+        unit_name: str | None,
     ) -> ReleasedLabels:
         account = self._account(units is not None)
         learner = check_teacher(self.teacher, X, X_public, len(names))
         askable = AskableRows.of(X_public, self._askable(n_rows(X_public)))
         planned = None
         if self.estimate_epsilon is not None:
-            planned = EstimatedPlan.of_fit(self, len(askable.rows), len(names), account, plans_counts=True)
-        aggregator = self._plan(len(askable.rows), len(names)) if planned is None else planned.smallest()
+            planned = EstimatedPlan.of_fit(
+                self, len(askable.rows), len(names), account, plans_counts=True
+            )
+        aggregator = (
+            self._plan(len(askable.rows), len(names)) if planned is None else planned.smallest()
+        )
         declaration = self._declaration(units is not None, unit_name)
         walk = self._begin(askable, X_public, names, aggregator)
         teachers = self._kept_teachers(learner, X, index, X_public, names, units, declaration)
         choices = []
         if planned is not None:
             choices = [
-                planned.buy(teachers.vote(take_rows(X_public, askable.rows)), account, self.request, declaration)
+                planned.buy(
+                    teachers.vote(take_rows(X_public, askable.rows)),
+                    account,
+                    self.request,
+                    declaration,
+                )
             ]
             aggregator = planned.aggregator_by(choices[0])
             walk = self._begin(askable, X_public, names, aggregator)
@@ -170,13 +199,19 @@ class ActivePATEClassifier(PATEClassifier):
             choices=choices,
         )
         asked = ask_in_rounds(
-            stream, lambda rows: teachers.vote(take_rows(X_public, rows)), askable, walk, self.progress
+            stream,
+            lambda rows: teachers.vote(take_rows(X_public, rows)),
+            askable,
+            walk,
+            self.progress,
         )
         settle(stream, asked)
         self.explanation_ = asked.explanation
         return asked.released
 
-    def _begin(self, askable: AskableRows, X_public: Any, names: list[Any], aggregator: Aggregator) -> BegunWalk:
+    def _begin(
+        self, askable: AskableRows, X_public: Any, names: list[Any], aggregator: Aggregator
+    ) -> BegunWalk:
         """Begin the walk of a plan; a strategy that cannot work says so here."""
         pool = askable.pool(X_public, names, aggregator.n_queries, self.random_state or 0)
         return begin_walk(self._strategy, pool, self.round_size)
@@ -196,13 +231,15 @@ class ActivePATEClassifier(PATEClassifier):
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is a strategy of your own that breaks its promise on
-            the way.
+            If something does not fit; nothing was spent, unless it is a strategy of your own that
+            breaks its promise on the way.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
         self.explanation_ = {}  # a release that is taken from the ledger comes without one
-        points = super().fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
+        points = super().fit_labels(
+            X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name
+        )
         self.rounds_ = list(self.certificate_["plan"]["rounds"])
         return points
 
@@ -214,8 +251,8 @@ class ActivePATEClassifier(PATEClassifier):
             queries = choose_label_queries(self.budget, self.n_teachers, n_classes, n_askable)
         if self.n_queries is not None and check_count("n_queries", self.n_queries) > n_askable:
             raise ParameterError(
-                f"{self.n_queries} queries are more than the {n_askable} distinct public points; ask for fewer, or "
-                "give more public points."
+                f"{self.n_queries} queries are more than the {n_askable} distinct public points;"
+                " ask for fewer, or give more public points."
             )
         plan = choose_aggregator(
             self.aggregator,
@@ -231,15 +268,32 @@ class ActivePATEClassifier(PATEClassifier):
         return plan
 
     def _kept_teachers(
-        self, learner: Any, X: Any, index: IntArray, X_public: Any, names: list[Any], units: Any, declaration: Any
+        self,
+        learner: Any,
+        X: Any,
+        index: IntArray,
+        X_public: Any,
+        names: list[Any],
+        units: Any,
+        declaration: Any,
     ) -> TrainedTeachers:
-        """Return the teachers, kept in the vault where there is one, so that the plan can go on with the same ones."""
+        """Return the teachers, kept in the vault where there is one, so that the plan can go on
+        with the same ones."""
         vault = None if self.vault is None else make_vault(self.vault)
         seed = self.random_state or 0
         return keep_teachers(
             vault,
             lambda: self._train(learner, X, index, units, len(names)),
-            (learner_identity(learner), X, index, units, self.n_teachers, names, self.neighbours, seed),
+            (
+                learner_identity(learner),
+                X,
+                index,
+                units,
+                self.n_teachers,
+                names,
+                self.neighbours,
+                seed,
+            ),
             tuple(names),
             declaration,
             template_of(X_public),
@@ -262,7 +316,8 @@ def label_actively(
     random_state: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Walk:
-    """Ask in rounds about public points on which the teachers have voted already, elsewhere or by other means.
+    """Ask in rounds about public points on which the teachers have voted already, elsewhere or by
+    other means.
 
     Parameters
     ----------
@@ -292,7 +347,8 @@ def label_actively(
     Raises
     ------
     ParameterError, DataError
-        If something does not fit; nothing was spent unless the strategy breaks its promise on the way.
+        If something does not fit; nothing was spent unless the strategy breaks its promise on the
+        way.
     BudgetError
         If the ledger does not admit the price; nothing was spent.
 
@@ -304,8 +360,8 @@ def label_actively(
     X_public = as_matrix("X_public", X_public)
     if n_rows(X_public) != counts.n_queries:
         raise DataError(
-            f"X_public has {n_rows(X_public)} rows and there are votes on {counts.n_queries}; give the points that the "
-            "teachers voted on."
+            f"X_public has {n_rows(X_public)} rows and there are votes on {counts.n_queries}; give"
+            " the points that the teachers voted on."
         )
     askable = AskableRows.of(X_public, by_value=False)
     pool = askable.pool(X_public, counts.classes, aggregator.n_queries, random_state)

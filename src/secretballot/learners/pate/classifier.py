@@ -51,7 +51,9 @@ ABSTENTIONS = ("drop", "random", "majority")
 
 def _is_learner(student: Any) -> bool:
     """Return whether a student can be cloned and fitted; asked before its labels are paid for."""
-    return not isinstance(student, type) and all(hasattr(student, name) for name in ("fit", "predict", "get_params"))
+    return not isinstance(student, type) and all(
+        hasattr(student, name) for name in ("fit", "predict", "get_params")
+    )
 
 
 def _student_has(method: str) -> Callable[[Any], bool]:
@@ -65,15 +67,16 @@ def _student_has(method: str) -> Callable[[Any], bool]:
 class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Learn a publishable classifier from private labels and public unlabelled points.
 
-    The private records are cut into disjoint shards, one teacher per shard; the teachers vote on public points; the
-    votes pass the door; a student learns from what comes out.
+    The private records are cut into disjoint shards, one teacher per shard; the teachers vote on
+    public points; the votes pass the door; a student learns from what comes out.
 
     Parameters
     ----------
     teacher : scikit-learn classifier, default a hardly regularised LogisticRegression
         Cloned for every shard. Preprocessing that is fitted belongs inside it, as a pipeline.
     student : scikit-learn classifier, optional
-        Learns from the released labels. By default the student that measured best for what is released.
+        Learns from the released labels. By default the student that measured best for what is
+        released.
     n_teachers : int, default 250
         Number of shards K; public, chosen without looking at the private data.
     budget : PrivacyBudget
@@ -81,28 +84,32 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
     aggregator : {"gaussian", "sparse-vector"} or Aggregator, default "gaussian"
         Recipe that turns votes into answers; a name is calibrated to `budget`.
     n_queries : int, optional
-        How many public points are labelled, chosen at random with `random_state`. By default all of them where noisy
-        counts are released; where labels alone are, as many as leave a vote of margin 0.6 K right 19 times in 20.
+        How many public points are labelled, chosen at random with `random_state`. By default all of
+        them where noisy counts are released; where labels alone are, as many as leave a vote of
+        margin 0.6 K right 19 times in 20.
     release : {"auto", "labels", "counts"}, default "auto"
-        Labels alone, or noisy counts. "auto" releases counts for the default student, labels for any other.
+        Labels alone, or noisy counts. "auto" releases counts for the default student, labels for
+        any other.
     max_unstable : int, optional
-        Abstentions T after which the sparse vector stops. By default the largest T at which a vote of margin 0.6 K is
-        answered.
+        Abstentions T after which the sparse vector stops. By default the largest T at which a vote
+        of margin 0.6 K is answered.
     estimate_epsilon : float, optional
-        Part of the budget's epsilon that pays for one private estimate of how stable the votes on the public pool are
-        (`learners.estimates`). It sets, instead of the assumed margin of 0.6 K, the number of queries of labels, or
-        `max_unstable` of the sparse vector; what is left pays for the answers.
+        Part of the budget's epsilon that pays for one private estimate of how stable the votes on
+        the public pool are (`learners.estimates`). It sets, instead of the assumed margin of 0.6 K,
+        the number of queries of labels, or `max_unstable` of the sparse vector; what is left pays
+        for the answers.
     neighbours : {"add-remove", "replace-one"}, default "add-remove"
         Relation that the promise is about. "replace-one" makes the number of records public.
     abstentions : {"drop", "random", "majority"}, default "drop"
         What the student makes of unanswered points.
     ledger : Ledger, optional
-        Account of the private dataset. Without one the fit keeps an account of its own, in memory: then adding up
-        several fits on the same data is up to you.
+        Account of the private dataset. Without one the fit keeps an account of its own, in memory:
+        then adding up several fits on the same data is up to you.
     vault : path, optional
         Secret folder where finished teachers are kept, so that an interrupted fit resumes.
     request : str, optional
-        Key of this fit in the ledger: a fit with the same key reuses the stored release and spends nothing.
+        Key of this fit in the ledger: a fit with the same key reuses the stored release and spends
+        nothing.
     purpose : str, default ""
         Written on the certificate.
     n_jobs : int, optional
@@ -203,15 +210,24 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is the student that cannot learn from what was
-            released: that stands in the ledger, and a student may still be fitted to it.
+            If something does not fit; nothing was spent, unless it is the student that cannot learn
+            from what was released: that stands in the ledger, and a student may still be fitted to
+            it.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
-        X_public = self.fit_labels(X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name)
-        student = default_student(self.released_labels_) if self.student is None else clone(self.student)
+        X_public = self.fit_labels(
+            X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name
+        )
+        student = (
+            default_student(self.released_labels_) if self.student is None else clone(self.student)
+        )
         self.student_ = fit_student(
-            student, X_public, self.released_labels_, abstentions=self.abstentions, random_state=self.random_state
+            student,
+            X_public,
+            self.released_labels_,
+            abstentions=self.abstentions,
+            random_state=self.random_state,
         )
         return self
 
@@ -225,7 +241,8 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         units: Any = None,
         unit_name: str | None = None,
     ) -> Any:
-        """Do everything that `fit` does but train the student, which may happen where no private data ever was.
+        """Do everything that `fit` does but train the student, which may happen where no private
+        data ever was.
 
         Parameters
         ----------
@@ -266,21 +283,23 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
 
     def _check_settings(self, n_records: int) -> None:
         if not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError("budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6).")
+            raise ParameterError(
+                "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6)."
+            )
         check_keeping(self.ledger, self.vault, self.request)
         check_instance("aggregator", self.aggregator, (str, Aggregator))
         if self.student is not None and not _is_learner(self.student):
             raise ParameterError(
-                f"student is {shown(self.student)}; give an instance with fit, predict and get_params, as "
-                "scikit-learn's classifiers have."
+                f"student is {shown(self.student)}; give an instance with fit, predict and"
+                " get_params, as scikit-learn's classifiers have."
             )
         check_count("n_teachers", self.n_teachers)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_choice("abstentions", self.abstentions, ABSTENTIONS)
         if self.budget.delta * n_records >= 1:
             warnings.warn(
-                f"delta is {self.budget.delta:g}; with 1/n or more, publishing whole records at random would pass. "
-                "Choose a delta well below 1 over the number of records.",
+                f"delta is {self.budget.delta:g}; with 1/n or more, publishing whole records at"
+                " random would pass. Choose a delta well below 1 over the number of records.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -298,12 +317,19 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
         estimate = [] if self.estimate_epsilon is None else [self.estimate_epsilon]
         asked = [estimate, self._unit(by_unit), self.neighbours]
-        # what is left beside an estimate is rounded down, so the sum may be less than the budget by a hair
-        whole = np.allclose(total_price(released.certificate), (self.budget.epsilon, self.budget.delta), 1e-9, 0)
-        if not whole or (promise, released.n_teachers, list(released.classes)) != (asked, self.n_teachers, names):
+        # what is left beside an estimate is rounded down, so the sum may be less than the budget by
+        # a hair
+        whole = np.allclose(
+            total_price(released.certificate), (self.budget.epsilon, self.budget.delta), 1e-9, 0
+        )
+        if not whole or (promise, released.n_teachers, list(released.classes)) != (
+            asked,
+            self.n_teachers,
+            names,
+        ):
             raise ParameterError(
-                f"The request {self.request!r} was answered before, with another promise, other classes or number of "
-                "teachers; ask the same again, or use a new request."
+                f"The request {self.request!r} was answered before, with another promise, other"
+                " classes or number of teachers; ask the same again, or use a new request."
             )
         return released
 
@@ -313,8 +339,8 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         inside = not len(released.queries) or released.queries.max() < n_rows(X_public)
         if not inside or known not in (None, points_digest(take_rows(X_public, released.queries))):
             raise ParameterError(
-                f"The request {self.request!r} was answered before, about other public points; give the X_public of "
-                "that time, or use a new request."
+                f"The request {self.request!r} was answered before, about other public points; give"
+                " the X_public of that time, or use a new request."
             )
 
     def _release(
@@ -383,10 +409,14 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         """Return the public points to ask: random ones, by public coins."""
         if n_queries >= len(askable):
             return askable
-        chosen = np.random.default_rng(self.random_state).choice(len(askable), n_queries, replace=False)
+        chosen = np.random.default_rng(self.random_state).choice(
+            len(askable), n_queries, replace=False
+        )
         return askable[np.sort(chosen)]
 
-    def _train(self, teacher: Any, X: Any, index: NDArray[np.int64], units: Any, n_classes: int) -> TeacherEnsemble:
+    def _train(
+        self, teacher: Any, X: Any, index: NDArray[np.int64], units: Any, n_classes: int
+    ) -> TeacherEnsemble:
         vault = None if self.vault is None else make_vault(self.vault)
         shards = assign_shards(n_rows(X), self.n_teachers, self.neighbours, units, vault)
         return TeacherEnsemble.fit(
@@ -399,18 +429,23 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
             n_jobs=self.n_jobs,
             random_state=0 if self.random_state is None else self.random_state,
             vault=vault,
-            fingerprint=None if vault is None else fingerprint(teacher, X, index, shards, self.random_state),
+            fingerprint=(
+                None if vault is None else fingerprint(teacher, X, index, shards, self.random_state)
+            ),
             progress=self.progress,
         )
 
     def _account(self, by_unit: bool) -> Ledger:
-        """Return the ledger if it takes such a fit, asked before hours go into teachers; or one for this fit alone."""
+        """Return the ledger if it takes such a fit, asked before hours go into teachers; or one
+        for this fit alone."""
         unit = self._unit(by_unit)
         if self.ledger is not None:
             self.ledger.check_promise(unit, self.neighbours)
             return self.ledger
         assert self.budget is not None
-        return Ledger.in_memory(dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours)
+        return Ledger.in_memory(
+            dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours
+        )
 
     def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
         return {
@@ -436,19 +471,24 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
 
     @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]  # scikit-learn ships no types
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the order of `classes_`.
+        """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the
+        order of `classes_`.
 
         Classes that the student never saw get probability 0.
         """
         matrix = self._checked(X)
         shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
         whole = np.zeros((len(shares), len(self.classes_)))
-        whole[:, [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]] = shares
+        whole[
+            :, [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
+        ] = shares
         return whole
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        teacher = get_tags(teacher_by_name(DEFAULT_TEACHER) if self.teacher is None else self.teacher)
+        teacher = get_tags(
+            teacher_by_name(DEFAULT_TEACHER) if self.teacher is None else self.teacher
+        )
         tags.input_tags.sparse = teacher.input_tags.sparse
         tags.input_tags.allow_nan = teacher.input_tags.allow_nan
         return tags

@@ -1,4 +1,5 @@
-"""Choose what the user left open, from public numbers alone: what is released, how many queries and abstentions."""
+"""Choose what the user left open, from public numbers alone: what is released, how many queries
+and abstentions."""
 
 import math
 from collections.abc import Callable
@@ -27,8 +28,8 @@ __all__ = [
 AGGREGATORS = ("gaussian", "sparse-vector")
 RELEASES = ("auto", "labels", "counts")
 
-# A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a mean of .5 to .6 on
-# Adult); its label should come out right this often.
+# A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a
+# mean of .5 to .6 on Adult); its label should come out right this often.
 STABLE_MARGIN = 0.6
 RIGHT = 0.95
 TRIAL_QUERIES = 100
@@ -41,13 +42,14 @@ def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> st
     Raises
     ------
     ParameterError
-        If counts are asked of the sparse vector, which has none to give, or the student needs counts and gets none.
+        If counts are asked of the sparse vector, which has none to give, or the student needs
+        counts and gets none.
     """
     kind = _release_kind(check_choice("release", asked, RELEASES), student, aggregator)
     if kind == "labels" and student is not None and learns_from_counts(student):
         raise ParameterError(
-            f"{type(student).__name__} learns from noisy counts, but labels alone would be released; "
-            "use release='counts' with the Gaussian aggregator, or another student."
+            f"{type(student).__name__} learns from noisy counts, but labels alone would be"
+            " released; use release='counts' with the Gaussian aggregator, or another student."
         )
     return kind
 
@@ -55,11 +57,16 @@ def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> st
 def _release_kind(asked: str, student: Any, aggregator: str | Aggregator) -> str:
     if isinstance(aggregator, Aggregator):
         if asked not in ("auto", aggregator.release):
-            raise ParameterError(f"release is {asked!r}, but the given aggregator releases {aggregator.release}.")
+            raise ParameterError(
+                f"release is {asked!r}, but the given aggregator releases {aggregator.release}."
+            )
         return aggregator.release
     if aggregator == "sparse-vector":
         if asked == "counts":
-            raise ParameterError("release='counts' needs the Gaussian aggregator; the sparse vector gives labels only.")
+            raise ParameterError(
+                "release='counts' needs the Gaussian aggregator; the sparse vector gives labels"
+                " only."
+            )
         return "labels"
     if asked != "auto":
         return asked
@@ -96,62 +103,83 @@ def choose_aggregator(
             budget, n_queries or n_public, max_unstable=unstable, n_classes=n_classes
         )
     if n_queries is None:
-        n_queries = n_public if release == "counts" else choose_label_queries(budget, n_teachers, n_classes, n_public)
-    return GaussianAggregator.calibrate(budget, n_queries, n_classes=n_classes, n_teachers=n_teachers, release=release)
+        n_queries = (
+            n_public
+            if release == "counts"
+            else choose_label_queries(budget, n_teachers, n_classes, n_public)
+        )
+    return GaussianAggregator.calibrate(
+        budget, n_queries, n_classes=n_classes, n_teachers=n_teachers, release=release
+    )
 
 
 def _check_queries(n_queries: int, n_public: int) -> None:
     if n_queries > n_public:
         raise ParameterError(
-            f"{n_queries} queries are asked of {n_public} public rows; ask at most as many as there are, "
-            "or give more public rows."
+            f"{n_queries} queries are asked of {n_public} public rows; ask at most as many as there"
+            " are, or give more public rows."
         )
 
 
 def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> int:
-    """Return a number of teachers K from public numbers: the budget, the stated number of records, the columns.
+    """Return a number of teachers K from public numbers: the budget, the stated number of records,
+    the columns.
 
-    Noisy counts of a pool of any size leave a linear student of d columns with an error of about sqrt(d) times the
-    noise that a single query would need. K makes that a tenth of the teachers, as far as every teacher still has ten
-    records on average.
+    Noisy counts of a pool of any size leave a linear student of d columns with an error of about
+    sqrt(d) times the noise that a single query would need. K makes that a tenth of the teachers, as
+    far as every teacher still has ten records on average.
     """
     noise = GaussianAggregator.calibrate(budget, 1, release="counts").sigma
     return max(10, min(round(10 * math.sqrt(n_features) * noise), n_records // 10))
 
 
 def choose_label_queries(
-    budget: PrivacyBudget, n_teachers: int, n_classes: int, n_public: int, margin: float | None = None
+    budget: PrivacyBudget,
+    n_teachers: int,
+    n_classes: int,
+    n_public: int,
+    margin: float | None = None,
 ) -> int:
-    """Return how many labels leave a vote of this margin right with probability `RIGHT`; at least one.
+    """Return how many labels leave a vote of this margin right with probability `RIGHT`; at least
+    one.
 
-    Noise grows with the square root of the number of queries, so one calibration says where to stop. Without `margin`,
-    in votes, it is assumed to be `STABLE_MARGIN` K.
+    Noise grows with the square root of the number of queries, so one calibration says where to
+    stop. Without `margin`, in votes, it is assumed to be `STABLE_MARGIN` K.
     """
     assumed = STABLE_MARGIN * n_teachers if margin is None else margin
     trial = min(TRIAL_QUERIES, n_public)
-    sigma = GaussianAggregator.calibrate(budget, trial, n_classes=n_classes, n_teachers=n_teachers).sigma
+    sigma = GaussianAggregator.calibrate(
+        budget, trial, n_classes=n_classes, n_teachers=n_teachers
+    ).sigma
     wanted = _sigma_that_is_right(assumed, n_classes, budget)
     return max(1, min(n_public, math.floor(trial * (wanted / sigma) ** 2)))
 
 
 def _sigma_that_is_right(margin: float, n_classes: int, budget: PrivacyBudget) -> float:
-    """Return the noise, in votes, under which a query of this margin keeps its label with probability `RIGHT`."""
+    """Return the noise, in votes, under which a query of this margin keeps its label with
+    probability `RIGHT`."""
 
     def right(sigma: float) -> float:
-        return GaussianAggregator(sigma, 1, n_classes=n_classes, budget=budget).right_probability(margin)
+        return GaussianAggregator(sigma, 1, n_classes=n_classes, budget=budget).right_probability(
+            margin
+        )
 
     return float(brentq(lambda sigma: right(sigma) - RIGHT, margin / 20, 20 * margin))
 
 
 def choose_max_unstable(budget: PrivacyBudget, n_teachers: int) -> int:
-    """Return the largest T at which a margin of `STABLE_MARGIN` K is answered with probability 0.999; at least 1."""
+    """Return the largest T at which a margin of `STABLE_MARGIN` K is answered with probability
+    0.999; at least 1."""
     distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
-    holds = last_that_holds(lambda t: needed_distance(calibrate_sparse_vector(budget, t)) <= distance, MAX_UNSTABLE)
+    holds = last_that_holds(
+        lambda t: needed_distance(calibrate_sparse_vector(budget, t)) <= distance, MAX_UNSTABLE
+    )
     return max(1, holds)
 
 
 def last_that_holds(holds: Callable[[int], bool], most: int) -> int:
-    """Return the largest whole number from 1 to `most` that `holds`, 0 if none does; once false it must stay false."""
+    """Return the largest whole number from 1 to `most` that `holds`, 0 if none does; once false
+    it must stay false."""
     low, high = 0, 1
     while high <= most and holds(high):
         low, high = high, 2 * high

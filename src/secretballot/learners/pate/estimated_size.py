@@ -1,4 +1,5 @@
-"""Plans that are set by one paid number about the votes on the public pool, instead of by an assumption."""
+"""Plans that are set by one paid number about the votes on the public pool, instead of by an
+assumption."""
 
 import math
 import warnings
@@ -8,7 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from secretballot._validation import check_choice, check_positive
-from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator, WeakSignalWarning
+from secretballot.aggregation import (
+    Aggregator,
+    GaussianAggregator,
+    SparseVectorAggregator,
+    WeakSignalWarning,
+)
 from secretballot.door.choice import PaidChoice, estimate_stability
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import BudgetError, ParameterError
@@ -25,8 +31,9 @@ from secretballot.privacy.mechanisms import StabilityQuantile, answerable_fracti
 
 __all__ = ["BETA", "FRACTIONS", "EstimatedPlan"]
 
-# Share of the pool that may be less stable than the released number says. Gaussian voting is planned for the typical
-# point. The sparse vector pays only where nearly all points are stable, so that is what is asked about.
+# Share of the pool that may be less stable than the released number says. Gaussian voting is
+# planned for the typical point. The sparse vector pays only where nearly all points are stable, so
+# that is what is asked about.
 FRACTIONS = {"gaussian": 0.5, "sparse-vector": 0.1}
 BETA = 0.05  # failure probability of what is read off the number
 _ROUNDING = 1 + 1e-9
@@ -34,7 +41,8 @@ _ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True)
 class EstimatedPlan:
-    """What a fit does with an estimate: buy it, read it, set up the aggregator with what is left. Made by `of_fit`.
+    """What a fit does with an estimate: buy it, read it, set up the aggregator with what is left.
+    Made by `of_fit`.
 
     Attributes
     ----------
@@ -68,9 +76,16 @@ class EstimatedPlan:
 
     @classmethod
     def of_fit(
-        cls, model: Any, n_points: int, n_classes: int, ledger: Ledger, *, plans_counts: bool = False
+        cls,
+        model: Any,
+        n_points: int,
+        n_classes: int,
+        ledger: Ledger,
+        *,
+        plans_counts: bool = False,
     ) -> "EstimatedPlan":
-        """Return the plan of a `PATEClassifier` with `estimate_epsilon`, before it spends or trains anything.
+        """Return the plan of a `PATEClassifier` with `estimate_epsilon`, before it spends or trains
+        anything.
 
         Parameters
         ----------
@@ -85,8 +100,8 @@ class EstimatedPlan:
         Raises
         ------
         ParameterError
-            If the estimate would leave nothing, what it is to set was given or needs no setting, or even the smallest
-            plan that may come of it answers nothing.
+            If the estimate would leave nothing, what it is to set was given or needs no setting, or
+            even the smallest plan that may come of it answers nothing.
         BudgetError
             If the ledger would pay for the estimate and not for the answers.
         """
@@ -94,20 +109,21 @@ class EstimatedPlan:
         given += ["an aggregator"] if isinstance(model.aggregator, Aggregator) else []
         if given:
             raise ParameterError(
-                f"estimate_epsilon pays for an estimate that sets the plan, and {' and '.join(given)} is given; leave "
-                "out the one or the other."
+                "estimate_epsilon pays for an estimate that sets the plan, and"
+                f" {' and '.join(given)} is given; leave out the one or the other."
             )
         name = check_choice("aggregator", model.aggregator, AGGREGATORS)
         release = choose_release(model.release, model.student, name)
         if release == "counts" and not plans_counts:
             raise ParameterError(
-                "estimate_epsilon pays for an estimate that sets the number of labels, and noisy counts of all public "
-                "points are released; leave it out, or use release='labels'."
+                "estimate_epsilon pays for an estimate that sets the number of labels, and noisy"
+                " counts of all public points are released; leave it out, or use release='labels'."
             )
         price, budget = check_positive("estimate_epsilon", model.estimate_epsilon), model.budget
         if not price < budget.epsilon:
             raise ParameterError(
-                f"estimate_epsilon is {price:g} of a budget of epsilon {budget.epsilon:g}; leave something for answers."
+                f"estimate_epsilon is {price:g} of a budget of epsilon {budget.epsilon:g}; leave"
+                " something for answers."
             )
         plan = cls(price, budget, name, release, model.n_teachers, n_classes, n_points)
         plan.smallest().check_useful(model.n_teachers)
@@ -125,9 +141,9 @@ class EstimatedPlan:
         """
         if self._size(self._most) < 1:
             raise ParameterError(
-                f"An estimate at epsilon {self.epsilon:g} may be off by {self._slack} votes, and {self.n_teachers} "
-                f"teachers are stable by {self._most} at most, so it could show nothing; give it more of epsilon, or "
-                "use more teachers."
+                f"An estimate at epsilon {self.epsilon:g} may be off by {self._slack} votes, and"
+                f" {self.n_teachers} teachers are stable by {self._most} at most, so it could show"
+                " nothing; give it more of epsilon, or use more teachers."
             )
 
     @property
@@ -138,7 +154,8 @@ class EstimatedPlan:
     @property
     def rest(self) -> PrivacyBudget:
         """What is left for the answers."""
-        left = Fraction(repr(self.budget.epsilon)) - Fraction(repr(self.epsilon))  # as the ledger reads decimals
+        # as the ledger reads decimals
+        left = Fraction(repr(self.budget.epsilon)) - Fraction(repr(self.epsilon))
         nearest = float(left)
         while Fraction(repr(nearest)) > left:
             nearest = math.nextafter(nearest, 0.0)
@@ -150,31 +167,40 @@ class EstimatedPlan:
         return FRACTIONS[self.aggregator]
 
     def check_ledger(self, ledger: Ledger, request: str | None) -> None:
-        """Refuse a ledger that would pay for the estimate and not for the answers, before anything is spent.
+        """Refuse a ledger that would pay for the estimate and not for the answers, before anything
+        is spent.
 
         Raises
         ------
         BudgetError
             If it adds up plainly and has too little left.
         """
-        if ledger.composition != "basic" or (request is not None and ledger.entry(request) is not None):
+        if ledger.composition != "basic" or (
+            request is not None and ledger.entry(request) is not None
+        ):
             return
         bought = request is not None and ledger.entry(self.request_of(request)) is not None
         need = self.rest if bought else self.budget
         left = ledger.remaining()
         if not (need.epsilon <= left.epsilon * _ROUNDING and need.delta <= left.delta * _ROUNDING):
             raise BudgetError(
-                f"Estimate and answers need epsilon {need.epsilon:g} and delta {need.delta:g}, and the ledger of "
-                f"{ledger.dataset!r} has ({left.epsilon:g}, {left.delta:g}) left; ask for less. Nothing was spent."
+                f"Estimate and answers need epsilon {need.epsilon:g} and delta {need.delta:g}, and"
+                f" the ledger of {ledger.dataset!r} has ({left.epsilon:g}, {left.delta:g}) left;"
+                " ask for less. Nothing was spent."
             )
 
     @staticmethod
     def request_of(request: str) -> str:
-        """Return the key of the estimate in the ledger: a fit that is taken up again does not pay for it twice."""
+        """Return the key of the estimate in the ledger: a fit that is taken up again does not
+        pay for it twice."""
         return f"{request}/estimate"
 
     def buy(
-        self, counts: VoteCounts, ledger: Ledger, request: str | None, declaration: Mapping[str, object]
+        self,
+        counts: VoteCounts,
+        ledger: Ledger,
+        request: str | None,
+        declaration: Mapping[str, object],
     ) -> PaidChoice:
         """Release the estimate from the votes on the whole pool.
 
@@ -198,17 +224,20 @@ class EstimatedPlan:
         return self._sized(1)
 
     def aggregator_by(self, estimate: PaidChoice) -> Aggregator:
-        """Return the aggregator that the released number leads to, for what is left of the budget."""
+        """Return the aggregator that the released number leads to, for what is left of the
+        budget."""
         return self._sized(self.size_by(estimate.outcome))
 
     def size_by(self, released: int) -> int:
-        """Return the number of queries, or of abstentions for the sparse vector, that a released number leads to.
+        """Return the number of queries, or of abstentions for the sparse vector, that a released
+        number leads to.
 
-        Gaussian voting: as many as leave a vote of the margin that half of the points have, as far as the number shows,
-        right 19 times in 20. Sparse vector: the largest T whose threshold, which grows with T, nine points in ten are
-        shown to pass, and no larger than the whole pool can need. Both statements fail with probability `BETA` at most.
-        A number that shows nothing, and was paid for, leads to what is done without one, with a warning: a margin of
-        0.6 K is assumed, or T is 1.
+        Gaussian voting: as many as leave a vote of the margin that half of the points have, as far
+        as the number shows, right 19 times in 20. Sparse vector: the largest T whose threshold,
+        which grows with T, nine points in ten are shown to pass, and no larger than the whole pool
+        can need. Both statements fail with probability `BETA` at most. A number that shows nothing,
+        and was paid for, leads to what is done without one, with a warning: a margin of 0.6 K is
+        assumed, or T is 1.
         """
         size = self._size(min(released, self._most))  # beyond a unanimous vote there is only noise
         if size >= 1:
@@ -216,12 +245,17 @@ class EstimatedPlan:
         gaussian = self.aggregator == "gaussian"
         instead = "a margin of 0.6 K is assumed" if gaussian else "the plan is of one abstention"
         warnings.warn(
-            f"The estimate of the stability is {released} votes of {self.n_teachers} teachers, too little to plan by, "
-            f"so {instead}; use more teachers, a larger epsilon, or the noisy counts.",
+            f"The estimate of the stability is {released} votes of {self.n_teachers} teachers, too"
+            f" little to plan by, so {instead}; use more teachers, a larger epsilon, or the noisy"
+            " counts.",
             WeakSignalWarning,
             stacklevel=2,
         )
-        return choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points) if gaussian else 1
+        return (
+            choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points)
+            if gaussian
+            else 1
+        )
 
     def _size(self, seen: int) -> int:
         return self._queries(seen) if self.aggregator == "gaussian" else self._abstentions(seen)
@@ -231,7 +265,9 @@ class EstimatedPlan:
         if distance < 1:
             return 0
         # ceil(margin / 2) - 1 >= d means margin >= 2 d + 1
-        return choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points, 2 * distance + 1)
+        return choose_label_queries(
+            self.rest, self.n_teachers, self.n_classes, self.n_points, 2 * distance + 1
+        )
 
     @property
     def _slack(self) -> int:
@@ -258,5 +294,9 @@ class EstimatedPlan:
                 self.rest, self.n_points, max_unstable=size, n_classes=self.n_classes
             )
         return GaussianAggregator.calibrate(
-            self.rest, size, n_classes=self.n_classes, n_teachers=self.n_teachers, release=self.release
+            self.rest,
+            size,
+            n_classes=self.n_classes,
+            n_teachers=self.n_teachers,
+            release=self.release,
         )

@@ -1,4 +1,5 @@
-"""PATE where the labels alone are private: the records themselves, without their labels, are the public points."""
+"""PATE where the labels alone are private: the records themselves, without their labels, are the
+public points."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,44 +20,49 @@ __all__ = ["LabelPrivateClassifier"]
 
 
 class LabelPrivateClassifier(PATEClassifier):
-    """Learn a publishable classifier from records whose features are public and whose labels are not.
+    """Learn a publishable classifier from records whose features are public and whose labels are
+    not.
 
-    The records are split by public coins. One part loses its labels, never to be looked at, and becomes the pool of
-    public points; teachers learn from the other part and vote on the pool; the votes pass the door; a student learns
-    from what comes out. Choose this only where all features of all records may be known to everybody: what they tell
-    of a label is not protected.
+    The records are split by public coins. One part loses its labels, never to be looked at, and
+    becomes the pool of public points; teachers learn from the other part and vote on the pool; the
+    votes pass the door; a student learns from what comes out. Choose this only where all features
+    of all records may be known to everybody: what they tell of a label is not protected.
 
     Parameters
     ----------
     teacher : scikit-learn classifier, default a hardly regularised LogisticRegression
-        Cloned for every shard. What uses labels belongs inside it; features may be scaled or encoded beforehand, over
-        all rows, since they are public.
+        Cloned for every shard. What uses labels belongs inside it; features may be scaled or
+        encoded beforehand, over all rows, since they are public.
     student : scikit-learn classifier, optional
-        Learns from the released labels. By default the student that measured best for what is released.
+        Learns from the released labels. By default the student that measured best for what is
+        released.
     n_teachers : int, default 250
-        Number of shards K; public, chosen without looking at the labels. At most the records that keep theirs.
+        Number of shards K; public, chosen without looking at the labels. At most the records that
+        keep theirs.
     budget : PrivacyBudget
         (epsilon, delta) of this fit.
     dropped : float, default 0.5
-        Share of the records whose labels are dropped, at least 0 and below 1; only these points may be asked. With 0 no
-        label is dropped, every record teaches one teacher, and every point may be asked.
+        Share of the records whose labels are dropped, at least 0 and below 1; only these points may
+        be asked. With 0 no label is dropped, every record teaches one teacher, and every point may
+        be asked.
     aggregator : {"gaussian", "sparse-vector"} or Aggregator, default "gaussian"
         Recipe that turns votes into answers; a name is calibrated to `budget`.
     n_queries, release, max_unstable, abstentions, vault, request, purpose, n_jobs, progress
         As in `PATEClassifier`.
     ledger : Ledger, optional
-        Account of the private labels, made with ``unit="label"`` and ``neighbours="replace-one"``. Without one the fit
-        keeps an account of its own, in memory.
+        Account of the private labels, made with ``unit="label"`` and ``neighbours="replace-one"``.
+        Without one the fit keeps an account of its own, in memory.
     random_state : int, optional
-        Public coins of the split, of the fits and of the choice of points to ask; None is 0 for the first two. Never of
-        the noise.
+        Public coins of the split, of the fits and of the choice of points to ask; None is 0 for the
+        first two. Never of the noise.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     student_ : the fitted student
     unlabelled_ : ndarray of int64, ascending
-        Rows of `X` that may be asked; the labels of those that were dropped had no influence on anything.
+        Rows of `X` that may be asked; the labels of those that were dropped had no influence on
+        anything.
     released_labels_ : ReleasedLabels
         Everything that left the door; its ``queries`` are rows of `X`.
     certificate_ : dict
@@ -132,34 +138,43 @@ class LabelPrivateClassifier(PATEClassifier):
         Raises
         ------
         ParameterError, DataError
-            If something does not fit; nothing was spent, unless it is the student that cannot learn from what was
-            released: that stands in the ledger, and a student may still be fitted to it.
+            If something does not fit; nothing was spent, unless it is the student that cannot learn
+            from what was released: that stands in the ledger, and a student may still be fitted to
+            it.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
         X = as_matrix("X", X)
         taught, self.unlabelled_ = self._split(n_rows(X))
-        super().fit(take_rows(X, taught), _labels_at(y, taught, n_rows(X)), X_public=X, classes=classes)
+        super().fit(
+            take_rows(X, taught), _labels_at(y, taught, n_rows(X)), X_public=X, classes=classes
+        )
         return self
 
     def _split(self, n_records: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows that keep their labels, in the order of their shards, and the rows that may be asked."""
+        """Return the rows that keep their labels, in the order of their shards, and the rows
+        that may be asked."""
         share = check_finite("dropped", self.dropped)
         if not 0 <= share < 1:
-            raise ParameterError(f"dropped is {shown(self.dropped)}; it must be at least 0 and less than 1.")
-        # positions and public coins alone: no label, and no feature either, has a say in where a label goes
+            raise ParameterError(
+                f"dropped is {shown(self.dropped)}; it must be at least 0 and less than 1."
+            )
+        # positions and public coins alone: no label, and no feature either, has a say in where a
+        # label goes
         order = np.random.default_rng(self._seed).permutation(n_records)
         n_dropped = int(share * n_records)
         taught = order[n_dropped:]
         asked = np.sort(order[:n_dropped] if share > 0 else order)
         if not len(asked):
             raise ParameterError(
-                f"dropped is {share:g} of {n_records} sample(s), which leaves no point to ask; drop more, or none."
+                f"dropped is {share:g} of {n_records} sample(s), which leaves no point to ask; drop"
+                " more, or none."
             )
         if check_count("n_teachers", self.n_teachers) > len(taught):
             raise ParameterError(
-                f"n_teachers is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep their labels; every "
-                "teacher needs one, so ask for fewer teachers or drop fewer labels."
+                f"n_teachers is {self.n_teachers}, and {len(taught)} of {n_records} sample(s) keep"
+                " their labels; every teacher needs one, so ask for fewer teachers or drop fewer"
+                " labels."
             )
         return taught, asked
 
@@ -174,18 +189,22 @@ class LabelPrivateClassifier(PATEClassifier):
         return "label"
 
     def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
-        coins = f"by position and public coins (the permutation of numpy's default_rng({self._seed}))"
+        coins = (
+            f"by position and public coins (the permutation of numpy's default_rng({self._seed}))"
+        )
         fate = "each label goes to one teacher"
         if self.dropped > 0:
             fate = (
-                f"a share of {self.dropped:g} of the labels were dropped unread, each of the others goes to one teacher"
+                f"a share of {self.dropped:g} of the labels were dropped unread, each of the others"
+                " goes to one teacher"
             )
         words = f"The features of all records are public; {fate}, {coins}."
         return {**super()._declaration(by_unit, unit_name), "assumptions": [words]}
 
 
 def _labels_at(y: Any, rows: NDArray[np.int64], n_records: int) -> Any:
-    """Return the labels at some rows, without a glance at the others: not their values, not even their type.
+    """Return the labels at some rows, without a glance at the others: not their values, not even
+    their type.
 
     Raises
     ------

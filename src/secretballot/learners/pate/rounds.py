@@ -1,4 +1,5 @@
-"""Select, release, learn, in rounds: a strategy walks through public points, and a stream answers what it asks."""
+"""Select, release, learn, in rounds: a strategy walks through public points, and a stream
+answers what it asks."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -42,7 +43,9 @@ class AskableRows:
     by_value: bool = True
 
     @classmethod
-    def of(cls, X_public: Any, askable: IntArray | None = None, *, by_value: bool = True) -> "AskableRows":
+    def of(
+        cls, X_public: Any, askable: IntArray | None = None, *, by_value: bool = True
+    ) -> "AskableRows":
         """Return the distinct points among the rows `askable`, all rows by default.
 
         Parameters
@@ -51,8 +54,8 @@ class AskableRows:
         askable : ndarray of int64, optional
             Rows that may be asked.
         by_value : bool
-            Whether equal points are one question; False takes every row for a question of its own, as for votes that
-            were counted elsewhere.
+            Whether equal points are one question; False takes every row for a question of its own,
+            as for votes that were counted elsewhere.
         """
         rows = np.arange(n_rows(X_public)) if askable is None else askable
         if not by_value:
@@ -62,7 +65,9 @@ class AskableRows:
         places = np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))
         return cls(rows[places], [digests[place] for place in places])
 
-    def pool(self, X_public: Any, classes: Sequence[Any], n_queries: int, random_state: int) -> PublicPool:
+    def pool(
+        self, X_public: Any, classes: Sequence[Any], n_queries: int, random_state: int
+    ) -> PublicPool:
         """Return what a strategy sees of these points."""
         return PublicPool(take_rows(X_public, self.rows), tuple(classes), n_queries, random_state)
 
@@ -119,7 +124,8 @@ def begin_walk(strategy: QueryStrategy, pool: PublicPool, round_size: int | None
     strategy : QueryStrategy
     pool : PublicPool
     round_size : int or None
-        Queries per round; None takes a twentieth of the plan. The strategy learns from the answers between rounds.
+        Queries per round; None takes a twentieth of the plan. The strategy learns from the answers
+        between rounds.
 
     Raises
     ------
@@ -128,17 +134,21 @@ def begin_walk(strategy: QueryStrategy, pool: PublicPool, round_size: int | None
     """
     if pool.n_queries > pool.n_points:
         raise ParameterError(
-            f"A plan of {pool.n_queries} queries is more than the {pool.n_points} distinct public points; plan fewer, "
-            "or give more public points."
+            f"A plan of {pool.n_queries} queries is more than the {pool.n_points} distinct public"
+            " points; plan fewer, or give more public points."
         )
     _check_description(strategy)
-    size = default_round_size(pool.n_queries) if round_size is None else check_count("round_size", round_size)
+    size = (
+        default_round_size(pool.n_queries)
+        if round_size is None
+        else check_count("round_size", round_size)
+    )
     selector = CheckedSelector(strategy, pool)
     first = selector.propose(min(size, pool.n_queries))
     if not len(first):
         raise ParameterError(
-            f"The strategy {type(strategy).__name__} has nothing to ask of these {pool.n_points} points; give other "
-            "points or another strategy. Nothing was spent."
+            f"The strategy {type(strategy).__name__} has nothing to ask of these {pool.n_points}"
+            " points; give other points or another strategy. Nothing was spent."
         )
     return BegunWalk(strategy, selector, first, size)
 
@@ -147,17 +157,20 @@ def _check_description(strategy: QueryStrategy) -> None:
     """Refuse a strategy that could not be named on the certificate."""
     if not isinstance(strategy, QueryStrategy):
         raise ParameterError(
-            f"strategy is {shown(strategy)}; give an instance of a QueryStrategy, such as MarginSampling()."
+            f"strategy is {shown(strategy)}; give an instance of a QueryStrategy, such as"
+            " MarginSampling()."
         )
     description = strategy.describe()
     try:
-        named = isinstance(description, dict) and isinstance(json.loads(json.dumps(description))["name"], str)
+        named = isinstance(description, dict) and isinstance(
+            json.loads(json.dumps(description))["name"], str
+        )
     except (TypeError, ValueError, KeyError):
         named = False
     if not named:
         raise ParameterError(
-            f"{type(strategy).__name__}.describe must return a dict of JSON values with a name, for the certificate. "
-            "Nothing was spent."
+            f"{type(strategy).__name__}.describe must return a dict of JSON values with a name, for"
+            " the certificate. Nothing was spent."
         )
 
 
@@ -168,9 +181,11 @@ def ask_in_rounds(
     walk: BegunWalk,
     progress: Callable[[int, int], None] | None = None,
 ) -> Walk:
-    """Ask what the strategy proposes until it has no more to ask, the points are used up, or the plan is spent.
+    """Ask what the strategy proposes until it has no more to ask, the points are used up, or the
+    plan is spent.
 
-    An interrupted walk is taken again from its start: what was answered is found in the ledger and costs nothing.
+    An interrupted walk is taken again from its start: what was answered is found in the ledger and
+    costs nothing.
 
     Parameters
     ----------
@@ -205,14 +220,22 @@ def ask_in_rounds(
         walk.selector.receive(_so_far(stream, askable, order))
         proposed = walk.selector.propose(min(walk.round_size, stream.planned - len(order)))
     if stream.order() != [askable.questions[place] for place in order]:
-        rounds = [before, *drawn]  # what an earlier walk of another strategy asked counts as one round before
+        # what an earlier walk of another strategy asked counts as one round before
+        rounds = [before, *drawn]
     rounds = [size for size in rounds if size]
     plan = _plan(stream, rounds, walk.strategy)
-    return Walk(stream.released(askable.row_of, plan, by_value=askable.by_value), rounds, walk.selector.explain())
+    return Walk(
+        stream.released(askable.row_of, plan, by_value=askable.by_value),
+        rounds,
+        walk.selector.explain(),
+    )
 
 
 def _answered(
-    stream: ReleaseStream, votes: Callable[[IntArray], VoteCounts], askable: AskableRows, proposed: IntArray
+    stream: ReleaseStream,
+    votes: Callable[[IntArray], VoteCounts],
+    askable: AskableRows,
+    proposed: IntArray,
 ) -> IntArray:
     """Return the proposed points that have an answer now, in their order."""
     questions = [askable.questions[place] for place in proposed]
@@ -225,7 +248,8 @@ def _answered(
 
 
 def _so_far(stream: ReleaseStream, askable: AskableRows, order: list[int]) -> ReleasedLabels:
-    """Return the answers of this walk for the strategy, as rows of its pool; the certificate comes at the end."""
+    """Return the answers of this walk for the strategy, as rows of its pool; the certificate
+    comes at the end."""
     answers: StreamAnswers = stream.find([askable.questions[place] for place in order])
     return ReleasedLabels(
         queries=np.array(order, dtype=np.int64),
@@ -252,6 +276,7 @@ def _plan(stream: ReleaseStream, rounds: list[int], strategy: QueryStrategy) -> 
 
 
 def settle(stream: ReleaseStream, walk: Walk) -> None:
-    """Close a plan that is spent, whose rest goes back, or that nobody could take up; leave any other one open."""
+    """Close a plan that is spent, whose rest goes back, or that nobody could take up; leave any
+    other one open."""
     if not stream.closed and (not stream.left or stream.returns or not stream.resumable):
         stream.close(walk.released)

@@ -1,4 +1,5 @@
-"""Choose among candidates by private records that were held out: a paid step, and a place for it on the certificate."""
+"""Choose among candidates by private records that were held out: a paid step, and a place for it
+on the certificate."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -40,8 +41,8 @@ BoolArray = NDArray[np.bool_]
 
 SAMPLE_ROWS = 40
 INDEPENDENT = (
-    "The candidates depend on the held-out records by nothing that was not paid for, and each predicts a row from that "
-    "row alone."
+    "The candidates depend on the held-out records by nothing that was not paid for, and each"
+    " predicts a row from that row alone."
 )
 _ACCOUNT = ("kind", "dataset", "unit", "neighbours", "budget")
 
@@ -70,7 +71,8 @@ class ChosenCandidate:
     rejected: tuple[ReleasedLabels, ...] = ()
 
     def certified(self, released: ReleasedLabels | None = None) -> ReleasedLabels:
-        """Return the release behind the chosen candidate with this choice, and what was rejected, on its certificate.
+        """Return the release behind the chosen candidate with this choice, and what was rejected,
+        on its certificate.
 
         Parameters
         ----------
@@ -84,7 +86,9 @@ class ChosenCandidate:
         """
         behind = getattr(self.candidate, "released_labels_", None) if released is None else released
         if not isinstance(behind, ReleasedLabels):
-            raise ParameterError(f"The candidate {self.name!r} does not say what it was learnt from; give released.")
+            raise ParameterError(
+                f"The candidate {self.name!r} does not say what it was learnt from; give released."
+            )
         return certified(behind, [self.choice], rejected=self.rejected)
 
 
@@ -103,13 +107,14 @@ def choose_candidate(
     request: str | None = None,
     purpose: str = "",
 ) -> ChosenCandidate:
-    """Choose the candidate that is right most often on private records, or nearly so, by the exponential mechanism.
+    """Choose the candidate that is right most often on private records, or nearly so, by the
+    exponential mechanism.
 
     Parameters
     ----------
     candidates : sequence of classifiers, or of (name, classifier)
-        Two or more, fitted. They may not depend on these records except through releases from the same ledger: see
-        `hold_out`.
+        Two or more, fitted. They may not depend on these records except through releases from the
+        same ledger: see `hold_out`.
     X : array, sparse matrix or frame of shape (n_records, n_features)
         Private, held out.
     y : array of shape (n_records,)
@@ -121,8 +126,9 @@ def choose_candidate(
     ledger : Ledger
         Account of the private dataset, the one that the candidates were paid from.
     X_public : like X, of shape (n, n_features), optional
-        A few public points, on which the candidates are tried before they meet private records; they fix the types of
-        the columns. Needed for frames; numeric arrays are tried on made-up rows without.
+        A few public points, on which the candidates are tried before they meet private records;
+        they fix the types of the columns. Needed for frames; numeric arrays are tried on made-up
+        rows without.
     units : array of shape (n_records,), optional
         Ids: a unit counts once for a candidate that is right on more than half of its records.
     unit_name : str, optional
@@ -150,8 +156,9 @@ def choose_candidate(
     Unit : one record, or all records of one id where `units` is given.
     Relation : as declared.
     Sensitivity : 1 for every candidate. The records of every unit are predicted in a call of their own, so that nothing
-        a candidate does with one unit, an exception included, changes its answers to another. A unit that a candidate
-        fails on, or answers with anything but classes, counts as wrong for it.
+        a candidate does with one unit, an exception included, changes its answers to another. A
+        unit that a candidate fails on, or answers with anything but classes, counts as wrong for
+        it.
     Price : (epsilon, 0), composed in `ledger` with everything else. That teachers and choice see different records is
         not made use of: the ledger adds up.
     Source : McSherry and Talwar 2007, Theorem 6; differences 8 and 10.
@@ -162,7 +169,9 @@ def choose_candidate(
     check_ledger(ledger)
     check_positive("epsilon", epsilon)
     if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one" and units is not None:
-        raise ParameterError("units are given with neighbours='replace-one', which is about single records.")
+        raise ParameterError(
+            "units are given with neighbours='replace-one', which is about single records."
+        )
     unit = "record" if units is None else "user"
     check_choice_account(ledger, unit, neighbours)
     X, example = _typed(X, X_public)
@@ -189,12 +198,17 @@ def choose_candidate(
 
 
 def certified(
-    released: ReleasedLabels, choices: Sequence[PaidChoice], *, rejected: Sequence[ReleasedLabels] = ()
+    released: ReleasedLabels,
+    choices: Sequence[PaidChoice],
+    *,
+    rejected: Sequence[ReleasedLabels] = (),
 ) -> ReleasedLabels:
-    """Return a release whose certificate also lists the choices made for it, and the releases that were not chosen.
+    """Return a release whose certificate also lists the choices made for it, and the releases that
+    were not chosen.
 
-    A release that was looked at for the choice costs as much as the one that was chosen: which one is published depends
-    on all of them. The labels stay as they are; the digest of the certificate is a new one.
+    A release that was looked at for the choice costs as much as the one that was chosen: which one
+    is published depends on all of them. The labels stay as they are; the digest of the certificate
+    is a new one.
 
     Parameters
     ----------
@@ -203,7 +217,8 @@ def certified(
     choices : sequence of PaidChoice
         From the same ledger.
     rejected : sequence of ReleasedLabels
-        From the same ledger; those that are already listed, or are `released` itself, are listed once.
+        From the same ledger; those that are already listed, or are `released` itself, are listed
+        once.
 
     Returns
     -------
@@ -217,27 +232,43 @@ def certified(
         If the certificate would not verify.
     """
     document = released.certificate
-    parts = [choice.composition for choice in choices] + [one.certificate["composition"] for one in rejected]
+    parts = [choice.composition for choice in choices] + [
+        one.certificate["composition"] for one in rejected
+    ]
     _check_account(document, parts)
-    promises = [(one.unit, one.neighbours) for one in choices] + [_promise(one.certificate) for one in rejected]
+    promises = [(one.unit, one.neighbours) for one in choices] + [
+        _promise(one.certificate) for one in rejected
+    ]
     for promise in promises:
         if not covers(promise, _promise(document)):
             raise ParameterError(
-                f"A choice was paid for by {promise[0]} under {promise[1]!r}, and the release is by "
-                f"{document['unit']} under {document['neighbours']!r}; choose by the same unit and relation."
+                f"A choice was paid for by {promise[0]} under {promise[1]!r}, and the release is by"
+                f" {document['unit']} under {document['neighbours']!r}; choose by the same unit and"
+                " relation."
             )
     entries = _entries(document, choices, rejected)
     spents = [part["spent_after"] for part in (document["composition"], *parts)]
     spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
-    lines = [FIXED_OR_PAID if entries and line == FIXED_BLINDLY else line for line in document["assumptions"]]
-    if any(choice.mechanism["name"] == "exponential-choice" for choice in choices) and INDEPENDENT not in lines:
+    lines = [
+        FIXED_OR_PAID if entries and line == FIXED_BLINDLY else line
+        for line in document["assumptions"]
+    ]
+    if (
+        any(choice.mechanism["name"] == "exponential-choice" for choice in choices)
+        and INDEPENDENT not in lines
+    ):
         lines.append(INDEPENDENT)
-    changed = document | {"composition": document["composition"] | {"spent_after": spent}, "assumptions": lines}
+    changed = document | {
+        "composition": document["composition"] | {"spent_after": spent},
+        "assumptions": lines,
+    }
     changed |= {"choices": entries} if entries else {}
     changed["digest"] = certificate_digest(changed)
     verification = verify_certificate(changed)
     if not verification.ok:
-        raise CertificateError(f"No certificate can be written for this: {verification.failures[0].detail}")
+        raise CertificateError(
+            f"No certificate can be written for this: {verification.failures[0].detail}"
+        )
     return replace(released, certificate=changed)
 
 
@@ -246,8 +277,9 @@ def _check_account(document: dict[str, Any], parts: Iterable[dict[str, Any]]) ->
     for part in parts:
         if any(part[key] != own[key] for key in _ACCOUNT):
             raise ParameterError(
-                f"A choice or a rejected release was paid for by the ledger of {part['dataset']!r}, and the release by "
-                f"the one of {own['dataset']!r}, or they differ in their terms; give all of them the same ledger."
+                f"A choice or a rejected release was paid for by the ledger of {part['dataset']!r},"
+                f" and the release by the one of {own['dataset']!r}, or they differ in their terms;"
+                " give all of them the same ledger."
             )
 
 
@@ -289,12 +321,18 @@ def _named(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     pairs = [one if isinstance(one, tuple) and len(one) == 2 else ("", one) for one in given]
     names = [name or f"{type(model).__name__} {place}" for place, (name, model) in enumerate(pairs)]
     if len(pairs) < 2:
-        raise ParameterError(f"candidates has {len(pairs)} classifiers; give two or more to choose from.")
+        raise ParameterError(
+            f"candidates has {len(pairs)} classifiers; give two or more to choose from."
+        )
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
-        raise ParameterError(f"The names of the candidates are {names!r}; give each a text of its own.")
+        raise ParameterError(
+            f"The names of the candidates are {names!r}; give each a text of its own."
+        )
     for name, (_, model) in zip(names, pairs, strict=True):
         if not hasattr(model, "predict"):
-            raise ParameterError(f"The candidate {name!r} is a {type(model).__name__}; give a fitted classifier.")
+            raise ParameterError(
+                f"The candidate {name!r} is a {type(model).__name__}; give a fitted classifier."
+            )
     return names, [model for _, model in pairs]
 
 
@@ -309,7 +347,11 @@ def _typed(X: Any, X_public: Any) -> tuple[Any, Any]:
 def _chosen(choice: PaidChoice, names: Sequence[str], models: Sequence[Any]) -> ChosenCandidate:
     """Return the outcome of a choice, with the releases behind those that were not chosen."""
     place = choice.outcome
-    others = (getattr(model, "released_labels_", None) for number, model in enumerate(models) if number != place)
+    others = (
+        getattr(model, "released_labels_", None)
+        for number, model in enumerate(models)
+        if number != place
+    )
     rejected = tuple(other for other in others if isinstance(other, ReleasedLabels))
     return ChosenCandidate(models[place], place, names[place], choice, rejected)
 
@@ -322,15 +364,19 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _made_up(X: Any) -> Any:
-    """Return made-up rows with the columns of numeric data; what is not numeric needs public rows for its types."""
+    """Return made-up rows with the columns of numeric data; what is not numeric needs public
+    rows for its types."""
     if hasattr(X, "iloc") or (not sparse.issparse(X) and X.dtype.kind not in "iuf"):
-        raise DataError("X_public is missing; give a few public rows, which fix the types of the columns.")
+        raise DataError(
+            "X_public is missing; give a few public rows, which fix the types of the columns."
+        )
     rows = np.random.default_rng(0).standard_normal((SAMPLE_ROWS, n_columns(X)))
     return sparse.csr_matrix(rows) if sparse.issparse(X) else rows
 
 
 def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None:
-    """Refuse a candidate that cannot predict public points, or predicts one otherwise in other company.
+    """Refuse a candidate that cannot predict public points, or predicts one otherwise in other
+    company.
 
     Raises
     ------
@@ -347,16 +393,19 @@ def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None
             )
     except FAILURES as error:
         raise ParameterError(
-            f"The candidate {name!r} cannot predict the public points ({type(error).__name__}: {error}); mend it, or "
-            "give X_public like its training data."
+            f"The candidate {name!r} cannot predict the public points ({type(error).__name__}:"
+            f" {error}); mend it, or give X_public like its training data."
         ) from None
     known = [any(one == value for value in values) for one in together[0].tolist()]
     if len(known) != len(every) or not all(known):
-        raise ParameterError(f"The candidate {name!r} does not predict one of the classes for every public point.")
+        raise ParameterError(
+            f"The candidate {name!r} does not predict one of the classes for every public point."
+        )
     if together[0].tolist() != np.concatenate(alone).tolist():
         raise ParameterError(
-            f"The candidate {name!r} predicts a public point otherwise alone than among others; one private record "
-            "could change its answers to all, so give a classifier that predicts row by row."
+            f"The candidate {name!r} predicts a public point otherwise alone than among others; one"
+            " private record could change its answers to all, so give a classifier that predicts"
+            " row by row."
         )
 
 
@@ -369,8 +418,11 @@ def _groups(units: Any, n_records: int) -> list[NDArray[np.int64]]:
     return np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
 
 
-def _right(model: Any, X: Any, truth: NDArray[Any], groups: Sequence[NDArray[np.int64]]) -> BoolArray:
-    """Return on which records a candidate is right, shape (n_records,); private. Every unit is asked by itself."""
+def _right(
+    model: Any, X: Any, truth: NDArray[Any], groups: Sequence[NDArray[np.int64]]
+) -> BoolArray:
+    """Return on which records a candidate is right, shape (n_records,); private. Every unit is
+    asked by itself."""
     right = np.zeros(len(truth), dtype=np.bool_)
     settings = sklearn.get_config()
 
@@ -390,4 +442,7 @@ def _agreement(predicted: Any, truth: NDArray[Any]) -> BoolArray:
     found = np.asarray(predicted)
     if found.shape not in ((len(truth),), (len(truth), 1)):
         return np.zeros(len(truth), dtype=np.bool_)
-    return np.array([bool(a == b) for a, b in zip(found.ravel().tolist(), truth.tolist(), strict=True)], dtype=np.bool_)
+    return np.array(
+        [bool(a == b) for a, b in zip(found.ravel().tolist(), truth.tolist(), strict=True)],
+        dtype=np.bool_,
+    )

@@ -20,7 +20,12 @@ PARTS = 10**6  # shares are whole millionths
 
 
 def hold_out(
-    n_records: int, share: float, *, units: Any = None, neighbours: str = "add-remove", key: bytes | None = None
+    n_records: int,
+    share: float,
+    *,
+    units: Any = None,
+    neighbours: str = "add-remove",
+    key: bytes | None = None,
 ) -> tuple[IntArray, IntArray]:
     """Return the rows for the teachers and the rows held out for a choice.
 
@@ -28,14 +33,15 @@ def hold_out(
     ----------
     n_records : int
     share : float
-        Share of the units to hold out, about; strictly between 0 and 1, a whole number of millionths.
+        Share of the units to hold out, about; strictly between 0 and 1, a whole number of
+        millionths.
     units : array of shape (n_records,), optional
         Ids: all records of one id go to one side. Without them every record is a unit.
     neighbours : {"add-remove", "replace-one"}
         Relation of the promise. Units go with add-remove alone.
     key : bytes, 16 to 64 bytes, optional
-        Of the hash of the ids; the same key finds the same sides again. Drawn where none is given. Not for records
-        without ids: these are drawn anew at every call.
+        Of the hash of the ids; the same key finds the same sides again. Drawn where none is given.
+        Not for records without ids: these are drawn anew at every call.
 
     Returns
     -------
@@ -45,29 +51,38 @@ def hold_out(
     Raises
     ------
     ParameterError, DataError
-        If a setting is out of its range, an id is missing, or a side comes out empty; rows are named, never values.
+        If a setting is out of its range, an id is missing, or a side comes out empty; rows are
+        named, never values.
 
     Privacy
     -------
     Unit, relation, sensitivity : add-remove: the side of a unit follows from a keyed hash of its id (of a random number
-        drawn for a record without one), so that nobody else's side depends on it. Replace-one: the side follows from
-        the position. A shuffled or stratified split, or one of exactly the share, moves others too when a unit comes.
+        drawn for a record without one), so that nobody else's side depends on it. Replace-one: the
+        side follows from the position. A shuffled or stratified split, or one of exactly the share,
+        moves others too when a unit comes.
     Price : none here; the teachers and the choice each have their own, and the ledger adds them up.
     """
     n = check_count("n_records", n_records)
     parts = round(check_probability("share", share) * PARTS)
     if not 0 < parts < PARTS:
-        raise ParameterError(f"share is {shown(share)}; it must be at least a millionth from 0 and from 1.")
+        raise ParameterError(
+            f"share is {shown(share)}; it must be at least a millionth from 0 and from 1."
+        )
     if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one":
         if units is not None or key is not None:
-            raise ParameterError("units or key are given with neighbours='replace-one', which splits by position.")
+            raise ParameterError(
+                "units or key are given with neighbours='replace-one', which splits by position."
+            )
         place = np.arange(n, dtype=np.int64)
         held = (place + 1) * parts // PARTS > place * parts // PARTS
     else:
         held = _hashed(n, units, key) < parts
     if held.all() or not held.any():
         side = "for the teachers" if held.all() else "held out"
-        raise DataError(f"The split leaves no record {side}; give more records than {n}, or a share nearer to 0.5.")
+        raise DataError(
+            f"The split leaves no record {side}; give more records than {n}, or a share nearer to"
+            " 0.5."
+        )
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
@@ -75,9 +90,15 @@ def _hashed(n_records: int, units: Any, key: bytes | None) -> IntArray:
     """Return a number from 0 to PARTS - 1 for every record, the same for all records of a unit."""
     if units is None:
         if key is not None:
-            raise ParameterError("key is given without units; records without ids are drawn anew, so leave it out.")
+            raise ParameterError(
+                "key is given without units; records without ids are drawn anew, so leave it out."
+            )
         units = np.frombuffer(entropy_bytes(8 * n_records), dtype=np.uint64) >> np.uint64(1)
-    parts = KeyedHashPartition(PARTS, entropy_bytes(KEY_BYTES) if key is None else key).assign(units)
+    parts = KeyedHashPartition(PARTS, entropy_bytes(KEY_BYTES) if key is None else key).assign(
+        units
+    )
     if len(parts) != n_records:
-        raise DataError(f"units has {len(parts)} ids for {n_records} records; give one id for each record.")
+        raise DataError(
+            f"units has {len(parts)} ids for {n_records} records; give one id for each record."
+        )
     return parts

@@ -1,4 +1,5 @@
-"""What leaves when a model was chosen by private records: its labels of public points, under one certificate."""
+"""What leaves when a model was chosen by private records: its labels of public points, under one
+certificate."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,7 +32,8 @@ def chosen_release(
     unit_column: str | None,
     purpose: str,
 ) -> ReleasedLabels:
-    """Return the choice as a release: what the chosen model says of public points costs nothing more.
+    """Return the choice as a release: what the chosen model says of public points costs nothing
+    more.
 
     Parameters
     ----------
@@ -58,18 +60,28 @@ def chosen_release(
         budget=PrivacyBudget(choice.epsilon, choice.delta),
         events=(choice.event,),
         price=price((choice.event,), epsilon=choice.epsilon),
-        mechanism={**choice.mechanism, "scale": mechanism.scale, "outcome": choice.outcome, **about},
+        mechanism={
+            **choice.mechanism,
+            "scale": mechanism.scale,
+            "outcome": choice.outcome,
+            **about,
+        },
         composition=choice.composition,
         noise={"exact": noise.exact, "description": noise.description},
         released=describe_released(rows, labels, classes, 0),
-        declaration={"unit": choice.unit, "unit_column": unit_column, "neighbours": choice.neighbours},
+        declaration={
+            "unit": choice.unit,
+            "unit_column": unit_column,
+            "neighbours": choice.neighbours,
+        },
         purpose=purpose or choice.purpose,
     )
     return ReleasedLabels(rows, labels, tuple(classes), 0, certificate=document)
 
 
 def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
-    """Refuse candidates that say they were learnt from releases of another account than the one that would choose.
+    """Refuse candidates that say they were learnt from releases of another account than the one
+    that would choose.
 
     Raises
     ------
@@ -88,25 +100,31 @@ def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
         paid = released.certificate["composition"] if isinstance(released, ReleasedLabels) else own
         if not _same_account(paid, own):
             raise ParameterError(
-                f"A candidate was learnt from a release of the account {paid['dataset']!r}, and the choice would be "
-                f"paid by {ledger.dataset!r}, so its own price would be lost; learn it with the same ledger, or "
-                "give its student_ alone if it is about other people. Nothing was spent."
+                f"A candidate was learnt from a release of the account {paid['dataset']!r}, and the"
+                f" choice would be paid by {ledger.dataset!r}, so its own price would be lost;"
+                " learn it with the same ledger, or give its student_ alone if it is about other"
+                " people. Nothing was spent."
             )
 
 
 def with_candidates(
     released: ReleasedLabels, choice: PaidChoice, candidates: Sequence[Any], index: int
 ) -> ReleasedLabels:
-    """Return the release with everything on its certificate that the candidates themselves cost the same account.
+    """Return the release with everything on its certificate that the candidates themselves cost the
+    same account.
 
-    Candidates that were learnt from releases of the same private dataset (``released_labels_``) add their prices. If
-    the chosen one is such, its own labels are released, and the choice stands among the choices of its certificate.
+    Candidates that were learnt from releases of the same private dataset (``released_labels_``) add
+    their prices. If the chosen one is such, its own labels are released, and the choice stands
+    among the choices of its certificate.
     """
-    found = {place: getattr(model, "released_labels_", None) for place, model in enumerate(candidates)}
+    found = {
+        place: getattr(model, "released_labels_", None) for place, model in enumerate(candidates)
+    }
     own = {
         place: one
         for place, one in found.items()
-        if isinstance(one, ReleasedLabels) and _same_account(one.certificate["composition"], choice.composition)
+        if isinstance(one, ReleasedLabels)
+        and _same_account(one.certificate["composition"], choice.composition)
     }
     if not own:
         return released
@@ -117,4 +135,6 @@ def with_candidates(
 
 
 def _same_account(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(one[key] == other[key] for key in ("kind", "dataset", "unit", "neighbours", "budget"))
+    return all(
+        one[key] == other[key] for key in ("kind", "dataset", "unit", "neighbours", "budget")
+    )

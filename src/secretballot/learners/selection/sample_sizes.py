@@ -9,22 +9,24 @@ __all__ = ["private_records_needed", "public_points_needed"]
 
 
 def public_points_needed(vc_dimension: int, alpha: float, beta: float) -> int:
-    """Return how many public points make the labelled hypotheses a cover of the class, by the theorem's constants.
+    """Return how many public points make the labelled hypotheses a cover of the class, by the
+    theorem's constants.
 
     Parameters
     ----------
     vc_dimension : int
         d, at least 1.
     alpha : float
-        How far, at most, some representative is from each hypothesis: share of the points they label differently.
+        How far, at most, some representative is from each hypothesis: share of the points they
+        label differently.
     beta : float
         Failure probability, over the public points.
 
     Returns
     -------
     int
-        32 (d log(1 / alpha) + log(1 / beta)) / alpha, rounded up. Points that are too few cost accuracy, never
-        privacy.
+        32 (d log(1 / alpha) + log(1 / beta)) / alpha, rounded up. Points that are too few cost
+        accuracy, never privacy.
 
     Raises
     ------
@@ -43,7 +45,8 @@ def public_points_needed(vc_dimension: int, alpha: float, beta: float) -> int:
 def private_records_needed(
     n_candidates: int, alpha: float, beta: float, *, epsilon: float, neighbours: str = "add-remove"
 ) -> int:
-    """Return how many private records make the chosen candidate within `alpha` of the best in true error.
+    """Return how many private records make the chosen candidate within `alpha` of the best in true
+    error.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""The semi-private learner: one of a class that public points make finite, chosen by all private records at once."""
+"""The semi-private learner: one of a class that public points make finite, chosen by all private
+records at once."""
 
 import hashlib
 from collections.abc import Sequence
@@ -23,7 +24,11 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import DecisionStumps, Dichotomies, FiniteClass, HypothesisClass
 from secretballot.hypotheses.intervals import IntervalDichotomies
 from secretballot.learners.selection.candidates import choose_candidate
-from secretballot.learners.selection.release import chosen_release, refuse_other_accounts, with_candidates
+from secretballot.learners.selection.release import (
+    chosen_release,
+    refuse_other_accounts,
+    with_candidates,
+)
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -51,31 +56,35 @@ _HASHES = 2**62
 
 
 class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Choose a classifier by its mistakes on all private records, from a class that public points make finite.
+    """Choose a classifier by its mistakes on all private records, from a class that public points
+    make finite.
 
-    The labellings that the class gives to the public points are its candidates, each by one representative that follows
-    from these points alone; the exponential mechanism draws one by the mistakes on the private records. No record is
-    held back and none is cut off into a shard, so for small classes this is the most accurate learner there is here.
+    The labellings that the class gives to the public points are its candidates, each by one
+    representative that follows from these points alone; the exponential mechanism draws one by the
+    mistakes on the private records. No record is held back and none is cut off into a shard, so for
+    small classes this is the most accurate learner there is here.
 
     Parameters
     ----------
     hypotheses : HypothesisClass, optional
         By default the decision stumps on all columns. Two classes only.
     candidates : sequence of classifiers, or of (name, classifier), optional
-        Two or more fitted ones instead of a class: made from public data, or learnt from releases that stand in the
-        same ledger. Any number of classes.
+        Two or more fitted ones instead of a class: made from public data, or learnt from releases
+        that stand in the same ledger. Any number of classes.
     budget : PrivacyBudget
         Its epsilon is the price; nothing of its delta is spent.
     n_public : int, optional
-        How many public points make the class finite, chosen at random with `random_state`; by default all. Points cost
-        accuracy where they are few and time where they are many, never privacy (`public_points_needed`).
+        How many public points make the class finite, chosen at random with `random_state`; by
+        default all. Points cost accuracy where they are few and time where they are many, never
+        privacy (`public_points_needed`).
     neighbours : {"add-remove", "replace-one"}, default "add-remove"
         Relation that the promise is about.
     ledger : Ledger, optional
-        Account of the private dataset. Without one the fit keeps an account of its own, in memory: then adding up
-        several fits on the same data is up to you.
+        Account of the private dataset. Without one the fit keeps an account of its own, in memory:
+        then adding up several fits on the same data is up to you.
     request : str, optional
-        Key of this fit in the ledger: a fit with the same key reuses the stored choice and spends nothing.
+        Key of this fit in the ledger: a fit with the same key reuses the stored choice and spends
+        nothing.
     purpose : str, default ""
         Written on the certificate.
     random_state : int, optional
@@ -105,8 +114,10 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     Sensitivity : 1 mistake for each candidate. Of the records of an id, a class of hypotheses counts one
         (`one_record_each`); for `candidates` the id counts once, by the majority of its records.
     Price : (epsilon, 0), composed in `ledger` with everything else released from the same data.
-    Source : Nandi and Bassily 2020, Algorithm 7 (Alon, Bassily, Moran 2019); differences 8: mistakes are counted, never
-        divided by a private number of records, and representatives never looked up with private data.
+    Source : Nandi and Bassily 2020, Algorithm 7 (Alon, Bassily, Moran 2019); differences 8:
+    mistakes are counted, never
+        divided by a private number of records, and representatives never looked up with private
+        data.
     Rounding : upward; the draw is exact, in whole numbers.
     """
 
@@ -156,14 +167,16 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         classes : sequence of two or more values
             Public; never inferred from the private labels.
         units : array of shape (n_records,), optional
-            Ids, such as patient numbers: all records of one id are protected together. With "add-remove" only.
+            Ids, such as patient numbers: all records of one id are protected together. With
+            "add-remove" only.
         unit_name : str, optional
             What the ids are, for the certificate.
 
         Raises
         ------
         ParameterError, DataError
-            If something does not fit, or the class is too large on these public points; nothing was spent.
+            If something does not fit, or the class is too large on these public points; nothing was
+            spent.
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
@@ -186,32 +199,54 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
 
     def _check_settings(self, units: Any) -> None:
         if not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError("budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=0.0).")
+            raise ParameterError(
+                "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=0.0)."
+            )
         if self.hypotheses is not None and self.candidates is not None:
             raise ParameterError("Both hypotheses and candidates are given; give one of them.")
-        if isinstance(self.hypotheses, FiniteClass) or not isinstance(self.hypotheses, HypothesisClass | None):
+        if isinstance(self.hypotheses, FiniteClass) or not isinstance(
+            self.hypotheses, HypothesisClass | None
+        ):
             raise ParameterError(
-                f"hypotheses is a {type(self.hypotheses).__name__}; give a class such as Thresholds(), or give fitted "
-                "estimators as candidates."
+                f"hypotheses is a {type(self.hypotheses).__name__}; give a class such as"
+                " Thresholds(), or give fitted estimators as candidates."
             )
-        if check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one" and units is not None:
-            raise ParameterError("units are given with neighbours='replace-one', which is about single records.")
+        if (
+            check_choice("neighbours", self.neighbours, NEIGHBOURS) == "replace-one"
+            and units is not None
+        ):
+            raise ParameterError(
+                "units are given with neighbours='replace-one', which is about single records."
+            )
         if self.n_public is not None:
             check_count("n_public", self.n_public)
 
     def _fit_class(
-        self, X: Any, y: Any, X_public: Any, names: list[Any], units: Any, unit_name: str | None, account: Ledger
+        self,
+        X: Any,
+        y: Any,
+        X_public: Any,
+        names: list[Any],
+        units: Any,
+        unit_name: str | None,
+        account: Ledger,
     ) -> None:
         """Draw one labelling of the public points, and take its representative."""
         if X_public is None:
-            raise DataError("X_public is missing; give public points, which make the class of hypotheses finite.")
+            raise DataError(
+                "X_public is missing; give public points, which make the class of hypotheses"
+                " finite."
+            )
         if sparse.issparse(X):
-            raise DataError("X is a sparse matrix, and sparse input is not supported here; give it as a dense array.")
+            raise DataError(
+                "X is a sparse matrix, and sparse input is not supported here; give it as a dense"
+                " array."
+            )
         index = class_indices(y, names, n_rows(X))
         if len(names) != 2:
             raise ParameterError(
-                "Only binary classification is supported: a hypothesis tells two classes apart, and there are "
-                f"{len(names)}; give fitted classifiers as candidates instead."
+                "Only binary classification is supported: a hypothesis tells two classes apart,"
+                f" and there are {len(names)}; give fitted classifiers as candidates instead."
             )
         hypotheses = DecisionStumps(n_columns(X)) if self.hypotheses is None else self.hypotheses
         rows = self._rows(n_rows(X_public))
@@ -219,8 +254,14 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         dichotomies = hypotheses.dichotomies(points)
         kept = slice(None) if units is None else one_record_each(units, n_rows(X))
         unit = self._unit(units is not None)
-        scores = private_scores(dichotomies, np.asarray(X)[kept], index[kept], unit, self.neighbours)
-        about = {"hypotheses": hypotheses.name, "n_public": len(rows), "points_sha256": _digest(points)}
+        scores = private_scores(
+            dichotomies, np.asarray(X)[kept], index[kept], unit, self.neighbours
+        )
+        about = {
+            "hypotheses": hypotheses.name,
+            "n_public": len(rows),
+            "points_sha256": _digest(points),
+        }
         choice = self._bought(scores, account, about)
         self.hypothesis_ = dichotomies.hypothesis(choice.outcome)
         self.student_ = HypothesisStudent.of(self.hypothesis_, hypotheses, names, n_columns(X))
@@ -237,7 +278,9 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             purpose=self.purpose,
         )
 
-    def _bought(self, scores: PrivateScores | PrivateRangeScores, account: Ledger, about: dict[str, Any]) -> PaidChoice:
+    def _bought(
+        self, scores: PrivateScores | PrivateRangeScores, account: Ledger, about: dict[str, Any]
+    ) -> PaidChoice:
         assert self.budget is not None
         return choose_by_scores(
             scores,
@@ -245,12 +288,20 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             epsilon=self.budget.epsilon,
             about=about,
             request=self.request,
-            purpose=self.purpose or f"which of {scores.n_candidates} {about['hypotheses']} makes the fewest mistakes",
+            purpose=self.purpose
+            or f"which of {scores.n_candidates} {about['hypotheses']} makes the fewest mistakes",
             declaration={"unit": scores.unit, "neighbours": self.neighbours},
         )
 
     def _fit_candidates(
-        self, X: Any, y: Any, X_public: Any, names: list[Any], units: Any, unit_name: str | None, account: Ledger
+        self,
+        X: Any,
+        y: Any,
+        X_public: Any,
+        names: list[Any],
+        units: Any,
+        unit_name: str | None,
+        account: Ledger,
     ) -> None:
         """Draw one fitted classifier."""
         assert self.budget is not None
@@ -288,7 +339,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         self.released_labels_ = with_candidates(own, found.choice, models, found.index)
 
     def score_loss(self, beta: float) -> float:
-        """Return how many more mistakes than the best candidate the chosen one makes, at most, but for `beta`.
+        """Return how many more mistakes than the best candidate the chosen one makes, at most, but
+        for `beta`.
 
         Parameters
         ----------
@@ -298,7 +350,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         Returns
         -------
         float
-            scale * log(n_candidates_ / beta), in private units; public, as it follows from public numbers.
+            scale * log(n_candidates_ / beta), in private units; public, as it follows from public
+            numbers.
         """
         check_is_fitted(self, "choice_")
         assert self.budget is not None
@@ -309,7 +362,9 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         """Return the public points that are used: random ones, by public coins."""
         if self.n_public is None or self.n_public >= n_points:
             return np.arange(n_points)
-        return np.sort(np.random.default_rng(self.random_state).choice(n_points, self.n_public, replace=False))
+        return np.sort(
+            np.random.default_rng(self.random_state).choice(n_points, self.n_public, replace=False)
+        )
 
     def _account(self, by_unit: bool) -> Ledger:
         """Return the ledger if it takes such a fit, or one for this fit alone."""
@@ -319,13 +374,16 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             check_choice_account(self.ledger, unit, self.neighbours)
             return self.ledger
         assert self.budget is not None
-        return Ledger.in_memory(dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours)
+        return Ledger.in_memory(
+            dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours
+        )
 
     def _unit(self, by_unit: bool) -> str:
         return "user" if by_unit else "record"
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the chosen classifier's class for every row of `X`, an array of shape (n_rows,)."""
+        """Return the chosen classifier's class for every row of `X`, an array of shape
+        (n_rows,)."""
         check_is_fitted(self, "student_")
         matrix = as_matrix("X", X)
         validate_data(self, matrix, reset=False, skip_check_array=True)
@@ -338,7 +396,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
 
 
 def _digest(points: NDArray[Any]) -> str:
-    """Return the SHA-256 of points as rows of doubles: with them, all can tell which function a number stands for."""
+    """Return the SHA-256 of points as rows of doubles: with them, all can tell which function a
+    number stands for."""
     return hashlib.sha256(np.ascontiguousarray(points, dtype="<f8").tobytes()).hexdigest()
 
 
@@ -350,7 +409,8 @@ def _has_names(X: Any) -> bool:
 def private_scores(
     dichotomies: Dichotomies, X: Any, y: IntArray, unit: str, neighbours: str
 ) -> PrivateScores | PrivateRangeScores:
-    """Return the mistakes of every representative on private records, counted below 0; of intervals by their ends.
+    """Return the mistakes of every representative on private records, counted below 0; of intervals
+    by their ends.
 
     Parameters
     ----------
@@ -381,7 +441,8 @@ def private_scores(
 
 
 def one_record_each(units: Any, n_records: int) -> IntArray:
-    """Return one row of every unit, ascending: by a fresh keyed hash of its id, so that no other unit has a say in it.
+    """Return one row of every unit, ascending: by a fresh keyed hash of its id, so that no other
+    unit has a say in it.
 
     Parameters
     ----------
@@ -398,8 +459,9 @@ def one_record_each(units: Any, n_records: int) -> IntArray:
     -------
     Unit : all records of one id.
     Sensitivity : 1 record. Under a fixed key the row taken of a unit depends on its id, on how many records it has and
-        on their order among themselves. So when a unit comes, one record comes and the others stay: for every key the
-        choice keeps its epsilon, hence also for a key drawn at random and kept secret.
+        on their order among themselves. So when a unit comes, one record comes and the others stay:
+        for every key the choice keeps its epsilon, hence also for a key drawn at random and kept
+        secret.
 
     Notes
     -----

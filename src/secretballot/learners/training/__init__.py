@@ -1,1 +1,2 @@
-"""What all families share: private tables read cell by cell, shards, teachers, and the account of a fit."""
+"""What all families share: private tables read cell by cell, shards, teachers, and the account
+of a fit."""

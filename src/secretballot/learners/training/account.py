@@ -11,14 +11,16 @@ _SLACK = 1 - 1e-6
 
 
 def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_on: bool) -> None:
-    """Refuse a price that the ledger will not admit before hours go into teachers; the ledger itself judges later.
+    """Refuse a price that the ledger will not admit before hours go into teachers; the ledger
+    itself judges later.
 
     A run that was answered before costs nothing, nor does a plan that goes on.
 
     Raises
     ------
     BudgetError
-        If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are not additive.
+        If less is left than the run would cost. Nothing is said of Renyi accounts, whose sums are
+        not additive.
     """
     entry = ledger.entry(request)
     paid = entry is not None and (entry.state == "committed" or goes_on)
@@ -27,7 +29,7 @@ def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_o
     left = ledger.remaining()
     if not (left.epsilon >= budget.epsilon * _SLACK and left.delta >= budget.delta * _SLACK):
         raise BudgetError(
-            f"Of the budget of the dataset {ledger.dataset!r}, epsilon {left.epsilon:.4g} and delta {left.delta:.4g} "
-            f"are left, and this run would cost epsilon {budget.epsilon:.4g} and delta {budget.delta:.4g}; "
-            "ask for less. Nothing was spent."
+            f"Of the budget of the dataset {ledger.dataset!r}, epsilon {left.epsilon:.4g} and delta"
+            f" {left.delta:.4g} are left, and this run would cost epsilon {budget.epsilon:.4g} and"
+            f" delta {budget.delta:.4g}; ask for less. Nothing was spent."
         )

@@ -1,4 +1,5 @@
-"""The columns and types that teachers take, without any row: kept as JSON, so that reading it back runs no code."""
+"""The columns and types that teachers take, without any row: kept as JSON, so that reading it
+back runs no code."""
 
 from typing import Any
 
@@ -12,7 +13,8 @@ __all__ = ["same_template", "template_from_json", "template_of", "template_to_js
 
 
 def template_of(X_public: Any) -> Any:
-    """Return a frame, array or matrix without rows that has the columns and types of public points."""
+    """Return a frame, array or matrix without rows that has the columns and types of public
+    points."""
     if hasattr(X_public, "iloc"):
         return X_public.iloc[:0]
     if sparse.issparse(X_public):
@@ -24,7 +26,10 @@ def template_of(X_public: Any) -> Any:
 def template_to_json(template: Any) -> dict[str, Any]:
     """Return the template as JSON values."""
     if hasattr(template, "iloc"):
-        return {"kind": "frame", "columns": [_column(name, template[name].dtype) for name in template.columns]}
+        return {
+            "kind": "frame",
+            "columns": [_column(name, template[name].dtype) for name in template.columns],
+        }
     kind = "sparse" if sparse.issparse(template) else "array"
     return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
 
@@ -38,7 +43,9 @@ def _column(name: Any, kind: Any) -> list[Any]:
 def template_from_json(document: dict[str, Any]) -> Any:
     """Return the template that `template_to_json` described."""
     if document["kind"] == "frame":
-        return pd.DataFrame({name: pd.Series(dtype=_dtype(kind, more)) for name, kind, more in document["columns"]})
+        return pd.DataFrame(
+            {name: pd.Series(dtype=_dtype(kind, more)) for name, kind, more in document["columns"]}
+        )
     shape = (0, document["columns"])
     if document["kind"] == "sparse":
         return sparse.csr_matrix(np.empty(shape, dtype=np.dtype(document["dtype"])))
@@ -50,7 +57,11 @@ def same_template(one: Any, other: Any) -> bool:
     if hasattr(one, "iloc") and hasattr(other, "iloc"):
         return list(one.columns) == list(other.columns) and list(one.dtypes) == list(other.dtypes)
     kinds = [(hasattr(table, "iloc"), sparse.issparse(table)) for table in (one, other)]
-    return kinds[0] == kinds[1] and bool(one.dtype == other.dtype) and n_columns(one) == n_columns(other)
+    return (
+        kinds[0] == kinds[1]
+        and bool(one.dtype == other.dtype)
+        and n_columns(one) == n_columns(other)
+    )
 
 
 def _dtype(kind: str, categories: Any) -> Any:

@@ -1,4 +1,5 @@
-"""Check what goes in before anything is spent: shapes, columns, classes. Messages name places, never private values."""
+"""Check what goes in before anything is spent: shapes, columns, classes. Messages name places,
+never private values."""
 
 import contextlib
 import math
@@ -15,7 +16,13 @@ from secretballot._arrow import as_arrow, dictionary_of, frame_of_arrow
 from secretballot._naming import name_columns
 from secretballot._validation import shown, shown_classes, shown_kind
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.training.typed_cells import are_numbers, array_as, column_as, is_dictionary, table_of_rows
+from secretballot.learners.training.typed_cells import (
+    are_numbers,
+    array_as,
+    column_as,
+    is_dictionary,
+    table_of_rows,
+)
 
 __all__ = [
     "as_matrix",
@@ -36,8 +43,8 @@ ROWS_NAMED = 5
 def as_matrix(name: str, X: Any) -> Any:
     """Return a frame as it is, anything else as a two-dimensional array or CSR matrix.
 
-    Lists become arrays cell by cell: floating point where all cells are numbers, else objects, and never the one type
-    that numpy finds for all of them.
+    Lists become arrays cell by cell: floating point where all cells are numbers, else objects, and
+    never the one type that numpy finds for all of them.
 
     Parameters
     ----------
@@ -48,7 +55,8 @@ def as_matrix(name: str, X: Any) -> Any:
     Raises
     ------
     DataError
-        If it is missing, empty, not two-dimensional, or of a kind that holds neither numbers nor texts.
+        If it is missing, empty, not two-dimensional, or of a kind that holds neither numbers nor
+        texts.
     """
     if X is None:
         raise DataError(f"{name} is missing; give an array or a frame of shape (rows, features).")
@@ -59,22 +67,32 @@ def as_matrix(name: str, X: Any) -> Any:
     if isinstance(X, list | tuple):
         X = _array_of_lists(name, X)
     elif not (isinstance(X, np.ndarray) or sparse.issparse(X) or hasattr(X, "__array__")):
-        raise DataError(f"{name} is {shown_kind(X)}; expected a 2D array or frame. Reshape your data.")
+        raise DataError(
+            f"{name} is {shown_kind(X)}; expected a 2D array or frame. Reshape your data."
+        )
     if isinstance(X, np.ma.MaskedArray):
         raise DataError(f"{name} is a masked array; fill or drop what is masked.")
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
-        raise DataError(f"{name} has complex values. Complex data not supported: give real numbers.")
+        raise DataError(
+            f"{name} has complex values. Complex data not supported: give real numbers."
+        )
     if kind in ("M", "m", "V"):
-        raise DataError(f"{name} is an array of {X.dtype.name[:40]}; give numbers or texts, or a frame.")
+        raise DataError(
+            f"{name} is an array of {X.dtype.name[:40]}; give numbers or texts, or a frame."
+        )
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2 and 0 in shape:
         what = "feature" if shape[1] == 0 else "sample"
-        raise DataError(f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some.")
+        raise DataError(
+            f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some."
+        )
     matrix = None
     # scikit-learn's own sentence may quote values, hence no raise inside an except
     with contextlib.suppress(ValueError, TypeError):
-        matrix = check_array(_summable(X), accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=name)
+        matrix = check_array(
+            _summable(X), accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=name
+        )
     if matrix is None:
         found = f"has shape {shape}" if shape is not None else f"is {shown_kind(X)}"
         raise DataError(f"{name} {found}; expected a 2D array or frame. Reshape your data.")
@@ -82,7 +100,8 @@ def as_matrix(name: str, X: Any) -> Any:
 
 
 def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
-    """Return a frame of another library as one of pandas; Arrow's and polars' are read cell by cell."""
+    """Return a frame of another library as one of pandas; Arrow's and polars' are read cell by
+    cell."""
     arrow, frame = None, None
     with contextlib.suppress(Exception):  # whatever a foreign library raises; it may quote cells
         arrow = as_arrow(table)
@@ -97,7 +116,8 @@ def _pandas_frame(name: str, table: Any) -> pd.DataFrame:
         frame = table.to_pandas()
     if not isinstance(frame, pd.DataFrame):
         raise DataError(
-            f"{name} is {shown_kind(table)} that cannot be read; install secretballot[parquet], or give a pandas frame."
+            f"{name} is {shown_kind(table)} that cannot be read; install secretballot[parquet], or"
+            " give a pandas frame."
         )
     return frame
 
@@ -106,17 +126,22 @@ def _checked_frame(name: str, frame: Any) -> Any:
     if frame.ndim != 2 or not frame.shape[0] or not frame.shape[1]:
         raise DataError(f"{name} has shape {frame.shape}; give a frame with rows and columns.")
     if not frame.columns.is_unique:
-        places = ", ".join(str(place) for place in np.flatnonzero(frame.columns.duplicated())[:ROWS_NAMED])
+        places = ", ".join(
+            str(place) for place in np.flatnonzero(frame.columns.duplicated())[:ROWS_NAMED]
+        )
         raise DataError(
-            f"{name} has a column name twice (column number {places}, counted from 0); name each by itself."
+            f"{name} has a column name twice (column number {places}, counted from 0); name each by"
+            " itself."
         )
     return _with_categories(frame)
 
 
 def _with_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame in which Arrow's dictionaries are categories, which, unlike those, are part of a column's type.
+    """Return a frame in which Arrow's dictionaries are categories, which, unlike those, are part of
+    a column's type.
 
-    A part of such a column has the dictionary of all rows, and what is made categories of it has them all.
+    A part of such a column has the dictionary of all rows, and what is made categories of it has
+    them all.
     """
     coded = [place for place, kind in enumerate(frame.dtypes) if is_dictionary(kind)]
     frame = frame.copy(deep=False) if coded else frame
@@ -131,48 +156,58 @@ def _array_of_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
     table = table_of_rows(rows)
     if table is None:
         raise DataError(
-            f"{name} is a list that is no table; expected a 2D array, or rows of the same number of numbers or texts. "
-            "Reshape your data."
+            f"{name} is a list that is no table; expected a 2D array, or rows of the same number of"
+            " numbers or texts. Reshape your data."
         )
     if are_numbers(table):
-        # an integer beyond the floats stays an object, and is refused where the cells get their type
+        # an integer beyond the floats stays an object, and is refused where the cells get their
+        # type
         with contextlib.suppress(OverflowError):
             return table.astype(np.float64)
     return table
 
 
 def _summable(X: Any) -> Any:
-    """Return a sparse matrix whose cells are sums with doubles in it: one large integer elsewhere widens the sums."""
+    """Return a sparse matrix whose cells are sums with doubles in it: one large integer
+    elsewhere widens the sums."""
     if sparse.issparse(X):
         matrix: Any = X
-        return matrix if matrix.format in ("csr", "csc") or matrix.dtype.kind == "O" else matrix.astype(np.float64)
+        return (
+            matrix
+            if matrix.format in ("csr", "csc") or matrix.dtype.kind == "O"
+            else matrix.astype(np.float64)
+        )
     return X
 
 
 def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> Any:
-    """Return private data with column types that private values did not choose, converted cell by cell.
+    """Return private data with column types that private values did not choose, converted cell by
+    cell.
 
-    The type of a column (integers or not, the categories of a categorical) depends on all its rows and is seen by
-    every shard: one record could reach all teachers through it. Frames and arrays take the public one's types, integers
-    become floating point, and kinds that do not match are refused rather than guessed. Nothing else of a private frame
-    is kept: neither its index nor its attributes. `given` and `known` are what the caller calls the two.
+    The type of a column (integers or not, the categories of a categorical) depends on all its rows
+    and is seen by every shard: one record could reach all teachers through it. Frames and arrays
+    take the public one's types, integers become floating point, and kinds that do not match are
+    refused rather than guessed. Nothing else of a private frame is kept: neither its index nor its
+    attributes. `given` and `known` are what the caller calls the two.
 
     Raises
     ------
     DataError
-        Naming the column that cannot be read as the public one is, or if only one of the two is a frame.
+        Naming the column that cannot be read as the public one is, or if only one of the two is a
+        frame.
     """
     frames = hasattr(X, "iloc"), hasattr(X_public, "iloc")
     if frames[0] != frames[1]:
         raise DataError(
-            f"Of {given} and {known} one is a frame and the other is not; give both as frames or both as arrays."
+            f"Of {given} and {known} one is a frame and the other is not; give both as frames or"
+            " both as arrays."
         )
     if not frames[0]:
         typed = array_as(X, X_public.dtype)
         if typed is None:
             raise DataError(
-                f"{given} cannot be read as {X_public.dtype.name[:40]}, the type of {known}; give both the same type, "
-                "or encode them by one schema."
+                f"{given} cannot be read as {X_public.dtype.name[:40]}, the type of {known}; give"
+                " both the same type, or encode them by one schema."
             )
         return typed
     columns = [column_as(X.iloc[:, place], kind) for place, kind in enumerate(X_public.dtypes)]
@@ -180,8 +215,8 @@ def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "
     if refused:
         name, kind = X_public.columns[refused[0]], X_public.dtypes.iloc[refused[0]]
         raise DataError(
-            f"Column {shown(name)} of {given} cannot be read as {str(kind)[:40]}, its type in {known}; give both the "
-            "same type, or encode them by one public schema."
+            f"Column {shown(name)} of {given} cannot be read as {str(kind)[:40]}, its type in"
+            f" {known}; give both the same type, or encode them by one public schema."
         )
     # By place: names need not be texts, and a frame made anew has no attributes of the old one.
     typed = pd.DataFrame(dict(enumerate(columns)))
@@ -226,17 +261,21 @@ def check_same_columns(X: Any, X_public: Any, *, given: str = "X", known: str = 
             extra = _not_among(private, public)
             if not missing and not extra and len(private) == len(public):
                 raise DataError(
-                    f"{given} and {known} have the same columns in another order; give both in the same order."
+                    f"{given} and {known} have the same columns in another order; give both in the"
+                    " same order."
                 )
-            # of a table without a header the "names" are the cells of its first record, so they are not shown beside
-            # names that are missing
+            # of a table without a header the "names" are the cells of its first record, so they are
+            # not shown beside names that are missing
             odd = [f"misses {name_columns(list(map(str, missing)))}"] if missing else []
             named = f"{len(extra)} columns" if missing else name_columns(list(map(str, extra)))
             odd += [f"has {named} that {known} does not have"] if extra else []
-            raise DataError(f"{given} {' and '.join(odd)}; give both the same columns in the same order.")
+            raise DataError(
+                f"{given} {' and '.join(odd)}; give both the same columns in the same order."
+            )
     elif n_columns(X) != n_columns(X_public):
         raise DataError(
-            f"{given} has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have the same."
+            f"{given} has {n_columns(X)} columns and {known} {n_columns(X_public)}; they must have"
+            " the same."
         )
 
 
@@ -246,17 +285,22 @@ def _not_among(names: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 
 def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, NDArray[np.int64]] | None:
-    """Return a sentence on missing or infinite values in private or public data and their columns, None without any."""
+    """Return a sentence on missing or infinite values in private or public data and their
+    columns, None without any."""
     for matrix_name, matrix in ((name, X), (f"{name}_public", X_public)):
         rows, columns = _unfit(matrix)
         if len(rows):
-            sentence = f"{matrix_name} has {len(rows)} rows with missing or infinite values (the first: {_first(rows)})"
+            sentence = (
+                f"{matrix_name} has {len(rows)} rows with missing or infinite values (the first:"
+                f" {_first(rows)})"
+            )
             return sentence, columns
     return None
 
 
 def refuse_unfit(name: str, X: Any, *, takes_holes: bool) -> None:
-    """Refuse public points with values that the teachers would answer by their fixed rule: infinite, or missing ones.
+    """Refuse public points with values that the teachers would answer by their fixed rule:
+    infinite, or missing ones.
 
     Raises
     ------
@@ -266,13 +310,18 @@ def refuse_unfit(name: str, X: Any, *, takes_holes: bool) -> None:
     rows, _ = _unfit(X)
     if takes_holes and len(rows):
         part: Any = take_rows(X, rows)
-        part = part.select_dtypes("number").to_numpy(dtype=np.float64) if hasattr(part, "iloc") else part
+        part = (
+            part.select_dtypes("number").to_numpy(dtype=np.float64)
+            if hasattr(part, "iloc")
+            else part
+        )
         dense: Any = part
         rows = rows[np.isinf(dense.toarray() if sparse.issparse(part) else dense).any(axis=1)]
     if len(rows):
         raise DataError(
-            f"{name} has {len(rows)} rows with missing or infinite values (the first: {_first(rows)}), which the "
-            "teachers do not take; fill them, or put an imputer before the teacher."
+            f"{name} has {len(rows)} rows with missing or infinite values (the first:"
+            f" {_first(rows)}), which the teachers do not take; fill them, or put an imputer before"
+            " the teacher."
         )
 
 
@@ -307,17 +356,22 @@ def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
     """
     if classes is None:
         raise ParameterError(
-            "classes is missing; name all classes beforehand, such as classes=[0, 1]: they are public and are never "
-            "inferred from private labels."
+            "classes is missing; name all classes beforehand, such as classes=[0, 1]: they are"
+            " public and are never inferred from private labels."
         )
     if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
-        raise ParameterError(f"classes is {shown(classes)}; give a list of the class values, such as [0, 1].")
+        raise ParameterError(
+            f"classes is {shown(classes)}; give a list of the class values, such as [0, 1]."
+        )
     names = [value.item() if isinstance(value, np.generic) else value for value in classes]
     if not all(isinstance(name, Hashable) for name in names):
-        raise ParameterError(f"classes is {shown(classes)}; give a list of plain values, such as [0, 1].")
+        raise ParameterError(
+            f"classes is {shown(classes)}; give a list of plain values, such as [0, 1]."
+        )
     if len(names) < 2 or len(set(names)) < len(names):
         raise ParameterError(
-            f"classes is {shown_classes(names)}; name two or more distinct classes, not one class or a class twice."
+            f"classes is {shown_classes(names)}; name two or more distinct classes, not one class"
+            " or a class twice."
         )
     return names
 
@@ -328,31 +382,38 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> NDA
     Raises
     ------
     DataError
-        If there is more than one column, the length does not fit, or a label is not one of the classes: the message
-        says how many and where.
+        If there is more than one column, the length does not fit, or a label is not one of the
+        classes: the message says how many and where.
     """
     if y is None:
-        raise DataError("The learner requires y to be passed, but the target y is None; give the private labels.")
+        raise DataError(
+            "The learner requires y to be passed, but the target y is None; give the private"
+            " labels."
+        )
     labels = _label_cells(y)
     if len(labels) != rows:
-        raise DataError(f"y has {len(labels)} labels; it must have one label for each of the {rows} rows of X.")
+        raise DataError(
+            f"y has {len(labels)} labels; it must have one label for each of the {rows} rows of X."
+        )
     if all(isinstance(label, float) for label in labels) and _are_continuous(labels):
         raise DataError(
-            "Unknown label type: continuous. The learner needs classes; turn the numbers in y into classes."
+            "Unknown label type: continuous. The learner needs classes; turn the numbers in y into"
+            " classes."
         )
     places = {name: place for place, name in enumerate(classes)}
     index = np.array([_place(label, places) for label in labels], dtype=np.int64)
     bad = np.flatnonzero(index < 0)
     if len(bad):
         raise DataError(
-            f"{len(bad)} labels in y are missing or not among the declared classes (the first in rows {_first(bad)}); "
-            "correct them, or declare all classes."
+            f"{len(bad)} labels in y are missing or not among the declared classes (the first in"
+            f" rows {_first(bad)}); correct them, or declare all classes."
         )
     return index
 
 
 def _label_cells(y: Any) -> list[Any]:
-    """Return the labels one by one, each as it was given: numpy would find one type for all of a list.
+    """Return the labels one by one, each as it was given: numpy would find one type for all of a
+    list.
 
     Raises
     ------
@@ -362,12 +423,17 @@ def _label_cells(y: Any) -> list[Any]:
     if isinstance(y, list | tuple):
         return list(y)
     column = None
-    with contextlib.suppress(ValueError, TypeError):  # their messages may quote labels, hence no raise inside
+    # their messages may quote labels, hence no raise inside
+    with contextlib.suppress(ValueError, TypeError):
         column = column_or_1d(y, warn=True)
     if column is None:
         found = f"has {len(y.shape)} dimensions" if hasattr(y, "shape") else f"is {shown_kind(y)}"
         raise DataError(f"y {found}; give the private labels as one column.")
-    return list(pd.Series(column).astype(object)) if column.dtype.kind in "Mm" else list(column.tolist())
+    return (
+        list(pd.Series(column).astype(object))
+        if column.dtype.kind in "Mm"
+        else list(column.tolist())
+    )
 
 
 def _are_continuous(labels: Sequence[float]) -> bool:

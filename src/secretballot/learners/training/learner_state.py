@@ -1,4 +1,5 @@
-"""What a pickled learner keeps: its settings and what was released, and nothing of the place where it was fitted."""
+"""What a pickled learner keeps: its settings and what was released, and nothing of the place
+where it was fitted."""
 
 from typing import Any
 
@@ -10,8 +11,9 @@ __all__ = ["LearnerState"]
 class LearnerState(PublicState):
     """State of an estimator that learns by releases.
 
-    A pickle keeps parameters, released values, certificate and student. It leaves out the `progress` callable, and once
-    the learner is fitted also the path of its `vault`. A `ledger` stays a handle: the path of the account and its name.
+    A pickle keeps parameters, released values, certificate and student. It leaves out the
+    `progress` callable, and once the learner is fitted also the path of its `vault`. A `ledger`
+    stays a handle: the path of the account and its name.
     """
 
     def __getstate__(self) -> dict[str, Any]:

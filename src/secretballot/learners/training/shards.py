@@ -1,4 +1,5 @@
-"""Which private record goes to which teacher, and the fingerprint that ties finished teachers to their shards."""
+"""Which private record goes to which teacher, and the fingerprint that ties finished teachers to
+their shards."""
 
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,8 @@ def assign_shards(
     units : array of shape (n_records,) or None
         Ids of the units; None makes every record a unit.
     vault : Path or None
-        Where the key and the record ids are kept, so that an interrupted fit finds the same shards again. The ids go
-        before anything is released (`forget_records`).
+        Where the key and the record ids are kept, so that an interrupted fit finds the same shards
+        again. The ids go before anything is released (`forget_records`).
 
     Privacy
     -------
@@ -48,7 +49,8 @@ def assign_shards(
     if neighbours == "replace-one":
         if units is not None:
             raise ParameterError(
-                "units are given with neighbours='replace-one', which splits by position; use 'add-remove' for units."
+                "units are given with neighbours='replace-one', which splits by position; use"
+                " 'add-remove' for units."
             )
         return PositionPartition(n_teachers, n_records).assign()
     key = _kept(vault, "partition.key", KEY_BYTES)
@@ -59,15 +61,19 @@ def assign_shards(
         ids = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
     shards = KeyedHashPartition(n_teachers, key).assign(ids)
     if len(shards) != n_records:
-        raise DataError(f"units has {len(shards)} ids for {n_records} records; give one id for each record.")
+        raise DataError(
+            f"units has {len(shards)} ids for {n_records} records; give one id for each record."
+        )
     return shards
 
 
 def forget_records(vault: Path) -> None:
-    """Remove the record ids, before anything is released: they serve to resume one fit and never a second one.
+    """Remove the record ids, before anything is released: they serve to resume one fit and never a
+    second one.
 
-    Two releases over one random partition compose only if a record has the same shard in both worlds. Ids that are
-    kept, and drawn anew once the number of records has changed, would tell of that change.
+    Two releases over one random partition compose only if a record has the same shard in both
+    worlds. Ids that are kept, and drawn anew once the number of records has changed, would tell of
+    that change.
     """
     (vault / RECORD_IDS).unlink(missing_ok=True)
 
@@ -83,14 +89,21 @@ def _kept(vault: Path | None, name: str, size: int) -> bytes:
     return stored
 
 
-def fingerprint(teacher: Any, X: Any, y: NDArray[np.int64], shards: NDArray[np.int64], random_state: int | None) -> str:
-    """Return a digest of everything that a teacher depends on. Computed from private data: it stays in the vault."""
-    return str(joblib.hash((learner_identity(teacher), X, y, shards, random_state), hash_name="sha1"))
+def fingerprint(
+    teacher: Any, X: Any, y: NDArray[np.int64], shards: NDArray[np.int64], random_state: int | None
+) -> str:
+    """Return a digest of everything that a teacher depends on. Computed from private data: it
+    stays in the vault."""
+    return str(
+        joblib.hash((learner_identity(teacher), X, y, shards, random_state), hash_name="sha1")
+    )
 
 
 def learner_identity(learner: Any) -> str:
     """Return a digest of an unfitted learner with its settings, the same in every process."""
     try:
         return str(joblib.hash(learner, hash_name="sha1"))
-    except Exception:  # a learner that cannot be pickled cannot be kept either; its settings must do
+    except (
+        Exception
+    ):  # a learner that cannot be pickled cannot be kept either; its settings must do
         return repr(learner)

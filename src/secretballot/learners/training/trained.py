@@ -1,4 +1,5 @@
-"""Teachers that are kept: trained once, asked for as long as a plan lasts, and found again in the vault."""
+"""Teachers that are kept: trained once, asked for as long as a plan lasts, and found again in
+the vault."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +33,12 @@ from secretballot.learners.training.inputs import (
     unfit_values,
     with_public_types,
 )
-from secretballot.learners.training.shards import assign_shards, fingerprint, forget_records, learner_identity
+from secretballot.learners.training.shards import (
+    assign_shards,
+    fingerprint,
+    forget_records,
+    learner_identity,
+)
 from secretballot.learners.training.trial_fit import columns_with_missing_taken, rehearse
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.noise import entropy_bytes
@@ -58,7 +64,8 @@ _KEPT = {
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TrainedTeachers:
-    """Teachers with all that must be known to ask them: classes, promise, columns. Made by `train_teachers`.
+    """Teachers with all that must be known to ask them: classes, promise, columns. Made by
+    `train_teachers`.
 
     Attributes
     ----------
@@ -73,7 +80,8 @@ class TrainedTeachers:
     takes_holes : bool
         Whether they take missing values.
     serial : str
-        Names these teachers and no others; drawn at random, never computed from data. Empty where they are not kept.
+        Names these teachers and no others; drawn at random, never computed from data. Empty where
+        they are not kept.
     vault : Path or None
         Where they are kept.
     """
@@ -103,7 +111,9 @@ class TrainedTeachers:
         place = Path(vault)
         content = read_secret(place / FILE, largest=LARGEST_JSON)
         if content is None:
-            raise DataError(f"The vault {place} holds no teachers; give the vault that they were trained into.")
+            raise DataError(
+                f"The vault {place} holds no teachers; give the vault that they were trained into."
+            )
         about = _parsed(content, place)
         forget_records(place)  # a crash may have come between keeping the teachers and this
         classes = tuple(about["classes"])
@@ -116,11 +126,20 @@ class TrainedTeachers:
         )
         if ensemble is None:
             raise DataError(
-                f"The teachers in the vault {place} are damaged or were kept under other versions of Python, numpy or "
-                "scikit-learn; put both back as they were, or begin in another vault. Nothing was spent."
+                f"The teachers in the vault {place} are damaged or were kept under other versions"
+                " of Python, numpy or scikit-learn; put both back as they were, or begin in"
+                " another vault. Nothing was spent."
             )
         template = template_from_json(about["template"])
-        return cls(ensemble, classes, about["declaration"], template, about["takes_holes"], about["serial"], place)
+        return cls(
+            ensemble,
+            classes,
+            about["declaration"],
+            template,
+            about["takes_holes"],
+            about["serial"],
+            place,
+        )
 
     def points(self, X: Any) -> Any:
         """Return public points with the columns and types that the teachers take.
@@ -137,13 +156,15 @@ class TrainedTeachers:
         return points
 
     def vote(self, points: Any, *, plan: str | None = None) -> VoteCounts:
-        """Let every teacher vote on public points, as `points` returned them; the counts are secret.
+        """Let every teacher vote on public points, as `points` returned them; the counts are
+        secret.
 
         Parameters
         ----------
         points : array, sparse matrix or frame
         plan : str, optional
-            Name of the plan that asks; teachers of a secret sample answer to the one that it was drawn for.
+            Name of the plan that asks; teachers of a secret sample answer to the one that it was
+            drawn for.
 
         Raises
         ------
@@ -153,14 +174,17 @@ class TrainedTeachers:
         sample = self.declaration.get("sample")
         if isinstance(sample, Mapping) and sample.get("plan") != plan:
             raise ParameterError(
-                "These teachers learned from a secret sample that was drawn for one plan; ask them through its labeler "
-                "or its session, where what it costs is paid."
+                "These teachers learned from a secret sample that was drawn for one plan; ask them"
+                " through its labeler or its session, where what it costs is paid."
             )
         counts = self.ensemble.vote_counts(points, classes=list(self.classes))
         return counts.under(str(self.declaration["unit"]), str(self.declaration["neighbours"]))
 
     def __repr__(self) -> str:
-        return f"TrainedTeachers(n_teachers={self.n_teachers}, classes={list(self.classes)}, teachers=<private>)"
+        return (
+            f"TrainedTeachers(n_teachers={self.n_teachers}, classes={list(self.classes)},"
+            " teachers=<private>)"
+        )
 
 
 def train_teachers(
@@ -192,8 +216,9 @@ def train_teachers(
     classes : sequence of two or more values
         Public; never inferred from the private labels.
     X_public : like X, of shape (n, n_features), optional
-        Public points, a few of them will do: they fix the types of the columns, and the teacher is tried on them with
-        made-up labels. Needed for frames; numeric arrays are taken as floating point without.
+        Public points, a few of them will do: they fix the types of the columns, and the teacher is
+        tried on them with made-up labels. Needed for frames; numeric arrays are taken as floating
+        point without.
     n_teachers : int
         Number of shards K; public, chosen without looking at the private data.
     neighbours : {"add-remove", "replace-one"}
@@ -203,7 +228,8 @@ def train_teachers(
     unit_name : str, optional
         What the ids are, for certificates.
     vault : path, optional
-        Secret folder in which the teachers are kept; with one, the same call finds them again and trains nothing.
+        Secret folder in which the teachers are kept; with one, the same call finds them again and
+        trains nothing.
     n_jobs, random_state, progress
         As for `PATEClassifier`.
 
@@ -242,11 +268,22 @@ def train_teachers(
             n_jobs=n_jobs,
             random_state=random_state,
             vault=place,
-            fingerprint=None if place is None else fingerprint(learner, X, index, shards, random_state),
+            fingerprint=(
+                None if place is None else fingerprint(learner, X, index, shards, random_state)
+            ),
             progress=progress,
         )
 
-    identity = (learner_identity(learner), X, index, units, n_teachers, names, neighbours, random_state)
+    identity = (
+        learner_identity(learner),
+        X,
+        index,
+        units,
+        n_teachers,
+        names,
+        neighbours,
+        random_state,
+    )
     declaration: dict[str, object] = {
         "unit": "record" if units is None else "user",
         "unit_column": None if units is None else unit_name,
@@ -260,20 +297,25 @@ def train_teachers(
         declaration,
         template_of(example),
         random_state,
-        takes_holes=len(columns_with_missing_taken(learner, example, len(names))) == n_columns(example),
+        takes_holes=len(columns_with_missing_taken(learner, example, len(names)))
+        == n_columns(example),
     )
 
 
 def _example(X: Any) -> Any:
-    """Return made-up rows with the columns of numeric data; what is not numeric needs public rows for its types."""
+    """Return made-up rows with the columns of numeric data; what is not numeric needs public
+    rows for its types."""
     if hasattr(X, "iloc") or (not sparse.issparse(X) and X.dtype.kind not in "iuf"):
-        raise DataError("X_public is missing; give a few public rows, which fix the types of the columns.")
+        raise DataError(
+            "X_public is missing; give a few public rows, which fix the types of the columns."
+        )
     rows = np.random.default_rng(0).standard_normal((SAMPLE_ROWS, n_columns(X)))
     return sparse.csr_matrix(rows) if sparse.issparse(X) else rows
 
 
 def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
-    """Return the learner to clone for every shard, after it was tried on public points with dummy labels.
+    """Return the learner to clone for every shard, after it was tried on public points with dummy
+    labels.
 
     It is tried with missing values too, whatever the private table holds.
 
@@ -287,10 +329,14 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
     learner = teacher_by_name("logistic", n_classes) if teacher is None else teacher
     learner = teacher_by_name(learner, n_classes) if isinstance(learner, str) else learner
     rehearse(learner, X_public, n_classes)
-    taken = columns_with_missing_taken(learner, X_public, n_classes)  # before it is known whether any are missing
+    # before it is known whether any are missing
+    taken = columns_with_missing_taken(learner, X_public, n_classes)
     bad = unfit_values("X", X, X_public)
     if bad is not None and not np.isin(bad[1], taken).all():
-        raise DataError(f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the teacher.")
+        raise DataError(
+            f"{bad[0]}, which the teacher does not take; fill them, or put an imputer before the"
+            " teacher."
+        )
     return learner
 
 
@@ -305,9 +351,11 @@ def keep_teachers(
     *,
     takes_holes: bool = False,
 ) -> TrainedTeachers:
-    """Return the teachers kept in the vault, trained now and kept if there are none; without a vault, trained.
+    """Return the teachers kept in the vault, trained now and kept if there are none; without a
+    vault, trained.
 
-    Once they are kept the record ids go (`forget_records`): a plan goes on with these teachers, not with a new fit.
+    Once they are kept the record ids go (`forget_records`): a plan goes on with these teachers, not
+    with a new fit.
 
     Parameters
     ----------
@@ -322,13 +370,17 @@ def keep_teachers(
     Raises
     ------
     DataError
-        If the vault belongs to other data or settings, or was kept by other library versions; or if classes or columns
-        cannot be kept.
+        If the vault belongs to other data or settings, or was kept by other library versions; or if
+        classes or columns cannot be kept.
     """
     if vault is None:
         return TrainedTeachers(fit(), classes, declaration, template, takes_holes)
     digest = str(joblib.hash(identity, hash_name="sha1"))
-    about = {"classes": list(classes), "declaration": dict(declaration), "random_state": random_state}
+    about = {
+        "classes": list(classes),
+        "declaration": dict(declaration),
+        "random_state": random_state,
+    }
     about |= {"takes_holes": takes_holes}
     about |= {"template": _keepable(about, template), "fingerprint": digest}
     content, ensemble = read_secret(vault / FILE, largest=LARGEST_JSON), None
@@ -340,8 +392,8 @@ def keep_teachers(
     kept = _parsed(content, vault)
     if kept["fingerprint"] != digest:
         raise DataError(
-            f"The vault {vault} belongs to other data, or to other settings of the teachers; give another vault, "
-            "or the data and settings it was begun with. Nothing was spent."
+            f"The vault {vault} belongs to other data, or to other settings of the teachers; give"
+            " another vault, or the data and settings it was begun with. Nothing was spent."
         )
     if ensemble is None or kept["serial"] != about["serial"]:
         return TrainedTeachers.load(vault)  # kept before, or just now by another process
@@ -352,7 +404,9 @@ def keep_teachers(
 def _parsed(content: bytes, vault: Path) -> dict[str, Any]:
     about = json_fields(content, _KEPT)
     if about is None or not _is_whole(about):
-        raise DataError(f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent.")
+        raise DataError(
+            f"{vault / FILE} is damaged; put the vault back as it was. Nothing was spent."
+        )
     return about
 
 
@@ -360,7 +414,11 @@ def _is_whole(about: dict[str, Any]) -> bool:
     """Return whether what was kept of teachers is what they can be asked with."""
     declared, classes = about["declaration"], about["classes"]
     plain = all(isinstance(value, str | int | float | bool) for value in classes)
-    if not plain or len(set(classes)) < 2 or not (about["n_teachers"] >= 1 and about["random_state"] >= 0):
+    if (
+        not plain
+        or len(set(classes)) < 2
+        or not (about["n_teachers"] >= 1 and about["random_state"] >= 0)
+    ):
         return False
     if not all(isinstance(declared.get(name), str) for name in ("unit", "neighbours")):
         return False
@@ -372,7 +430,8 @@ def _is_whole(about: dict[str, Any]) -> bool:
 
 
 def _keepable(about: Mapping[str, Any], template: Any) -> dict[str, Any]:
-    """Return the template as JSON values, if it and all that is known about the teachers read back as they are.
+    """Return the template as JSON values, if it and all that is known about the teachers read back
+    as they are.
 
     Raises
     ------
@@ -382,12 +441,14 @@ def _keepable(about: Mapping[str, Any], template: Any) -> dict[str, Any]:
     try:
         columns = template_to_json(template)
         read = json.loads(json.dumps([about, columns]))
-        same = repr(read[0]) == repr(dict(about)) and same_template(template_from_json(read[1]), template)
+        same = repr(read[0]) == repr(dict(about)) and same_template(
+            template_from_json(read[1]), template
+        )
     except (TypeError, ValueError):
         same = False
     if not same:
         raise DataError(
-            "The classes, or the names or categories of the columns, cannot be kept in a vault; use text and plain "
-            "numbers for them. Nothing was spent."
+            "The classes, or the names or categories of the columns, cannot be kept in a vault; use"
+            " text and plain numbers for them. Nothing was spent."
         )
     return columns

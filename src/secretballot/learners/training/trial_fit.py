@@ -1,9 +1,10 @@
 """Try the teacher on public points with dummy labels, before it meets private data.
 
-A shard that cannot train votes by a fixed rule and says nothing, because an error would tell about the data. A teacher
-that can never train would thus buy worthless labels in silence. A rehearsal that knows no private value may speak.
-What is rehearsed follows from public inputs alone, and it runs on global states of its own: nothing that comes after it
-can tell whether the private table has missing values.
+A shard that cannot train votes by a fixed rule and says nothing, because an error would tell about
+the data. A teacher that can never train would thus buy worthless labels in silence. A rehearsal
+that knows no private value may speak. What is rehearsed follows from public inputs alone, and it
+runs on global states of its own: nothing that comes after it can tell whether the private table has
+missing values.
 """
 
 import re
@@ -27,7 +28,8 @@ _PROBES = 100  # fits, at most, to find the columns in which missing values are 
 
 
 def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
-    """Fit a clone of the teacher on the first public points under labels 0, 1, ..., in turn, and predict them.
+    """Fit a clone of the teacher on the first public points under labels 0, 1, ..., in turn, and
+    predict them.
 
     Raises
     ------
@@ -35,20 +37,23 @@ def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
         If it cannot be fitted or does not predict one of the labels for every point.
     """
     if not (hasattr(teacher, "fit") and hasattr(teacher, "predict")):
-        raise ParameterError(f"teacher is {shown(teacher)}; it must be a classifier with fit and predict.")
+        raise ParameterError(
+            f"teacher is {shown(teacher)}; it must be a classifier with fit and predict."
+        )
     problem = _attempt(teacher, _points(X_public, n_classes), n_classes)
     if problem is not None:
         raise ParameterError(
-            f"The teacher cannot be trained on the public points with dummy labels ({problem}); it would fail on "
-            "every shard. Fix the teacher or its preprocessing."
+            f"The teacher cannot be trained on the public points with dummy labels ({problem}); it"
+            " would fail on every shard. Fix the teacher or its preprocessing."
         )
 
 
 def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> NDArray[np.int64]:
-    """Return the columns in which the teacher takes missing values, by trying it on public points that lack some.
+    """Return the columns in which the teacher takes missing values, by trying it on public points
+    that lack some.
 
-    All columns are tried together; where that fails, their halves, and so on, up to a hundred fits. What was found is
-    then tried together once more.
+    All columns are tried together; where that fails, their halves, and so on, up to a hundred fits.
+    What was found is then tried together once more.
 
     Returns
     -------
@@ -85,7 +90,9 @@ def _with_missing(points: Any, columns: NDArray[np.int64]) -> Any:
 
 def _points(X_public: Any, n_classes: int) -> Any:
     """Return the first public points, repeated where they are too few for every class."""
-    return take_rows(X_public, np.resize(np.arange(min(ROWS, n_rows(X_public))), max(ROWS, 4 * n_classes)))
+    return take_rows(
+        X_public, np.resize(np.arange(min(ROWS, n_rows(X_public))), max(ROWS, 4 * n_classes))
+    )
 
 
 def _attempt(teacher: Any, points: Any, n_classes: int) -> str | None:
@@ -96,10 +103,15 @@ def _attempt(teacher: Any, points: Any, n_classes: int) -> str | None:
             warnings.simplefilter("ignore")
             learner = with_own_seeds(clone(teacher), 0)
             predicted = np.asarray(learner.fit(points, labels).predict(points))
-    except Exception as error:  # any learner may raise anything; the points are public, the labels dummies
+    except (
+        Exception
+    ) as error:  # any learner may raise anything; the points are public, the labels dummies
         return f"{type(error).__name__}: {_first_sentence(str(error))}"
     if predicted.shape != labels.shape or not np.isin(predicted, labels).all():
-        return f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no labels"
+        return (
+            f"it predicts shape {predicted.shape} for {len(labels)} points, or values that are no"
+            " labels"
+        )
     return None
 
 

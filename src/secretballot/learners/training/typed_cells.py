@@ -1,9 +1,9 @@
 """Private cells in the types that public data have, one cell at a time.
 
-The type of a column follows from all of its cells, in lists, numpy and pandas alike: one missing or odd cell turns
-integers into floats, dates into texts of another format, and everything into objects. So what a cell becomes here
-depends on the cell and on the public type alone. What cannot be read so is refused: every function returns None, and
-the caller says which column.
+The type of a column follows from all of its cells, in lists, numpy and pandas alike: one missing or
+odd cell turns integers into floats, dates into texts of another format, and everything into
+objects. So what a cell becomes here depends on the cell and on the public type alone. What cannot
+be read so is refused: every function returns None, and the caller says which column.
 """
 
 import datetime
@@ -34,7 +34,8 @@ _REFUSALS = (ValueError, TypeError, ArithmeticError, NotImplementedError)
 
 
 def _quietly(read: Callable[[], Any]) -> Any:
-    """Return what a conversion yields, None where it fails; its errors and warnings may quote cells, and are lost."""
+    """Return what a conversion yields, None where it fails; its errors and warnings may quote
+    cells, and are lost."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -44,7 +45,8 @@ def _quietly(read: Callable[[], Any]) -> Any:
 
 
 def table_of_rows(rows: Sequence[Any]) -> ObjectArray | None:
-    """Return rows of cells as an array of objects, None if they are no rows of one length of plain cells.
+    """Return rows of cells as an array of objects, None if they are no rows of one length of plain
+    cells.
 
     numpy is never asked to make one array of all rows: it would choose one type for them.
     """
@@ -65,7 +67,8 @@ def _is_flat_array(row: Any) -> bool:
 
 
 def are_plain(cells: ObjectArray) -> bool:
-    """Return whether all cells are single values: what can be changed in place would join the shards that share it."""
+    """Return whether all cells are single values: what can be changed in place would join the
+    shards that share it."""
     kinds = set(map(type, cells.ravel().tolist()))
     return all(issubclass(kind, _PLAIN) and kind is not np.void for kind in kinds)
 
@@ -76,7 +79,8 @@ def are_numbers(cells: ObjectArray) -> bool:
 
 
 def array_as(X: Any, kind: np.dtype[Any]) -> Any:
-    """Return an array or sparse matrix in the type of public ones: floating point for numbers, else objects.
+    """Return an array or sparse matrix in the type of public ones: floating point for numbers, else
+    objects.
 
     Parameters
     ----------
@@ -88,14 +92,22 @@ def array_as(X: Any, kind: np.dtype[Any]) -> Any:
     -------
     array or sparse matrix, or None
     """
-    if X.dtype.kind not in (_ARRAY_KINDS if isinstance(X, np.ndarray) else "biuf") or kind.kind not in _ARRAY_KINDS:
+    if (
+        X.dtype.kind not in (_ARRAY_KINDS if isinstance(X, np.ndarray) else "biuf")
+        or kind.kind not in _ARRAY_KINDS
+    ):
         return None  # of dates and lengths of time, the unit follows from all cells
     if kind.kind in "biuf":
-        # single precision holds integers of two bytes; everything else gets double. Through double, whatever X has: one
-        # cell may have given X another type, and rounding twice differs from rounding once.
+        # single precision holds integers of two bytes; everything else gets double. Through double,
+        # whatever X has: one cell may have given X another type, and rounding twice differs from
+        # rounding once.
         numbers = _quietly(lambda: X.astype(np.float64) if X.dtype.kind in "biuf" else _floats(X))
         single = kind.itemsize <= 2 or kind == np.float32
-        return _quietly(lambda: numbers.astype(np.float32)) if single and numbers is not None else numbers
+        return (
+            _quietly(lambda: numbers.astype(np.float32))
+            if single and numbers is not None
+            else numbers
+        )
     if X.dtype.kind in "biuf":
         return None
     objects = _quietly(lambda: X.astype(object))
@@ -126,11 +138,17 @@ def _float_or_nan(cell: Any) -> float:
 def _is_missing(cell: Any) -> bool:
     if isinstance(cell, Decimal):
         return cell.is_nan()  # a signalling nan refuses every comparison, also inside pandas
-    return cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and cell != cell)
+    return (
+        cell is None
+        or cell is pd.NA
+        or cell is pd.NaT
+        or (isinstance(cell, float) and cell != cell)
+    )
 
 
 def column_as(column: "pd.Series[Any]", kind: Any) -> Any:
-    """Return the cells of a column in the type of the public column: an array or series of length n, or None."""
+    """Return the cells of a column in the type of the public column: an array or series of
+    length n, or None."""
     return _quietly(lambda: _column_as(column, kind))
 
 
@@ -143,24 +161,34 @@ def _column_as(column: "pd.Series[Any]", kind: Any) -> Any:
     if _holds_numbers(own):
         return None
     if pd.api.types.is_object_dtype(kind):
-        return pd.Series(_objects(column), dtype=object)  # a bare array of objects would get a type by its cells
+        # a bare array of objects would get a type by its cells
+        return pd.Series(_objects(column), dtype=object)
     if pd.api.types.is_string_dtype(kind):
-        return pd.array([None if _is_missing(cell) else str(cell) for cell in _objects(column)], dtype=kind)
+        return pd.array(
+            [None if _is_missing(cell) else str(cell) for cell in _objects(column)], dtype=kind
+        )
     if pd.api.types.is_datetime64_any_dtype(kind):
-        return _times(column, kind, pd.api.types.is_datetime64_any_dtype(own), pd.Timestamp, datetime.date)
+        return _times(
+            column, kind, pd.api.types.is_datetime64_any_dtype(own), pd.Timestamp, datetime.date
+        )
     if pd.api.types.is_timedelta64_dtype(kind):
-        return _times(column, kind, pd.api.types.is_timedelta64_dtype(own), pd.Timedelta, datetime.timedelta)
+        return _times(
+            column, kind, pd.api.types.is_timedelta64_dtype(own), pd.Timedelta, datetime.timedelta
+        )
     return column.array if own == kind and _is_flat(kind) else None
 
 
 def _holds_numbers(kind: Any) -> bool:
-    """Return whether cells are numbers as all of them together made them: of one type, or equal ones as one category.
+    """Return whether cells are numbers as all of them together made them: of one type, or equal
+    ones as one category.
 
     pandas makes 1.0 of 1 beside a fraction, and 1 of True beside a 1.
     """
     if isinstance(kind, pd.CategoricalDtype):
         known = kind.categories
-        return _holds_numbers(known.dtype) or any(isinstance(category, Number) for category in known)
+        return _holds_numbers(known.dtype) or any(
+            isinstance(category, Number) for category in known
+        )
     return pd.api.types.is_numeric_dtype(kind) or isinstance(kind, pd.SparseDtype)
 
 
@@ -174,7 +202,8 @@ def is_dictionary(kind: Any) -> bool:
 
 
 def _is_flat(kind: Any) -> bool:
-    """Return whether cells hold nothing but themselves: no dictionary, which would be that of all rows."""
+    """Return whether cells hold nothing but themselves: no dictionary, which would be that of
+    all rows."""
     if not isinstance(kind, pd.ArrowDtype):
         return True
     from pyarrow import types
@@ -190,13 +219,18 @@ def _column_floats(column: "pd.Series[Any]") -> FloatArray | None:
     own = column.dtype
     if _is_real(own):
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    if pd.api.types.is_object_dtype(own) or pd.api.types.is_string_dtype(own) or isinstance(own, pd.CategoricalDtype):
+    if (
+        pd.api.types.is_object_dtype(own)
+        or pd.api.types.is_string_dtype(own)
+        or isinstance(own, pd.CategoricalDtype)
+    ):
         return _floats(np.asarray(column.astype(object), dtype=object))
     return None
 
 
 def _objects(column: "pd.Series[Any]") -> ObjectArray:
-    """Return the cells as Python objects, each in the one form that its value has in every type of column.
+    """Return the cells as Python objects, each in the one form that its value has in every type of
+    column.
 
     Raises
     ------
@@ -221,7 +255,8 @@ def _canonical(cell: Any) -> Any:
     if isinstance(cell, datetime.timedelta | np.timedelta64):
         return _in_nanoseconds(pd.Timedelta(cell))
     if isinstance(cell, bytes):
-        return cell.decode(errors="backslashreplace")  # one of them makes an Arrow column bytes throughout
+        # one of them makes an Arrow column bytes throughout
+        return cell.decode(errors="backslashreplace")
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
@@ -233,7 +268,8 @@ def _in_nanoseconds(moment: Any) -> Any:
 
 
 def _categorical(column: "pd.Series[Any]", kind: pd.CategoricalDtype) -> pd.Categorical | None:
-    """Return the public category of every cell, a missing one where the public column does not know it."""
+    """Return the public category of every cell, a missing one where the public column does not
+    know it."""
     categories = kind.categories
     cells: Iterable[Any]
     if _is_real(categories.dtype):
@@ -241,7 +277,11 @@ def _categorical(column: "pd.Series[Any]", kind: pd.CategoricalDtype) -> pd.Cate
         if not all(abs(number) < _EXACT_BELOW for number in known):
             return None  # a gap elsewhere in the column would blur such numbers
         own = _column_floats(column) if _is_real(column.dtype) else None
-        cells = map(_float_or_nan, np.asarray(column.astype(object), dtype=object)) if own is None else own.tolist()
+        cells = (
+            map(_float_or_nan, np.asarray(column.astype(object), dtype=object))
+            if own is None
+            else own.tolist()
+        )
     elif _is_real(column.dtype):
         return None
     else:
@@ -252,10 +292,19 @@ def _categorical(column: "pd.Series[Any]", kind: pd.CategoricalDtype) -> pd.Cate
 
 
 def _times(column: "pd.Series[Any]", kind: Any, alike: bool, moment: Any, cell_kind: type) -> Any:
-    """Return points or lengths of time in the public unit; a column of objects holds some, or is refused."""
+    """Return points or lengths of time in the public unit; a column of objects holds some, or is
+    refused."""
     if alike:
         return column.astype(kind).array
-    cells = np.asarray(column, dtype=object).tolist() if pd.api.types.is_object_dtype(column.dtype) else [""]
+    cells = (
+        np.asarray(column, dtype=object).tolist()
+        if pd.api.types.is_object_dtype(column.dtype)
+        else [""]
+    )
     if not all(_is_missing(cell) or isinstance(cell, cell_kind) for cell in cells):
         return None
-    return pd.Series([pd.NaT if _is_missing(cell) else moment(cell) for cell in cells]).astype(kind).array
+    return (
+        pd.Series([pd.NaT if _is_missing(cell) else moment(cell) for cell in cells])
+        .astype(kind)
+        .array
+    )

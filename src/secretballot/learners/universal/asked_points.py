@@ -1,4 +1,5 @@
-"""The distinct public points that were asked, in their order, as far as a plan needs them; kept where the plan is."""
+"""The distinct public points that were asked, in their order, as far as a plan needs them; kept
+where the plan is."""
 
 import contextlib
 import io
@@ -27,8 +28,9 @@ class AskedPoints:
     most : int
         Points after these are not kept.
     folder : Path or None
-        Where they are kept, each before it is answered; None for in memory. Two processes that ask at the same moment
-        may lose a point of each other: then fewer points are known, which costs accuracy and never privacy.
+        Where they are kept, each before it is answered; None for in memory. Two processes that ask
+        at the same moment may lose a point of each other: then fewer points are known, which costs
+        accuracy and never privacy.
 
     Raises
     ------
@@ -64,8 +66,14 @@ class AskedPoints:
         if len(known) >= self.most:
             return
         seen = set(question_digests(known))
-        new = {digest: row for row, digest in reversed(list(enumerate(question_digests(points)))) if digest not in seen}
-        rows = np.sort(np.fromiter(new.values(), dtype=np.int64, count=len(new)))[: self.most - len(known)]
+        new = {
+            digest: row
+            for row, digest in reversed(list(enumerate(question_digests(points))))
+            if digest not in seen
+        }
+        rows = np.sort(np.fromiter(new.values(), dtype=np.int64, count=len(new)))[
+            : self.most - len(known)
+        ]
         if not len(rows):
             return
         self._points = np.concatenate([known, points[rows]])
@@ -78,8 +86,13 @@ class AskedPoints:
 def _points_of(content: bytes, n_features: int) -> FloatArray | None:
     """Return the points in the bytes of a file, None where they are damaged."""
     found: object = None
-    with contextlib.suppress(Exception):  # numpy parses a header that may say anything, and raises what it likes
+    # numpy parses a header that may say anything, and raises what it likes
+    with contextlib.suppress(Exception):
         found = np.load(io.BytesIO(content), allow_pickle=False)
-    if not isinstance(found, np.ndarray) or found.dtype != np.float64 or found.shape[1:] != (n_features,):
+    if (
+        not isinstance(found, np.ndarray)
+        or found.dtype != np.float64
+        or found.shape[1:] != (n_features,)
+    ):
         return None
     return found

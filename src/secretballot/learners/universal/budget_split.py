@@ -1,4 +1,5 @@
-"""How the budget of a universal labeler is split between its two parts, from public numbers alone."""
+"""How the budget of a universal labeler is split between its two parts, from public numbers
+alone."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -56,7 +57,10 @@ class BudgetSplit:
         while first > 0 and Fraction(repr(first)) + part > whole:
             first = math.nextafter(first, 0.0)
         if not (first > 0 and endless > 0):
-            raise ParameterError(f"share is {shown(share)}, which leaves one part no epsilon; give one nearer to 0.5.")
+            raise ParameterError(
+                f"share is {shown(share)}, which leaves one part no epsilon; give one nearer to"
+                " 0.5."
+            )
         return cls(total, PrivacyBudget(first, total.delta), endless, n_first, why)
 
     @classmethod
@@ -69,7 +73,9 @@ class BudgetSplit:
         """Rebuild the split from the object that `describe` made."""
         total = PrivacyBudget(about["epsilon"], about["delta"])
         first = about["first_epsilon"] and PrivacyBudget(about["first_epsilon"], about["delta"])
-        return cls(total, first or None, about["endless_epsilon"], about["first_questions"], about["why"])
+        return cls(
+            total, first or None, about["endless_epsilon"], about["first_questions"], about["why"]
+        )
 
     def describe(self) -> dict[str, object]:
         """Return the split as JSON values."""
@@ -86,15 +92,22 @@ class BudgetSplit:
         if self.first is None:
             return f"epsilon {self.total.epsilon:g} for all questions ({self.why})"
         return (
-            f"epsilon {self.total.epsilon:g} = {self.first.epsilon:g} for the first {self.n_first} questions + "
-            f"{self.endless:g} for all others ({self.why})"
+            f"epsilon {self.total.epsilon:g} = {self.first.epsilon:g} for the first {self.n_first}"
+            f" questions + {self.endless:g} for all others ({self.why})"
         )
 
 
 def error_constants(
-    vc_dimension: int, n_first: int, *, epsilon: float, rate: float, n_teachers: int, neighbours: str
+    vc_dimension: int,
+    n_first: int,
+    *,
+    epsilon: float,
+    rate: float,
+    n_teachers: int,
+    neighbours: str,
 ) -> tuple[float, float]:
-    """Return c_A and c_B: beyond the best hypothesis the parts err by about c_A / (n eps_A) and c_B / (n eps_B).
+    """Return c_A and c_B: beyond the best hypothesis the parts err by about c_A / (n eps_A) and c_B
+    / (n eps_B).
 
     Parameters
     ----------
@@ -103,7 +116,8 @@ def error_constants(
     n_first : int
         Questions of the first part, which are the public points of the second.
     epsilon, rate, n_teachers
-        Of an agnostic labeler: its epsilon, the share of the records that it samples, and its number K of teachers.
+        Of an agnostic labeler: its epsilon, the share of the records that it samples, and its
+        number K of teachers.
     neighbours : {"add-remove", "replace-one"}
 
     Notes
@@ -118,7 +132,8 @@ def error_constants(
 
 
 def best_share(constants: tuple[float, float], n_first: int, n_queries: int) -> float:
-    """Return the part of epsilon for the second part at which the average error of all questions is least.
+    """Return the part of epsilon for the second part at which the average error of all questions is
+    least.
 
     Parameters
     ----------
@@ -132,9 +147,9 @@ def best_share(constants: tuple[float, float], n_first: int, n_queries: int) -> 
     Returns
     -------
     float
-        With f = n_first / n_queries the least of f c_A / eps_A + (1 - f) c_B / eps_B is at eps_B / eps_A =
-        sqrt(c_B (1 - f) / (c_A f)); kept between a tenth and nine tenths, since the second part must be payable even
-        where it answers little.
+        With f = n_first / n_queries the least of f c_A / eps_A + (1 - f) c_B / eps_B is at eps_B /
+        eps_A = sqrt(c_B (1 - f) / (c_A f)); kept between a tenth and nine tenths, since the second
+        part must be payable even where it answers little.
     """
     f = min(1.0, n_first / check_count("n_queries", n_queries))
     ratio = math.sqrt(constants[1] * (1 - f) / (constants[0] * f))

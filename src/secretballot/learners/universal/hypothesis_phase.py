@@ -1,4 +1,5 @@
-"""The second part of a universal labeler: one hypothesis, chosen once by all private records, that answers for ever."""
+"""The second part of a universal labeler: one hypothesis, chosen once by all private records,
+that answers for ever."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -26,13 +27,15 @@ _MADE_UP_ROWS = 60
 
 
 class EndlessPart:
-    """A hypothesis that left the door, with the public points that made its class finite; all of it public.
+    """A hypothesis that left the door, with the public points that made its class finite; all of it
+    public.
 
     Parameters
     ----------
     choice : PaidChoice
     about : mapping
-        As stored beside the choice: ``points``, and ``rows``, those of them that made the class finite.
+        As stored beside the choice: ``points``, and ``rows``, those of them that made the class
+        finite.
     hypotheses : HypothesisClass
 
     Attributes
@@ -43,12 +46,17 @@ class EndlessPart:
     n_candidates : int
     """
 
-    def __init__(self, choice: PaidChoice, about: dict[str, Any], hypotheses: HypothesisClass) -> None:
+    def __init__(
+        self, choice: PaidChoice, about: dict[str, Any], hypotheses: HypothesisClass
+    ) -> None:
         self.choice, self._hypotheses = choice, hypotheses
         self.points = np.array(about["points"], dtype=np.float64)
         self._rows = np.array(about["rows"], dtype=np.int64)
-        # representatives follow from the public points alone, so the number of one is enough to find it again
-        self.hypothesis: Hypothesis = hypotheses.dichotomies(self.points[self._rows]).hypothesis(choice.outcome)
+        # representatives follow from the public points alone, so the number of one is enough to
+        # find it again
+        self.hypothesis: Hypothesis = hypotheses.dichotomies(self.points[self._rows]).hypothesis(
+            choice.outcome
+        )
         self.n_candidates = int(choice.mechanism["n_candidates"])
 
     @classmethod
@@ -89,7 +97,9 @@ class EndlessPart:
         found = reserved.drawn()
         if found is None:
             dichotomies = hypotheses.dichotomies(points[rows])
-            scores = private_scores(dichotomies, *records().open_for_scores(), reserved.unit, reserved.neighbours)
+            scores = private_scores(
+                dichotomies, *records().open_for_scores(), reserved.unit, reserved.neighbours
+            )
             found = reserved.draw(scores, {"points": points.tolist(), "rows": rows.tolist()})
         return cls(*found, hypotheses)
 
@@ -101,8 +111,14 @@ class EndlessPart:
         self, points: FloatArray, classes: Sequence[Any], *, about: dict[str, Any], purpose: str
     ) -> ReleasedLabels:
         """Return the labels of all rows of `points`, with the certificate of the choice."""
-        cover = hashlib.sha256(np.ascontiguousarray(self.points[self._rows], dtype="<f8").tobytes()).hexdigest()
-        more = {"hypotheses": self._hypotheses.name, "hypothesis": self.hypothesis.describe(), "points_sha256": cover}
+        cover = hashlib.sha256(
+            np.ascontiguousarray(self.points[self._rows], dtype="<f8").tobytes()
+        ).hexdigest()
+        more = {
+            "hypotheses": self._hypotheses.name,
+            "hypothesis": self.hypothesis.describe(),
+            "points_sha256": cover,
+        }
         return chosen_release(
             self.choice,
             self.predict(points),
@@ -115,14 +131,18 @@ class EndlessPart:
 
 
 def cover_rows(n_points: int, n_public: int | None, random_state: int) -> IntArray:
-    """Return which public points make the class finite: all, or so many random ones, by public coins."""
+    """Return which public points make the class finite: all, or so many random ones, by public
+    coins."""
     if n_public is None or n_public >= n_points:
         return np.arange(n_points)
     return np.sort(np.random.default_rng(random_state).choice(n_points, n_public, replace=False))
 
 
-def check_class_size(hypotheses: HypothesisClass, n_public: int, n_features: int, neighbours: str) -> None:
-    """Refuse, before anything is bought, a class with too many labellings of so many points: try it on made-up ones.
+def check_class_size(
+    hypotheses: HypothesisClass, n_public: int, n_features: int, neighbours: str
+) -> None:
+    """Refuse, before anything is bought, a class with too many labellings of so many points: try it
+    on made-up ones.
 
     Raises
     ------
@@ -139,6 +159,6 @@ def check_class_size(hypotheses: HypothesisClass, n_public: int, n_features: int
         private_scores(dichotomies, made_up, np.arange(_MADE_UP_ROWS) % 2, "record", neighbours)
     except ParameterError as error:
         raise ParameterError(
-            f"{hypotheses.name} have too many labellings of {n_public} public points ({error}) Set n_public to less. "
-            "Nothing was spent."
+            f"{hypotheses.name} have too many labellings of {n_public} public points ({error}) Set"
+            " n_public to less. Nothing was spent."
         ) from None

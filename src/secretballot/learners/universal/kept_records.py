@@ -1,4 +1,5 @@
-"""Private records that a plan needs once more: held until then, in memory or in the vault, then forgotten."""
+"""Private records that a plan needs once more: held until then, in memory or in the vault, then
+forgotten."""
 
 import contextlib
 import io
@@ -43,10 +44,16 @@ class PrivateRecords:
         """
         content = read_secret(folder / FILE)
         if content is None:
-            raise DataError(f"{folder / FILE} is missing; call fit again, with the records that the plan began with.")
+            raise DataError(
+                f"{folder / FILE} is missing; call fit again, with the records that the plan began"
+                " with."
+            )
         found = _records_of(content)
         if found is None:
-            raise DataError(f"{folder / FILE} is damaged; call fit again, with the records that the plan began with.")
+            raise DataError(
+                f"{folder / FILE} is damaged; call fit again, with the records that the plan began"
+                " with."
+            )
         return cls(*found)
 
     def keep(self, folder: Path) -> None:
@@ -78,7 +85,8 @@ class PrivateRecords:
 
 
 def _records_of(content: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
-    """Return points and labels in the bytes of a file, None where they are damaged; no error carries any of them."""
+    """Return points and labels in the bytes of a file, None where they are damaged; no error
+    carries any of them."""
     points = labels = None
     # numpy parses headers that may say anything, and raises what it likes
     with contextlib.suppress(Exception), np.load(io.BytesIO(content), allow_pickle=False) as kept:

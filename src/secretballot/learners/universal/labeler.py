@@ -1,4 +1,5 @@
-"""The universal labeler: a few questions by voting, then all others by one hypothesis (Nandi and Bassily 2020)."""
+"""The universal labeler: a few questions by voting, then all others by one hypothesis (Nandi and
+Bassily 2020)."""
 
 import contextlib
 import hashlib
@@ -53,10 +54,12 @@ _ABOUT = "universal.json"
 
 
 class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Answer questions without end: the first ones by voting, all others by one hypothesis that they made finite.
+    """Answer questions without end: the first ones by voting, all others by one hypothesis that
+    they made finite.
 
-    The points of the first questions, which are public, make the class of hypotheses finite; then one of its labellings
-    is chosen by all private records, and everything that is asked afterwards is answered by it, for nothing.
+    The points of the first questions, which are public, make the class of hypotheses finite; then
+    one of its labellings is chosen by all private records, and everything that is asked afterwards
+    is answered by it, for nothing.
 
     Parameters
     ----------
@@ -71,26 +74,27 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     beta : float, default 0.05
         Probability of failure that the numbers allow for.
     n_first : int, optional
-        Number of questions, each counted once, after which the second part answers; by default
-        32 (d log(1 / alpha) + log(1 / beta)) / alpha (`public_points_needed`). It comes sooner if the first part stops
-        at its last abstention.
+        Number of questions, each counted once, after which the second part answers; by default 32
+        (d log(1 / alpha) + log(1 / beta)) / alpha (`public_points_needed`). It comes sooner if the
+        first part stops at its last abstention.
     n_public : int, optional
-        How many of their points make the class finite, at random; by default all. Fewer for classes that label many
-        points in too many ways.
+        How many of their points make the class finite, at random; by default all. Fewer for classes
+        that label many points in too many ways.
     n_queries : int, optional
-        All questions that are expected; None for many more than `n_first`. It sets the split of the budget alone.
+        All questions that are expected; None for many more than `n_first`. It sets the split of the
+        budget alone.
     share : float, optional
-        Part of epsilon for the second part; by default the one at which the average error of `n_queries` questions is
-        least, at least a tenth, and a half where `n_queries` is None.
+        Part of epsilon for the second part; by default the one at which the average error of
+        `n_queries` questions is least, at least a tenth, and a half where `n_queries` is None.
     max_unstable, n_teachers, calibration, neighbours, relabel_epsilon
         As for `AgnosticLabeler`.
     ledger : Ledger, optional
-        Account of the private records, of the basic composition; without one the plan keeps an account of its own, in
-        memory.
+        Account of the private records, of the basic composition; without one the plan keeps an
+        account of its own, in memory.
     vault : path, optional
-        Secret folder. With one, and a ledger that is a file, the plan outlives the process. Until the switch it holds a
-        copy of the private records, since the second part counts mistakes on them; then the copy is removed. Without
-        one they are held in memory.
+        Secret folder. With one, and a ledger that is a file, the plan outlives the process. Until
+        the switch it holds a copy of the private records, since the second part counts mistakes on
+        them; then the copy is removed. Without one they are held in memory.
     name : str, default "universal"
         Names the plan in ledger and vault; another name is another charge.
     purpose : str
@@ -171,7 +175,9 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, X: Any, y: ArrayLike, *, classes: Sequence[Any], public_points_known: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, *, classes: Sequence[Any], public_points_known: Any = None
+    ) -> Self:
         """Buy both parts, and begin the first.
 
         Parameters
@@ -183,8 +189,9 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         classes : sequence of two values
             Public; never inferred from the private labels.
         public_points_known : array of shape (n_points, n_features), optional
-            Where all points that will be asked, or many like them, are known beforehand: then there is no first part,
-            the second one has all of epsilon, is drawn at once, and delta is not spent. The most accurate by far.
+            Where all points that will be asked, or many like them, are known beforehand: then there
+            is no first part, the second one has all of epsilon, is drawn at once, and delta is not
+            spent. The most accurate by far.
 
         Raises
         ------
@@ -195,21 +202,37 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         """
         names = declared_classes(classes)
         if len(names) > 2:
-            raise ParameterError(f"classes has {len(names)} values; hypotheses tell two classes apart, so name two.")
+            raise ParameterError(
+                f"classes has {len(names)} values; hypotheses tell two classes apart, so name two."
+            )
         hypotheses = self._checked_hypotheses()
         points = check_points(X, None)
         index = class_indices(y, names, len(points))
-        known = None if public_points_known is None else check_points(public_points_known, points.shape[1])
-        split = self._split(hypotheses, len(points)) if known is None else BudgetSplit.all_to_endless(self._budget())
+        known = (
+            None
+            if public_points_known is None
+            else check_points(public_points_known, points.shape[1])
+        )
+        split = (
+            self._split(hypotheses, len(points))
+            if known is None
+            else BudgetSplit.all_to_endless(self._budget())
+        )
         n_public = split.n_first if known is None else len(known)
-        check_class_size(hypotheses, min(n_public, self.n_public or n_public), points.shape[1], self.neighbours)
+        check_class_size(
+            hypotheses, min(n_public, self.n_public or n_public), points.shape[1], self.neighbours
+        )
         check_answers(hypotheses, points)
         account = self._account()
         folder = self._folder() if self.vault is not None and account.durable else None
         about = self._about(hypotheses, names, points.shape[1], split, account)
         self._check_room(account, split)
         _check_same(folder, about)
-        session = None if split.first is None else self._first(split, account).fit(points, y, classes=names).session_
+        session = (
+            None
+            if split.first is None
+            else self._first(split, account).fit(points, y, classes=names).session_
+        )
         records: PrivateRecords | None = PrivateRecords(points, index)
         if folder is not None and records is not None:
             if account.released(endless_request(self.name)) is None:
@@ -222,7 +245,8 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         return self
 
     def reopen(self) -> Self:
-        """Go on after a restart with the plan that a `fit` with this vault and this name began, without the data.
+        """Go on after a restart with the plan that a `fit` with this vault and this name began,
+        without the data.
 
         Raises
         ------
@@ -238,14 +262,22 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         hypotheses, folder = self._checked_hypotheses(), self._folder()
         content = read_secret(folder / _ABOUT, largest=LARGEST_JSON)
         if content is None:
-            raise DataError(f"The vault {self.vault} holds no universal plan {self.name!r}; call fit.")
+            raise DataError(
+                f"The vault {self.vault} holds no universal plan {self.name!r}; call fit."
+            )
         about = _about_of(content)
         if about is None:
             raise DataError(f"{folder / _ABOUT} is damaged; put the vault back as it was.")
-        split, ledger, settings = BudgetSplit.from_description(about["split"]), about["ledger"], about["settings"]
+        split, ledger, settings = (
+            BudgetSplit.from_description(about["split"]),
+            about["ledger"],
+            about["settings"],
+        )
         if settings != self._settings(hypotheses):
             given = ", ".join(f"{key}={value}" for key, value in settings.items())
-            raise ParameterError(f"The plan {self.name!r} was begun with other settings; give the same: {given}.")
+            raise ParameterError(
+                f"The plan {self.name!r} was begun with other settings; give the same: {given}."
+            )
         account = Ledger.open_existing(ledger)
         session = None if split.first is None else self._first(split, account).reopen().session_
         self._begin(hypotheses, about, session, account, None, folder)
@@ -253,18 +285,21 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
 
     @property
     def left(self) -> float:
-        """Questions that may still be asked: infinity, before the switch too, since both parts are paid for."""
+        """Questions that may still be asked: infinity, before the switch too, since both parts
+        are paid for."""
         self._running()
         return math.inf
 
     @property
     def used(self) -> int:
-        """Questions that the first part has answered, abstentions included; repeated ones count once."""
+        """Questions that the first part has answered, abstentions included; repeated ones count
+        once."""
         return self._running().used
 
     @property
     def until_switch(self) -> int:
-        """Questions that the first part may still answer; 0 when the hypothesis has taken over, or will now."""
+        """Questions that the first part may still answer; 0 when the hypothesis has taken over,
+        or will now."""
         return self._running().until_switch
 
     @property
@@ -279,7 +314,9 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         run = self._running()
         if run.endless is None:
             raise AttributeError("There is no student yet: the first part still answers.")
-        return HypothesisStudent.of(run.endless.hypothesis, run.terms.hypotheses, self.classes_, self.n_features_in_)
+        return HypothesisStudent.of(
+            run.endless.hypothesis, run.terms.hypotheses, self.classes_, self.n_features_in_
+        )
 
     def ask(self, x: Any) -> UniversalAnswer:
         """Return the answer to one public point, of shape (n_features,).
@@ -298,7 +335,8 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     def ask_many(self, X: Any) -> UniversalAnswers:
         """Return the answers to public points, of shape (n, n_features), every one of them.
 
-        A label that the first part gave stays. What it abstained on is answered when asked after the switch.
+        A label that the first part gave stays. What it abstained on is answered when asked after
+        the switch.
 
         Raises
         ------
@@ -308,7 +346,8 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         return self._running().ask_many(check_points(X, self.n_features_in_))
 
     def released(self, X: Any) -> UniversalRelease:
-        """Return what left the house so far: all answers of the first part, and the hypothesis's labels of `X`.
+        """Return what left the house so far: all answers of the first part, and the hypothesis's
+        labels of `X`.
 
         Parameters
         ----------
@@ -354,26 +393,36 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
             BudgetSplit.from_description(about["split"]),
         )
         terms = UniversalTerms(
-            hypotheses, names, width, split, self.n_public, self.random_state, self.neighbours, self.name, self.purpose
+            hypotheses,
+            names,
+            width,
+            split,
+            self.n_public,
+            self.random_state,
+            self.neighbours,
+            self.name,
+            self.purpose,
         )
         self.run_ = UniversalRun(terms, session, account, records, folder)
         self.split_, self.classes_, self.n_features_in_ = split, names, width
 
     def _draw_at_once(self, known: FloatArray) -> None:
-        """Draw by points that are known beforehand, of which the ledger keeps those that make the class finite."""
+        """Draw by points that are known beforehand, of which the ledger keeps those that make
+        the class finite."""
         cover = known[cover_rows(len(known), self.n_public, self.random_state)]
         if self.run_.endless is None:
             self.run_.switch(cover)
         elif not np.array_equal(self.run_.endless.points, cover):
             raise ParameterError(
-                f"The plan {self.name!r} was drawn by other public points; give the same, or another name, which is a "
-                "new charge. Nothing was spent."
+                f"The plan {self.name!r} was drawn by other public points; give the same, or"
+                " another name, which is a new charge. Nothing was spent."
             )
 
     def _checked_hypotheses(self) -> HypothesisClass:
         if not isinstance(self.hypotheses, HypothesisClass):
             raise ParameterError(
-                f"hypotheses is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as Thresholds()."
+                f"hypotheses is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as"
+                " Thresholds()."
             )
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         for name in ("n_first", "n_public", "n_queries"):
@@ -384,7 +433,9 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     def _split(self, hypotheses: HypothesisClass, n_records: int) -> BudgetSplit:
         """Return what each part may cost, from public numbers alone."""
         d = max(1, hypotheses.vc_dimension)
-        n_first = public_points_needed(d, self.alpha, self.beta) if self.n_first is None else self.n_first
+        n_first = (
+            public_points_needed(d, self.alpha, self.beta) if self.n_first is None else self.n_first
+        )
 
         def planned(budget: PrivacyBudget) -> tuple[RelabelledAggregator, int]:
             return agnostic_plan(
@@ -400,14 +451,20 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
                 calibration=self.calibration,
             )
 
-        return split_budget(self._budget(), planned, d, n_first, n_queries=self.n_queries, share=self.share)
+        return split_budget(
+            self._budget(), planned, d, n_first, n_queries=self.n_queries, share=self.share
+        )
 
     def _first(self, split: BudgetSplit, account: Ledger) -> FirstPart:
-        return FirstPart.of(split, self.get_params(deep=False), name=first_request(self.name), ledger=account)
+        return FirstPart.of(
+            split, self.get_params(deep=False), name=first_request(self.name), ledger=account
+        )
 
     def _budget(self) -> PrivacyBudget:
         if not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError("budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6).")
+            raise ParameterError(
+                "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6)."
+            )
         return self.budget
 
     def _account(self) -> Ledger:
@@ -420,23 +477,24 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         self.ledger.check_promise("record", self.neighbours)
         if self.ledger.composition != "basic":
             raise ParameterError(
-                f"The ledger composes by {self.ledger.composition!r}, which does not add two prices up; give one with "
-                "the composition 'basic'. Nothing was spent."
+                f"The ledger composes by {self.ledger.composition!r}, which does not add two prices"
+                " up; give one with the composition 'basic'. Nothing was spent."
             )
         return self.ledger
 
     def _check_room(self, account: Ledger, split: BudgetSplit) -> None:
         """Refuse a plan of which the ledger would take only the first part."""
         if any(
-            account.entry(request) is not None for request in (first_request(self.name), endless_request(self.name))
+            account.entry(request) is not None
+            for request in (first_request(self.name), endless_request(self.name))
         ):
             return
         remaining, delta = account.remaining(), 0.0 if split.first is None else split.total.delta
         if not (remaining.epsilon >= split.total.epsilon and remaining.delta >= delta):
             raise BudgetError(
-                f"Both parts cost epsilon {split.total.epsilon:g}, delta {delta:g}, and the ledger of "
-                f"{account.dataset!r} has ({remaining.epsilon:g}, {remaining.delta:g}) left; ask for less. Nothing was "
-                "spent."
+                f"Both parts cost epsilon {split.total.epsilon:g}, delta {delta:g}, and the ledger"
+                f" of {account.dataset!r} has ({remaining.epsilon:g}, {remaining.delta:g}) left;"
+                " ask for less. Nothing was spent."
             )
 
     def _settings(self, hypotheses: HypothesisClass) -> dict[str, Any]:
@@ -449,7 +507,12 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         }
 
     def _about(
-        self, hypotheses: HypothesisClass, names: list[Any], n_features: int, split: BudgetSplit, account: Ledger
+        self,
+        hypotheses: HypothesisClass,
+        names: list[Any],
+        n_features: int,
+        split: BudgetSplit,
+        account: Ledger,
     ) -> dict[str, Any]:
         return {
             "settings": self._settings(hypotheses),
@@ -492,9 +555,11 @@ def _check_same(folder: Path | None, about: dict[str, Any]) -> None:
         return
     kept = _about_of(content)
     if kept is None:
-        raise DataError(f"{folder / _ABOUT} is damaged; put the vault back as it was. Nothing was spent.")
+        raise DataError(
+            f"{folder / _ABOUT} is damaged; put the vault back as it was. Nothing was spent."
+        )
     if kept != json.loads(json.dumps(about)):
         raise ParameterError(
-            f"The vault {folder} holds a plan of this name with other settings; give the same, or another name, which "
-            "is a new charge. Nothing was spent."
+            f"The vault {folder} holds a plan of this name with other settings; give the same, or"
+            " another name, which is a new charge. Nothing was spent."
         )

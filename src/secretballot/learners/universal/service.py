@@ -1,4 +1,5 @@
-"""A universal plan that is running: questions go to the first part until it has come to its end, then to the second."""
+"""A universal plan that is running: questions go to the first part until it has come to its end,
+then to the second."""
 
 import contextlib
 import math
@@ -156,7 +157,8 @@ class UniversalRun:
     -------
     Unit, relation, price : those of the two parts, each reserved before the first question.
     Order : a point is kept before it is answered. The switch draws and commits to the ledger, then forgets the records;
-        whatever a crash interrupts, the next question finds either no draw, and draws, or the committed one.
+        whatever a crash interrupts, the next question finds either no draw, and draws, or the
+        committed one.
     """
 
     def __init__(
@@ -195,21 +197,26 @@ class UniversalRun:
         return 0 if self.endless is not None or self.session is None else self.session.left
 
     def ask_many(self, points: FloatArray) -> UniversalAnswers:
-        """Return the answers to public points, as `check_points` returns them, every one of them."""
+        """Return the answers to public points, as `check_points` returns them, every one of
+        them."""
         labels = self._first_labels(points)
         missing = np.array([label is None for label in labels], dtype=np.bool_)
         if self.endless is None:
             return UniversalAnswers(labels, ~missing, np.zeros(len(labels), dtype=np.bool_))
         if missing.any():
             said = self.endless.predict(points[missing])
-            # with None behind, so that numpy makes an array of the values and not of their letters or items
+            # with None behind, so that numpy makes an array of the values and not of their letters
+            # or items
             labels[missing] = np.array([*self.terms.classes, None], dtype=object)[said]
         return UniversalAnswers(labels, np.ones(len(labels), dtype=np.bool_), missing)
 
     def switch(self, points: FloatArray) -> None:
-        """Draw the hypothesis by public points, or take up the one that was drawn, and forget the private records."""
+        """Draw the hypothesis by public points, or take up the one that was drawn, and forget
+        the private records."""
         rows = cover_rows(len(points), self.terms.n_public, self.terms.random_state)
-        endless = EndlessPart.begin(self._reserved, self.terms.hypotheses, self._open_records, points, rows)
+        endless = EndlessPart.begin(
+            self._reserved, self.terms.hypotheses, self._open_records, points, rows
+        )
         self._take_up(endless)
 
     def released(self, points: FloatArray) -> UniversalRelease:
@@ -218,15 +225,19 @@ class UniversalRun:
         if self.endless is None:
             return UniversalRelease(first, None)
         about = {"universal": {**self.terms.split.describe(), "part": "endless"}}
-        endless = self.endless.released(points, self.terms.classes, about=about, purpose=self.terms.purpose)
+        endless = self.endless.released(
+            points, self.terms.classes, about=about, purpose=self.terms.purpose
+        )
         return UniversalRelease(first, endless)
 
     def _first_labels(self, points: FloatArray) -> NDArray[np.object_]:
-        """Return the labels of the first part, None where it has none; switch when it has come to its end."""
+        """Return the labels of the first part, None where it has none; switch when it has come
+        to its end."""
         labels: NDArray[np.object_] = np.full(len(points), None, dtype=object)
         if self.endless is None and self.session is not None:
             self._asked.add(points)
-            # raised where it is spent and none of these was asked before: a crash came just before the switch
+            # raised where it is spent and none of these was asked before: a crash came just before
+            # the switch
             with contextlib.suppress(BudgetError):
                 labels = self.session.ask_many(points).labels
             if not self.session.left:

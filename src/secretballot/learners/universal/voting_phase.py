@@ -1,4 +1,5 @@
-"""The first part of a universal labeler: an agnostic labeler that says on its certificate what else was bought."""
+"""The first part of a universal labeler: an agnostic labeler that says on its certificate what
+else was bought."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -33,7 +34,9 @@ class FirstPart(AgnosticLabeler):
     split: BudgetSplit
 
     @classmethod
-    def of(cls, split: BudgetSplit, settings: Mapping[str, Any], *, name: str, ledger: Ledger) -> Self:
+    def of(
+        cls, split: BudgetSplit, settings: Mapping[str, Any], *, name: str, ledger: Ledger
+    ) -> Self:
         """Return the labeler of the first questions.
 
         Parameters
@@ -53,7 +56,10 @@ class FirstPart(AgnosticLabeler):
 
     def _declaration(self, aggregator: Any) -> dict[str, object]:
         declared = super()._declaration(aggregator)
-        more = f"This is the first part of a universal labeler, bought together with a second one: {self.split}."
+        more = (
+            "This is the first part of a universal labeler, bought together with a second one:"
+            f" {self.split}."
+        )
         sentences = declared["assumptions"]
         assert isinstance(sentences, list)
         return {**declared, "assumptions": [*sentences, more]}

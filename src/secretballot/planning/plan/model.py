@@ -1,4 +1,5 @@
-"""A plan as data: the task, what is recommended for it, what to expect, and what else was weighed."""
+"""A plan as data: the task, what is recommended for it, what to expect, and what else was
+weighed."""
 
 import json
 import math
@@ -11,7 +12,16 @@ from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import STRATEGIES
 
-__all__ = ["Candidate", "Estimate", "Expected", "FrontierPoint", "Improvement", "Plan", "Setting", "Task"]
+__all__ = [
+    "Candidate",
+    "Estimate",
+    "Expected",
+    "FrontierPoint",
+    "Improvement",
+    "Plan",
+    "Setting",
+    "Task",
+]
 
 FORMAT = "secretballot/plan"
 VERSION = 1
@@ -52,7 +62,9 @@ class Task:
         check_count("n_classes", self.n_classes, minimum=2)
         for name in ("teacher", "student"):
             if not isinstance(getattr(self, name), str):
-                raise ParameterError(f"{name} is {shown(getattr(self, name))}; give the name of a learner.")
+                raise ParameterError(
+                    f"{name} is {shown(getattr(self, name))}; give the name of a learner."
+                )
         PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
 
     @property
@@ -96,13 +108,15 @@ class Setting:
         check_choice("strategy", self.strategy, STRATEGIES)
         if (self.max_unstable is None) != (self.aggregator == "gaussian"):
             raise ParameterError(
-                f"max_unstable is {shown(self.max_unstable)} for {self.aggregator} voting; a sparse vector needs one "
-                "and Gaussian voting takes none."
+                f"max_unstable is {shown(self.max_unstable)} for {self.aggregator} voting; a sparse"
+                " vector needs one and Gaussian voting takes none."
             )
         if self.max_unstable is not None:
             check_count("max_unstable", self.max_unstable)
         if self.aggregator == "sparse-vector" and self.release == "counts":
-            raise ParameterError("release is 'counts', and a sparse vector releases labels only; use 'labels'.")
+            raise ParameterError(
+                "release is 'counts', and a sparse vector releases labels only; use 'labels'."
+            )
 
 
 @dataclass(frozen=True)
@@ -122,7 +136,9 @@ class Estimate:
         for name in ("value", "low", "high"):
             check_finite(name, getattr(self, name))
         if not self.low <= self.value <= self.high:
-            raise ParameterError(f"an estimate of {self.value} lies outside of its range {self.low} to {self.high}.")
+            raise ParameterError(
+                f"an estimate of {self.value} lies outside of its range {self.low} to {self.high}."
+            )
 
 
 @dataclass(frozen=True)
@@ -136,7 +152,8 @@ class Expected:
     vote_accuracy : Estimate
         Share of public points whose exact plurality is the true class; nobody will see it.
     label_accuracy : Estimate
-        Share of released labels that are the true class; of noisy counts, of the labels read off them.
+        Share of released labels that are the true class; of noisy counts, of the labels read off
+        them.
     student_accuracy : Estimate
         Share of new points that the student gets right.
     """
@@ -155,7 +172,9 @@ class Expected:
 def _check_within(name: str, estimate: Estimate, most: float) -> None:
     """Refuse an estimate whose range leaves 0 to `most`."""
     if not 0 <= estimate.low <= estimate.high <= most:
-        rule = "it must not be negative" if most == math.inf else f"it must lie between 0 and {most:g}"
+        rule = (
+            "it must not be negative" if most == math.inf else f"it must lie between 0 and {most:g}"
+        )
         raise ParameterError(f"{name} has the range {estimate.low} to {estimate.high}; {rule}.")
 
 
@@ -167,7 +186,8 @@ class Candidate:
     ----------
     setting : Setting
     noise : float
-        In votes: sigma of Gaussian voting; of a sparse vector, the margin that is answered nine times in ten.
+        In votes: sigma of Gaussian voting; of a sparse vector, the margin that is answered nine
+        times in ten.
     expected : Expected
     """
 
@@ -219,7 +239,8 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Plan:
-    """A recommendation with its reasons; made of public numbers and stand-in data, so it may be shown to anyone.
+    """A recommendation with its reasons; made of public numbers and stand-in data, so it may be
+    shown to anyone.
 
     Attributes
     ----------
@@ -257,12 +278,16 @@ class Plan:
         if self.recommended not in self.weighed:
             raise ParameterError("the recommended candidate is not among those that were weighed.")
         if not 0 <= check_finite("constant_accuracy", self.constant_accuracy) <= 1:
-            raise ParameterError(f"constant_accuracy is {self.constant_accuracy}; it must lie between 0 and 1.")
+            raise ParameterError(
+                f"constant_accuracy is {self.constant_accuracy}; it must lie between 0 and 1."
+            )
         for name, most in (("n_teachers", self.task.n_records), ("n_queries", self.task.n_public)):
             asked = getattr(self.recommended.setting, name)
             if asked > most:
                 what = "private records" if name == "n_teachers" else "public points"
-                raise ParameterError(f"{name} is {shown(asked)}, more than the {shown(most)} {what} of the task.")
+                raise ParameterError(
+                    f"{name} is {shown(asked)}, more than the {shown(most)} {what} of the task."
+                )
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, from which `from_json` rebuilds it."""
@@ -276,14 +301,21 @@ class Plan:
         Raises
         ------
         DataError
-            If the values are no plan of this version, or one of them is missing, unknown or out of its range.
+            If the values are no plan of this version, or one of them is missing, unknown or out of
+            its range.
         """
         if not isinstance(values, Mapping) or values.get("format") != FORMAT:
-            raise DataError("this is no plan; give the JSON that `secretballot plan --json` prints.")
+            raise DataError(
+                "this is no plan; give the JSON that `secretballot plan --json` prints."
+            )
         if values.get("version") != VERSION:
-            raise DataError(f"the plan has version {shown(values.get('version'))}, not {VERSION}; plan again.")
+            raise DataError(
+                f"the plan has version {shown(values.get('version'))}, not {VERSION}; plan again."
+            )
         try:
-            return _plan_of({name: value for name, value in values.items() if name not in ("format", "version")})
+            return _plan_of(
+                {name: value for name, value in values.items() if name not in ("format", "version")}
+            )
         except SecretBallotError as problem:
             raise DataError(f"{UNFIT}{problem}") from None
 
@@ -301,15 +333,21 @@ def _plan_of(values: Mapping[str, Any]) -> Plan:
         weighed=tuple(_candidate(each) for each in _list("weighed", plain["weighed"])),
         constant_accuracy=plain["constant_accuracy"],
         frontier=tuple(_frontier_point(each) for each in _list("frontier", plain["frontier"])),
-        improvements=tuple(_improvement(each) for each in _list("improvements", plain["improvements"])),
+        improvements=tuple(
+            _improvement(each) for each in _list("improvements", plain["improvements"])
+        ),
         seed=plain["seed"],
     )
 
 
 def _candidate(values: object) -> Candidate:
     plain = _fields(Candidate, values)
-    expected = {name: _estimate(each) for name, each in _fields(Expected, plain["expected"]).items()}
-    return Candidate(Setting(**_fields(Setting, plain["setting"])), plain["noise"], Expected(**expected))
+    expected = {
+        name: _estimate(each) for name, each in _fields(Expected, plain["expected"]).items()
+    }
+    return Candidate(
+        Setting(**_fields(Setting, plain["setting"])), plain["noise"], Expected(**expected)
+    )
 
 
 def _estimate(values: object) -> Estimate:

@@ -1,4 +1,5 @@
-"""Pictures of a plan: accuracy against epsilon, teachers against queries, and what the number of teachers does.
+"""Pictures of a plan: accuracy against epsilon, teachers against queries, and what the number of
+teachers does.
 
 Drawn from the plan alone, hence from public numbers and stand-in data.
 """
@@ -35,7 +36,11 @@ def draw_plan_pictures(plan: Plan) -> dict[str, Picture]:
     ----------
     plan : Plan
     """
-    return {"frontier": draw_frontier(plan), "candidates": draw_candidates(plan), "teachers": draw_teachers(plan)}
+    return {
+        "frontier": draw_frontier(plan),
+        "candidates": draw_candidates(plan),
+        "teachers": draw_teachers(plan),
+    }
 
 
 def draw_frontier(plan: Plan) -> Picture:
@@ -45,7 +50,9 @@ def draw_frontier(plan: Plan) -> Picture:
     ----------
     plan : Plan
     """
-    useful = [(point.epsilon, point.candidate) for point in plan.frontier if point.candidate is not None]
+    useful = [
+        (point.epsilon, point.candidate) for point in plan.frontier if point.candidate is not None
+    ]
     useless = [point.epsilon for point in plan.frontier if point.candidate is None]
     constant = 100 * plan.constant_accuracy
     here = 100 * plan.recommended.expected.student_accuracy.value
@@ -53,8 +60,16 @@ def draw_frontier(plan: Plan) -> Picture:
     def paint(axes: Any) -> None:
         _axis_of_sizes(axes.xaxis, [plan.task.epsilon, *(point.epsilon for point in plan.frontier)])
         estimates = [candidate.expected.student_accuracy for _, candidate in useful]
-        _band(axes, [epsilon for epsilon, _ in useful], estimates, BLUE, "student, nine runs of ten")
-        axes.axhline(constant, color=INK, linewidth=1.2, linestyle=(0, (5, 3)), label="most frequent class alone")
+        _band(
+            axes, [epsilon for epsilon, _ in useful], estimates, BLUE, "student, nine runs of ten"
+        )
+        axes.axhline(
+            constant,
+            color=INK,
+            linewidth=1.2,
+            linestyle=(0, (5, 3)),
+            label="most frequent class alone",
+        )
         if useless:
             axes.plot(
                 useless,
@@ -67,7 +82,10 @@ def draw_frontier(plan: Plan) -> Picture:
                 gid="useless",
             )
         axes.plot([plan.task.epsilon], [here], **_RECOMMENDED, label="this plan", gid="recommended")
-        _percent_axis(axes, [constant, here, *(100 * end for each in estimates for end in (each.low, each.high))])
+        _percent_axis(
+            axes,
+            [constant, here, *(100 * end for each in estimates for end in (each.low, each.high))],
+        )
         axes.set_xlabel("epsilon of the release (nats)")
         axes.set_ylabel("accuracy on new points (%)")
         grid(axes, "both")
@@ -77,10 +95,11 @@ def draw_frontier(plan: Plan) -> Picture:
 
 
 def draw_candidates(plan: Plan) -> Picture:
-    """Draw the settings that were weighed: teachers against queries, a mark for each recipe, shaded by the student.
+    """Draw the settings that were weighed: teachers against queries, a mark for each recipe, shaded
+    by the student.
 
-    Where several recipes belong in one place, their marks stand side by side; of settings of one recipe the best is on
-    top.
+    Where several recipes belong in one place, their marks stand side by side; of settings of one
+    recipe the best is on top.
 
     Parameters
     ----------
@@ -93,7 +112,14 @@ def draw_candidates(plan: Plan) -> Picture:
 
     def paint(axes: Any) -> None:
         normed = require_extra("matplotlib.colors", "report").Normalize(low, high)
-        look = {"cmap": "Blues", "norm": normed, "s": 24, "edgecolors": INK, "linewidths": 0.5, "clip_on": False}
+        look = {
+            "cmap": "Blues",
+            "norm": normed,
+            "s": 24,
+            "edgecolors": INK,
+            "linewidths": 0.5,
+            "clip_on": False,
+        }
         for (recipe, shift), chosen in _grouped(plan.weighed, shifts).items():
             number = recipes.index(recipe)
             axes.scatter(
@@ -157,10 +183,13 @@ def _shifts(candidates: Sequence[Candidate]) -> dict[tuple[int, int, str], float
 def _grouped(
     candidates: Sequence[Candidate], shifts: dict[tuple[int, int, str], float]
 ) -> dict[tuple[str, float], list[Candidate]]:
-    """Return the candidates of each recipe that stand equally far aside, the best last, hence on top."""
+    """Return the candidates of each recipe that stand equally far aside, the best last, hence on
+    top."""
     groups: dict[tuple[str, float], list[Candidate]] = {}
     for candidate in sorted(candidates, key=_student):
-        groups.setdefault((recipe_name(candidate.setting), shifts[_place(candidate)]), []).append(candidate)
+        groups.setdefault((recipe_name(candidate.setting), shifts[_place(candidate)]), []).append(
+            candidate
+        )
     return groups
 
 
@@ -220,10 +249,16 @@ def draw_teachers(plan: Plan) -> Picture:
         _band(axes, teachers, student, BLUE, "student, nine runs of ten")
         here = plan.recommended
         axes.plot(
-            [here.setting.n_teachers], [100 * _student(here)], **_RECOMMENDED, label="this plan", gid="recommended"
+            [here.setting.n_teachers],
+            [100 * _student(here)],
+            **_RECOMMENDED,
+            label="this plan",
+            gid="recommended",
         )
         _axis_of_sizes(axes.xaxis, teachers)
-        _percent_axis(axes, [*vote, *label, *(100 * end for each in student for end in (each.low, each.high))])
+        _percent_axis(
+            axes, [*vote, *label, *(100 * end for each in student for end in (each.low, each.high))]
+        )
         axes.set_xlabel(f"teachers (K); {_short(recipe)}")
         axes.set_ylabel("right (%)")
         grid(axes, "both")
@@ -241,7 +276,9 @@ def _short(recipe: str) -> str:
     return recipe.replace(" in rounds", "")
 
 
-def _band(axes: Any, places: list[float] | list[int], estimates: list[Estimate], colour: str, name: str) -> None:
+def _band(
+    axes: Any, places: list[float] | list[int], estimates: list[Estimate], colour: str, name: str
+) -> None:
     """Draw values as a line with marks, each with a bar over its range."""
     values = [100 * each.value for each in estimates]
     ends = [
@@ -263,14 +300,17 @@ def _band(axes: Any, places: list[float] | list[int], estimates: list[Estimate],
 
 
 def _axis_of_sizes(axis: Any, sizes: list[float] | list[int]) -> None:
-    """Scale an axis by factors, with room at its ends, and ticks at 1, 2 and 5 times powers of ten."""
+    """Scale an axis by factors, with room at its ends, and ticks at 1, 2 and 5 times powers of
+    ten."""
     ticker = require_extra("matplotlib.ticker", "report")
     room = max(1.35, (_LEAST_SPAN * min(sizes) / max(sizes)) ** 0.5)
     low, high = min(sizes) / room, max(sizes) * room
     axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low, high)})
     wide = high / low > 300
     axis.set_major_locator(
-        ticker.LogLocator(10, (1.0,), numticks=5) if wide else ticker.LogLocator(10, (1.0, 2.0, 5.0))
+        ticker.LogLocator(10, (1.0,), numticks=5)
+        if wide
+        else ticker.LogLocator(10, (1.0, 2.0, 5.0))
     )
     axis.set_minor_locator(ticker.NullLocator())
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value)))
@@ -280,7 +320,8 @@ def _percent_axis(axes: Any, values: list[float]) -> None:
     """Let the axis of percents hold all values with some room, and end at 0 and 100."""
     low, high = min(values), max(values)
     room = max(2.0, 0.08 * (high - low))
-    axes.set_ylim(max(0.0, low - room), min(101.5, high + room))  # the cap of a bar that ends at 100 stays in sight
+    # the cap of a bar that ends at 100 stays in sight
+    axes.set_ylim(max(0.0, low - room), min(101.5, high + room))
     ticker = require_extra("matplotlib.ticker", "report")
     axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
 
@@ -296,5 +337,10 @@ def _shade_bar(axes: Any, normed: Any) -> None:
 def _legend(axes: Any) -> None:
     """Put the legend above the picture, where it covers nothing."""
     axes.figure.legend(
-        loc="outside upper left", ncols=2, frameon=False, fontsize=9, handletextpad=0.5, columnspacing=1.4
+        loc="outside upper left",
+        ncols=2,
+        frameon=False,
+        fontsize=9,
+        handletextpad=0.5,
+        columnspacing=1.4,
     )

@@ -1,10 +1,18 @@
-"""A plan in words: what is recommended, what to expect, why, what was weighed, and what would help."""
+"""A plan in words: what is recommended, what to expect, why, what was weighed, and what would
+help."""
 
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from secretballot.planning.plan.model import Candidate, Estimate, Expected, FrontierPoint, Plan, Setting
+from secretballot.planning.plan.model import (
+    Candidate,
+    Estimate,
+    Expected,
+    FrontierPoint,
+    Plan,
+    Setting,
+)
 from secretballot.report.wording import count_text, number_text
 
 __all__ = [
@@ -22,11 +30,15 @@ __all__ = [
 WIDTH = 100  # letters of a line
 WORTH_SAYING = 0.005  # half a point of accuracy: less is not worth a sentence
 MOST_RIVALS = 4
-USUAL = {"strategy": "passive", "teacher": "logistic", "student": "auto"}  # what `learn` does when nothing is said
+# what `learn` does when nothing is said
+USUAL = {"strategy": "passive", "teacher": "logistic", "student": "auto"}
 SOURCES = {
     "stand-in": "simulated on a labelled public table in the place of the private one",
     "curve": "computed from the learning curve that was given",
-    "guess": "computed from a guess of how teachers learn, as neither a table nor a learning curve was given",
+    "guess": (
+        "computed from a guess of how teachers learn, as neither a table nor a learning curve was"
+        " given"
+    ),
 }
 
 
@@ -41,10 +53,11 @@ class Losses:
     limit : float
         What the votes get wrong at the best number of teachers that was weighed.
     shards : float
-        What the votes would get right there beyond what they do, and the student does not make up for.
+        What the votes would get right there beyond what they do, and the student does not make up
+        for.
     noise : float
-        From the exact vote to the released labels, as far as the student does not average it out again; 0 where the
-        answered points are easier than all.
+        From the exact vote to the released labels, as far as the student does not average it out
+        again; 0 where the answered points are easier than all.
     points : float
         From there to the student.
     """
@@ -71,7 +84,9 @@ def learn_options(plan: Plan) -> list[str]:
         "teacher": task.teacher,
         "student": task.student,
     }
-    return [f"--{name} {value}" for name, value in given.items() if value not in (None, USUAL.get(name))]
+    return [
+        f"--{name} {value}" for name, value in given.items() if value not in (None, USUAL.get(name))
+    ]
 
 
 def recipe_name(setting: Setting) -> str:
@@ -89,7 +104,8 @@ def share_range(estimate: Estimate) -> str:
 
 
 def number_range(estimate: Estimate) -> str:
-    """Return a number of answers with its range, or without where there is nothing between its ends."""
+    """Return a number of answers with its range, or without where there is nothing between its
+    ends."""
     value, low, high = (f"{round(end):,}" for end in (estimate.value, estimate.low, estimate.high))
     return value if low == high else f"{value} ({low} to {high})"
 
@@ -98,13 +114,17 @@ def losses(plan: Plan) -> Losses:
     """Return where the recommended setting loses accuracy."""
     expected = plan.recommended.expected
     vote, label, student = (
-        each.value for each in (expected.vote_accuracy, expected.label_accuracy, expected.student_accuracy)
+        each.value
+        for each in (expected.vote_accuracy, expected.label_accuracy, expected.student_accuracy)
     )
     best = max(candidate.expected.vote_accuracy.value for candidate in plan.weighed)
-    reached = max(vote, student)  # a student that averages may be better than the vote it learns from
+    # a student that averages may be better than the vote it learns from
+    reached = max(vote, student)
     noise = max(0.0, vote - max(label, student))
     points = max(0.0, reached - noise - student)
-    return Losses(limit=1 - max(best, reached), shards=max(0.0, best - reached), noise=noise, points=points)
+    return Losses(
+        limit=1 - max(best, reached), shards=max(0.0, best - reached), noise=noise, points=points
+    )
 
 
 def rivals(plan: Plan) -> list[Candidate]:
@@ -120,9 +140,15 @@ def _student(candidate: Candidate) -> float:
 
 
 def reasons(plan: Plan) -> list[str]:
-    """Return, in sentences, what the accuracy is lost to, what binds, and why the rivals were not taken."""
+    """Return, in sentences, what the accuracy is lost to, what binds, and why the rivals were
+    not taken."""
     others = [*_other_numbers(plan), *rivals(plan)]
-    return [*_verdict(plan), *_where_it_goes(plan), _trade(plan), *(_against(plan, other) for other in others)]
+    return [
+        *_verdict(plan),
+        *_where_it_goes(plan),
+        _trade(plan),
+        *(_against(plan, other) for other in others),
+    ]
 
 
 def _other_numbers(plan: Plan) -> list[Candidate]:
@@ -145,8 +171,9 @@ def _verdict(plan: Plan) -> list[str]:
     careless = task.delta * task.n_records >= 1
     beware = (
         [
-            f"Beware: delta {task.delta:g} is not below one over the {count_text(task.n_records, 'record')}: a program "
-            "that publishes one whole record at random would keep such a promise; use a much smaller delta."
+            f"Beware: delta {task.delta:g} is not below one over the"
+            f" {count_text(task.n_records, 'record')}: a program that publishes one whole record at"
+            " random would keep such a promise; use a much smaller delta."
         ]
         if careless
         else []
@@ -155,8 +182,10 @@ def _verdict(plan: Plan) -> list[str]:
         return beware
     return [
         *beware,
-        f"Beware: always naming the most frequent class is right {constant:.3f} of the time, and this student is not "
-        "surely better; the budget may be spent on noise.",
+        (
+            f"Beware: always naming the most frequent class is right {constant:.3f} of the time,"
+            " and this student is not surely better; the budget may be spent on noise."
+        ),
     ]
 
 
@@ -164,17 +193,23 @@ def _where_it_goes(plan: Plan) -> list[str]:
     parts, setting = losses(plan), plan.recommended.setting
     per_teacher = number_text(round(plan.task.n_records / setting.n_teachers, 1))
     texts = {
-        "shards": f"too few records per teacher, {per_teacher} each, where fewer teachers would drown in noise",
+        "shards": (
+            f"too few records per teacher, {per_teacher} each, where fewer teachers would drown in"
+            " noise"
+        ),
         "noise": f"noise against the lead of the winning class: {_noise_words(plan.recommended)}",
-        "points": f"too few answers to learn from, {number_range(plan.recommended.expected.answered)} of "
-        f"{count_text(setting.n_queries, 'query')}",
+        "points": (
+            f"too few answers to learn from, {number_range(plan.recommended.expected.answered)} of "
+            f"{count_text(setting.n_queries, 'query')}"
+        ),
     }
     costs = {name: getattr(parts, name) for name in texts}
     binding = max(costs, key=lambda name: costs[name])
     short = _points(1 - plan.recommended.expected.student_accuracy.value)
     sentences = [
-        f"Of the {short} of accuracy that the student is short of 100, {_points(parts.limit)} are lost "
-        "with any number of teachers that was weighed: that is how hard the task is for them."
+        f"Of the {short} of accuracy that the student is short of 100, {_points(parts.limit)} are"
+        " lost with any number of teachers that was weighed: that is how hard the task is for"
+        " them."
     ]
     if costs[binding] < WORTH_SAYING:
         return [*sentences, "Beyond that nothing binds: privacy costs less than half a point."]
@@ -192,7 +227,10 @@ def _where_it_goes(plan: Plan) -> list[str]:
 def _noise_words(candidate: Candidate) -> str:
     teachers, noise = candidate.setting.n_teachers, number_text(float(f"{candidate.noise:.3g}"))
     if candidate.setting.aggregator == "sparse-vector":
-        return f"a vote needs a lead of {noise} among {teachers} teachers to be answered nine times in ten"
+        return (
+            f"a vote needs a lead of {noise} among {teachers} teachers to be answered nine times"
+            " in ten"
+        )
     return f"a standard deviation of {noise} votes among {teachers} teachers"
 
 
@@ -200,12 +238,19 @@ def _trade(plan: Plan) -> str:
     """Say what the exact vote, the released labels and the student are worth, in their order."""
     expected = plan.recommended.expected
     better = expected.student_accuracy.value - expected.label_accuracy.value
-    ending = f", by averaging over points {_points(better)} better than its labels" if better >= WORTH_SAYING else ""
-    values = (each.value for each in (expected.vote_accuracy, expected.label_accuracy, expected.student_accuracy))
+    ending = (
+        f", by averaging over points {_points(better)} better than its labels"
+        if better >= WORTH_SAYING
+        else ""
+    )
+    values = (
+        each.value
+        for each in (expected.vote_accuracy, expected.label_accuracy, expected.student_accuracy)
+    )
     vote, label, student = (f"{value:.3f}" for value in values)
     return (
-        f"The exact vote, which nobody will see, would be right {vote} of the time, the released labels {label}, the "
-        f"student {student}{ending}."
+        f"The exact vote, which nobody will see, would be right {vote} of the time, the released"
+        f" labels {label}, the student {student}{ending}."
     )
 
 
@@ -215,21 +260,33 @@ def _against(plan: Plan, rival: Candidate) -> str:
     gap = ours.student_accuracy.value - theirs.student_accuracy.value
     setting = rival.setting
     asked = f"{count_text(setting.n_teachers, 'teacher')}, {count_text(setting.n_queries, 'query')}"
-    asked += "" if setting.max_unstable is None else f", {count_text(setting.max_unstable, 'abstention')} allowed"
+    asked += (
+        ""
+        if setting.max_unstable is None
+        else f", {count_text(setting.max_unstable, 'abstention')} allowed"
+    )
     same = recipe_name(setting) == recipe_name(plan.recommended.setting)
     name = asked if same else f"{recipe_name(setting)} ({asked})"
     student = f"student {share_range(theirs.student_accuracy)}"
     overlap = theirs.student_accuracy.high >= ours.student_accuracy.low
     if gap < WORTH_SAYING:
-        return f"{name[0].upper()}{name[1:]} would do no worse, give or take half a point: {student}."
-    return f"Why not {name}: {student}{_because(ours, rival)}{'; the ranges overlap' if overlap else ''}."
+        return (
+            f"{name[0].upper()}{name[1:]} would do no worse, give or take half a point: {student}."
+        )
+    return (
+        f"Why not {name}:"
+        f" {student}{_because(ours, rival)}{'; the ranges overlap' if overlap else ''}."
+    )
 
 
 def _because(ours: Expected, rival: Candidate) -> str:
     """Say the plainest reason why a rival's student is worse, if there is one."""
     theirs, asked = rival.expected, rival.setting.n_queries
     if theirs.answered.value < asked / 2:
-        return f", since {number_range(theirs.answered)} of {count_text(asked, 'query')} would be answered"
+        return (
+            f", since {number_range(theirs.answered)} of {count_text(asked, 'query')} would be"
+            " answered"
+        )
     if theirs.label_accuracy.value < ours.label_accuracy.value - WORTH_SAYING:
         return f", since its labels would be right {theirs.label_accuracy.value:.3f} of the time"
     if theirs.vote_accuracy.value < ours.vote_accuracy.value - WORTH_SAYING:
@@ -258,9 +315,10 @@ def describe(plan: Plan) -> str:
         _listed("At other budgets", [_budget_words(plan, point) for point in plan.frontier]),
         _listed("Assumed", plan.assumptions),
         _wrapped(
-            "No private data were looked at, so this plan costs nothing and may be shown to anyone. It is a forecast "
-            "and no promise; the ranges should hold nine runs of ten, if what is assumed holds. Whoever changes a plan "
-            "because of what came out of private data must pay for that choice."
+            "No private data were looked at, so this plan costs nothing and may be shown to anyone."
+            " It is a forecast and no promise; the ranges should hold nine runs of ten, if what is"
+            " assumed holds. Whoever changes a plan because of what came out of private data must"
+            " pay for that choice."
         ),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -270,12 +328,20 @@ def _head(plan: Plan) -> str:
     task, best = plan.task, plan.recommended
     expected, constant = best.expected, plan.constant_accuracy
     rows = {
-        "plan for": f"{count_text(task.n_records, 'private record')}, {count_text(task.n_public, 'public point')}, "
-        f"{count_text(task.n_classes, 'class')}, epsilon {task.epsilon:g}, delta {task.delta:g}",
+        "plan for": (
+            f"{count_text(task.n_records, 'private record')},"
+            f" {count_text(task.n_public, 'public point')}, {count_text(task.n_classes, 'class')},"
+            f" epsilon {task.epsilon:g}, delta {task.delta:g}"
+        ),
         "recipe": f"{recipe_name(best.setting)}: {_noise_words(best)}",
-        "answers": f"{number_range(expected.answered)} of {count_text(best.setting.n_queries, 'query')}",
+        "answers": (
+            f"{number_range(expected.answered)} of {count_text(best.setting.n_queries, 'query')}"
+        ),
         "labels": f"{share_range(expected.label_accuracy)} right",
-        "student": f"{share_range(expected.student_accuracy)} right; the most frequent class alone {constant:.3f}",
+        "student": (
+            f"{share_range(expected.student_accuracy)} right; the most frequent class alone"
+            f" {constant:.3f}"
+        ),
         "forecast": f"{SOURCES[plan.source]}; {count_text(len(plan.weighed), 'setting')} weighed",
     }
     first, *rest = (_row(name, text) for name, text in rows.items())
@@ -283,7 +349,13 @@ def _head(plan: Plan) -> str:
 
 
 def _row(name: str, text: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent=f"{name:<13}", subsequent_indent=" " * 13, break_long_words=False)
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=f"{name:<13}",
+        subsequent_indent=" " * 13,
+        break_long_words=False,
+    )
 
 
 def _command(plan: Plan) -> str:
@@ -299,21 +371,32 @@ def _command(plan: Plan) -> str:
 
 
 def _helps(plan: Plan) -> list[str]:
-    """Return what each change of the task would bring, and a word where none would bring anything."""
+    """Return what each change of the task would bring, and a word where none would bring
+    anything."""
     now = plan.recommended.expected.student_accuracy.value
     lines = [
-        f"{each.change}: student {share_range(each.student_accuracy)}, {_gain(each.student_accuracy.value - now)}"
+        f"{each.change}: student {share_range(each.student_accuracy)},"
+        f" {_gain(each.student_accuracy.value - now)}"
         for each in plan.improvements
     ]
     if plan.task.n_classes > 2 and plan.recommended.setting.aggregator == "gaussian":
-        lines.append(f"two classes, if the question can be put so: {_two_classes(plan.recommended.setting.release)}")
-    if plan.improvements and all(each.student_accuracy.value - now < WORTH_SAYING for each in plan.improvements):
-        lines.append("None of these would bring half a point: what is left is how hard the task is for the learners.")
+        lines.append(
+            "two classes, if the question can be put so:"
+            f" {_two_classes(plan.recommended.setting.release)}"
+        )
+    if plan.improvements and all(
+        each.student_accuracy.value - now < WORTH_SAYING for each in plan.improvements
+    ):
+        lines.append(
+            "None of these would bring half a point: what is left is how hard the task is for the"
+            " learners."
+        )
     return lines
 
 
 def _two_classes(release: str) -> str:
-    """Return what noise would be: a teacher moves one count, not two, and labels alone have a price of their own."""
+    """Return what noise would be: a teacher moves one count, not two, and labels alone have a
+    price of their own."""
     if release == "counts":
         return "the same number of noisy counts would take noise 1.4 times smaller"
     return "the same number of labels would take noise about 1.8 times smaller"
@@ -329,15 +412,18 @@ def _budget_words(plan: Plan, point: FrontierPoint) -> str:
         return f"epsilon {point.epsilon:g}: nothing useful can be had{here}"
     setting = best.setting
     return (
-        f"epsilon {point.epsilon:g}: student {share_range(best.expected.student_accuracy)} by {recipe_name(setting)}, "
-        f"{count_text(setting.n_teachers, 'teacher')}, {count_text(setting.n_queries, 'query')}{here}"
+        f"epsilon {point.epsilon:g}: student {share_range(best.expected.student_accuracy)} by"
+        f" {recipe_name(setting)}, {count_text(setting.n_teachers, 'teacher')},"
+        f" {count_text(setting.n_queries, 'query')}{here}"
     )
 
 
 def _listed(title: str, lines: Iterable[str]) -> str:
     """Return lines under a title; nothing where there are none."""
     items = [
-        textwrap.fill(line, WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False)
+        textwrap.fill(
+            line, WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False
+        )
         for line in lines
     ]
     return "\n".join([title, *items]) if items else ""

@@ -1,4 +1,5 @@
-"""Weigh settings: forecast many from the noise's law, try the few best with students, and say what to expect."""
+"""Weigh settings: forecast many from the noise's law, try the few best with students, and say
+what to expect."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,15 +16,20 @@ from secretballot.planning.search.settings import (
     stream_settings,
     teacher_counts,
 )
-from secretballot.planning.simulation.forecast import Forecast, RoughForecast, forecast, forecast_stream
+from secretballot.planning.simulation.forecast import (
+    Forecast,
+    RoughForecast,
+    forecast,
+    forecast_stream,
+)
 from secretballot.planning.simulation.votes import Rehearsal, VoteModel
 
 __all__ = ["Spread", "Tried", "Weighing", "best_of", "naive_settings"]
 
 FloatArray = NDArray[np.float64]
 
-# How many right labels bring a student half of its way is unknown before it is tried, so settings are ranked for
-# students that learn from few, from some and from many.
+# How many right labels bring a student half of its way is unknown before it is tried, so settings
+# are ranked for students that learn from few, from some and from many.
 APPETITES = (5.0, 50.0, 500.0)
 DEVIATIONS = 1.645  # nine runs of ten
 LEAST_WIDTH = 0.005
@@ -31,7 +37,8 @@ INDIFFERENT = 0.001  # accuracies that differ less are as good as each other
 NAIVE_TEACHERS = 250
 LEAST_INFORMATION = 1.0  # right labels
 ACTIVE = "margin"
-WALKS = (0.15, 0.4, 1.0)  # queries of the walks that are weighed, at most, beside the longest that can be simulated
+# queries of the walks that are weighed, at most, beside the longest that can be simulated
+WALKS = (0.15, 0.4, 1.0)
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,8 @@ class Tried:
 
 
 class Weighing:
-    """The settings of one task under one model; votes and their forecasts are kept and shared with changed tasks.
+    """The settings of one task under one model; votes and their forecasts are kept and shared with
+    changed tasks.
 
     Parameters
     ----------
@@ -71,33 +79,46 @@ class Weighing:
 
     @property
     def teachers(self) -> list[int]:
-        """Numbers of teachers that are weighed; none where the model cannot speak of the given one."""
+        """Numbers of teachers that are weighed; none where the model cannot speak of the given
+        one."""
         least, most = self.model.teacher_range(self.task.n_records)
         if self.given is not None:
             return [self.given] if least <= self.given <= most else []
         return teacher_counts(least, most, self.task.n_records)
 
     def rough(self, setting: Setting) -> Forecast:
-        """Return the forecast of a setting from one fold's votes and noise that is right to some percent."""
+        """Return the forecast of a setting from one fold's votes and noise that is right to some
+        percent."""
         key = (setting.n_teachers, self.task.n_records)
         if key not in self._rough:
             self._rough[key] = RoughForecast(self.model.votes(*key, 0))
         if setting.max_unstable is None:
-            return self._rough[key].gaussian(self.noise.sigma(setting), setting.n_queries, setting.release)
+            return self._rough[key].gaussian(
+                self.noise.sigma(setting), setting.n_queries, setting.release
+            )
         event = self.noise.event(setting.max_unstable)
         assert event is not None
         return forecast_stream(self.model.votes(*key, 0), event, setting.n_queries)
 
     def teaches(self, setting: Setting) -> bool:
-        """Return whether the answers are worth a right label at all; what students learn from less is luck."""
+        """Return whether the answers are worth a right label at all; what students learn from
+        less is luck."""
         return self.rough(setting).information >= LEAST_INFORMATION
 
     def shortlist(self, stops: tuple[int, ...], most: int) -> list[Setting]:
-        """Return up to `most` settings of each kind and appetite that teach, by what the noise's law promises."""
+        """Return up to `most` settings of each kind and appetite that teach, by what the noise's
+        law promises."""
         chosen: dict[Setting, None] = {}
-        kinds: dict[str, list[tuple[Setting, Forecast]]] = {"labels": [], "counts": [], "sparse-vector": []}
+        kinds: dict[str, list[tuple[Setting, Forecast]]] = {
+            "labels": [],
+            "counts": [],
+            "sparse-vector": [],
+        }
         for k in self.teachers:
-            for setting in (*gaussian_settings(self.task, k), *stream_settings(self.task, k, self.noise, stops)):
+            for setting in (
+                *gaussian_settings(self.task, k),
+                *stream_settings(self.task, k, self.noise, stops),
+            ):
                 kind = setting.release if setting.max_unstable is None else setting.aggregator
                 if self.teaches(setting):
                     kinds[kind].append((setting, self.rough(setting)))
@@ -108,7 +129,8 @@ class Weighing:
         return list(chosen)
 
     def _promise(self, outlook: Forecast, appetite: float) -> float:
-        """Return the accuracy of a student that such an appetite would have, error falling with the square root."""
+        """Return the accuracy of a student that such an appetite would have, error falling with
+        the square root."""
         guess = 1 / self.task.n_classes
         learnt = 1 - 1 / math.sqrt(1 + outlook.information / appetite)
         return guess + (outlook.vote_accuracy - guess) * learnt
@@ -124,7 +146,10 @@ class Weighing:
     def tried(self, settings: Iterable[Setting], n_folds: int) -> list[Tried]:
         """Try settings on the first folds; the best student on average comes first."""
         found = [
-            Tried(setting, np.array([self.rehearsal(setting, fold).student for fold in range(n_folds)]))
+            Tried(
+                setting,
+                np.array([self.rehearsal(setting, fold).student for fold in range(n_folds)]),
+            )
             for setting in settings
         ]
         return sorted(found, key=lambda one: -one.mean)
@@ -142,7 +167,8 @@ class Weighing:
         setting = tried.setting
         aggregator = self.noise.calibrated(setting) if exact else self.noise.aggregator(setting)
         samples = [
-            self.model.votes(setting.n_teachers, self.task.n_records, fold) for fold in range(len(tried.accuracies))
+            self.model.votes(setting.n_teachers, self.task.n_records, fold)
+            for fold in range(len(tried.accuracies))
         ]
         outlooks = [forecast(sample, aggregator) for sample in samples]
         known = min(len(sample.truth) for sample in samples)
@@ -158,10 +184,12 @@ class Weighing:
         return Candidate(setting, stated_noise(aggregator), expected)
 
     def _label_accuracies(self, setting: Setting, outlooks: Sequence[Forecast]) -> FloatArray:
-        """Return the share of right labels in each fold: by the law of the noise where points are asked at random."""
+        """Return the share of right labels in each fold: by the law of the noise where points
+        are asked at random."""
         if setting.strategy == "passive":
             return np.array([outlook.label_accuracy for outlook in outlooks])
-        # a strategy asks where it is hard to tell, so the labels of its points are worse than those of the pool
+        # a strategy asks where it is hard to tell, so the labels of its points are worse than those
+        # of the pool
         walked = (self.rehearsal(setting, fold).labels for fold in range(len(outlooks)))
         return np.array([0.0 if labels is None else labels for labels in walked])
 
@@ -170,7 +198,8 @@ class Weighing:
         return Spread.of(tried, self.model.folds_average_out)
 
     def active(self) -> list[Setting]:
-        """Return the most promising settings of labels that the model can simulate being asked in rounds."""
+        """Return the most promising settings of labels that the model can simulate being asked
+        in rounds."""
         walks = [
             setting
             for k in self.teachers
@@ -178,7 +207,8 @@ class Weighing:
             if setting.release == "labels" and setting.n_queries < self.task.n_public
             if self.model.can_walk(replace(setting, strategy=ACTIVE)) and self.teaches(setting)
         ]
-        # few labels, chosen well, may teach what many at random do; a forecast for random points cannot tell
+        # few labels, chosen well, may teach what many at random do; a forecast for random points
+        # cannot tell
         longest = max((setting.n_queries for setting in walks), default=0)
         best = [
             max(
@@ -188,20 +218,28 @@ class Weighing:
             )
             for share in WALKS
         ]
-        return [replace(setting, strategy=ACTIVE) for setting in dict.fromkeys(best) if setting is not None]
+        return [
+            replace(setting, strategy=ACTIVE)
+            for setting in dict.fromkeys(best)
+            if setting is not None
+        ]
 
 
 def naive_settings(weighing: Weighing) -> list[Setting]:
-    """Return what one would do without a plan: 250 teachers or as near as can be, all public points."""
+    """Return what one would do without a plan: 250 teachers or as near as can be, all public
+    points."""
     k = min(weighing.teachers, key=lambda teachers: abs(math.log(teachers / NAIVE_TEACHERS)))
     least, most = weighing.model.teacher_range(weighing.task.n_records)
     if len(weighing.teachers) > 1:
         k = min(max(NAIVE_TEACHERS, least), most)
-    return [Setting(k, "gaussian", release, weighing.task.n_public) for release in ("labels", "counts")]
+    return [
+        Setting(k, "gaussian", release, weighing.task.n_public) for release in ("labels", "counts")
+    ]
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:
-    """Return the best, or the plainest of those as good: asked at random, then fewer queries, then fewer teachers."""
+    """Return the best, or the plainest of those as good: asked at random, then fewer queries,
+    then fewer teachers."""
     best = max(tried, key=lambda one: one.mean)
     as_good = (one for one in tried if best.mean - one.mean <= INDIFFERENT)
     return min(as_good, key=lambda one: _plainness(one.setting))
@@ -236,12 +274,19 @@ class Spread:
         levels = [float(one.accuracies[:least].mean()) for one in tried]
         folds = np.array(
             [
-                np.mean([one.accuracies[f] - level for one, level in zip(tried, levels, strict=True) if _has(one, f)])
+                np.mean(
+                    [
+                        one.accuracies[f] - level
+                        for one, level in zip(tried, levels, strict=True)
+                        if _has(one, f)
+                    ]
+                )
                 for f in range(most)
             ]
         )
         beside = [float(np.std(one.accuracies[:least] - folds[:least])) for one in tried]
-        # one degree of freedom of each setting went into its level, one of each fold into what it adds
+        # one degree of freedom of each setting went into its level, one of each fold into what it
+        # adds
         lost = (1 - 1 / least) * (1 - 1 / len(tried)) if least > 1 and len(tried) > 1 else 1.0
         return cls(folds, float(np.median(beside)) / math.sqrt(lost), average_out)
 
@@ -250,7 +295,9 @@ class Spread:
         n, value = len(accuracies), float(np.clip(accuracies.mean(), 0.0, 1.0))
         own = float((accuracies - self.folds[:n]).std(ddof=1)) if n > 1 else 0.0
         fold = float(self.folds[:n].std(ddof=1)) if n > 1 else 0.0
-        return _estimate(value, max(own, self.run) ** 2 * (1 + 1 / n) + fold**2 / (n if self.average_out else 1))
+        return _estimate(
+            value, max(own, self.run) ** 2 * (1 + 1 / n) + fold**2 / (n if self.average_out else 1)
+        )
 
 
 def _has(one: Tried, fold: int) -> bool:
@@ -260,14 +307,19 @@ def _has(one: Tried, fold: int) -> bool:
 def _answered(outlooks: Sequence[Forecast]) -> Estimate:
     value = float(np.mean([outlook.answered for outlook in outlooks]))
     low = min(outlook.answered_low for outlook in outlooks)
-    return Estimate(value, min(low, value), max(value, *(outlook.answered_high for outlook in outlooks)))
+    return Estimate(
+        value, min(low, value), max(value, *(outlook.answered_high for outlook in outlooks))
+    )
 
 
 def _share(values: FloatArray, known: int, drawn: float) -> Estimate:
-    """Return a share's mean over folds, known from so many points, and its range among so many drawn ones."""
+    """Return a share's mean over folds, known from so many points, and its range among so many
+    drawn ones."""
     n, value = len(values), float(np.clip(values.mean(), 0.0, 1.0))
     between = float(values.var(ddof=1)) if n > 1 else 0.0
-    return _estimate(value, between * (1 + 1 / n) + value * (1 - value) * (1 / known + 1 / max(drawn, 1.0)))
+    return _estimate(
+        value, between * (1 + 1 / n) + value * (1 - value) * (1 / known + 1 / max(drawn, 1.0))
+    )
 
 
 def _estimate(value: float, variance: float) -> Estimate:

@@ -1,4 +1,5 @@
-"""From a task and what is known of it to a plan. Made-up votes and stand-in data are all that is read."""
+"""From a task and what is known of it to a plan. Made-up votes and stand-in data are all that is
+read."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,7 +7,14 @@ from dataclasses import replace
 
 from secretballot._validation import check_count, check_instance
 from secretballot.exceptions import ParameterError
-from secretballot.planning.plan.model import Candidate, FrontierPoint, Improvement, Plan, Setting, Task
+from secretballot.planning.plan.model import (
+    Candidate,
+    FrontierPoint,
+    Improvement,
+    Plan,
+    Setting,
+    Task,
+)
 from secretballot.planning.search.evaluation import Weighing, best_of, naive_settings
 from secretballot.planning.search.settings import FEWER_STOPS, STOPS
 from secretballot.planning.simulation.votes import VoteModel
@@ -23,16 +31,23 @@ FEW_TEACHERS = 10  # fewer would hardly be recommended anyhow
 MOST_EPSILON = 64.0  # beyond, hardly a promise is left
 MOST_RECORDS = 2.0**14  # times those of the task
 BEYOND_NOISE = 0.005  # by which a student must beat the constant
-SURELY = 0.4  # and by so much of the range of single runs: about two standard errors of the mean of eight folds
+# and by so much of the range of single runs: about two standard errors of the mean of eight folds
+SURELY = 0.4
 
 
 def make_plan(
-    task: Task, model: VoteModel, *, n_teachers: int | None = None, seed: int = 0, progress: Progress | None = None
+    task: Task,
+    model: VoteModel,
+    *,
+    n_teachers: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Plan:
     """Return what to choose for a task, what to expect of it, and what would be better.
 
-    Settings are forecast from the law of their noise; the best of each kind are tried with students, on half of the
-    model's folds, and the best of these on all of them. Among those as good as the best, the plainest is recommended.
+    Settings are forecast from the law of their noise; the best of each kind are tried with
+    students, on half of the model's folds, and the best of these on all of them. Among those as
+    good as the best, the plainest is recommended.
 
     Parameters
     ----------
@@ -49,8 +64,8 @@ def make_plan(
     Raises
     ------
     ParameterError
-        If nothing can be recommended: no setting leads to a student that beats a constant one; the message says what
-        would do. Also if the numbers do not fit the model.
+        If nothing can be recommended: no setting leads to a student that beats a constant one; the
+        message says what would do. Also if the numbers do not fit the model.
 
     Privacy
     -------
@@ -97,21 +112,25 @@ class _Steps:
 def _check(task: Task, model: VoteModel, n_teachers: int | None) -> None:
     if task.n_classes != model.n_classes:
         raise ParameterError(
-            f"the task has {task.n_classes} classes and what is known is about {model.n_classes}; give the same number."
+            f"the task has {task.n_classes} classes and what is known is about {model.n_classes};"
+            " give the same number."
         )
     if not task.delta > 0:
-        raise ParameterError("delta is 0, and no voting that is weighed here keeps that; give one, such as 1e-6.")
+        raise ParameterError(
+            "delta is 0, and no voting that is weighed here keeps that; give one, such as 1e-6."
+        )
     if n_teachers is None:
         return
     if check_count("n_teachers", n_teachers) > task.n_records:
         raise ParameterError(
-            f"{n_teachers} teachers are more than the {task.n_records} records; each needs one, so use fewer."
+            f"{n_teachers} teachers are more than the {task.n_records} records; each needs one, so"
+            " use fewer."
         )
     least, most = model.teacher_range(task.n_records)
     if not least <= n_teachers <= most:
         raise ParameterError(
-            f"n_teachers is {n_teachers}, which cannot be forecast for {task.n_records} records from what is known; "
-            f"give {least} to {most}."
+            f"n_teachers is {n_teachers}, which cannot be forecast for {task.n_records} records"
+            f" from what is known; give {least} to {most}."
         )
 
 
@@ -121,8 +140,10 @@ def _unweighed(weighing: Weighing) -> tuple[str, ...]:
     if weighing.given is not None or least < FEW_TEACHERS:
         return ()
     return (
-        f"Fewer than {least} teachers were not weighed: too little is known to tell of more than {n // least} records "
-        "each.",
+        (
+            f"Fewer than {least} teachers were not weighed: too little is known to tell of more"
+            f" than {n // least} records each."
+        ),
     )
 
 
@@ -131,7 +152,8 @@ def _half(model: VoteModel) -> int:
 
 
 def _weigh(weighing: Weighing, step: _Steps) -> list[Candidate]:
-    """Return all candidates that were tried on enough folds, the recommended one first; none if nothing teaches."""
+    """Return all candidates that were tried on enough folds, the recommended one first; none if
+    nothing teaches."""
     model = weighing.model
     settings = weighing.shortlist(STOPS, 3)
     if not settings:
@@ -143,7 +165,9 @@ def _weigh(weighing: Weighing, step: _Steps) -> list[Candidate]:
     step()
     winners = weighing.tried([one.setting for one in middle[:WINNERS]], model.n_folds)
     best = best_of(winners)
-    tried = winners + [one for one in middle if one.setting not in {winner.setting for winner in winners}]
+    tried = winners + [
+        one for one in middle if one.setting not in {winner.setting for winner in winners}
+    ]
     spread = weighing.spread(tried)
     candidates = [weighing.candidate(one, spread) for one in tried if one is not best]
     step()
@@ -151,7 +175,8 @@ def _weigh(weighing: Weighing, step: _Steps) -> list[Candidate]:
 
 
 def _quick(weighing: Weighing, warm: Sequence[Setting]) -> Candidate | None:
-    """Return the best candidate of a shorter search that begins with settings known to be good, None if none fits."""
+    """Return the best candidate of a shorter search that begins with settings known to be good,
+    None if none fits."""
     settings = dict.fromkeys([*_fitting(warm, weighing), *weighing.shortlist(FEWER_STOPS, 1)])
     if not settings:
         return None
@@ -182,8 +207,11 @@ def _useful(candidate: Candidate | None, constant: float) -> bool:
     return student.value - constant > max(BEYOND_NOISE, SURELY * (student.value - student.low))
 
 
-def _frontier(weighing: Weighing, recommended: Candidate, step: _Steps) -> tuple[FrontierPoint, ...]:
-    """Return the best candidates at other epsilons, each search beginning with the setting of the next smaller one."""
+def _frontier(
+    weighing: Weighing, recommended: Candidate, step: _Steps
+) -> tuple[FrontierPoint, ...]:
+    """Return the best candidates at other epsilons, each search beginning with the setting of
+    the next smaller one."""
     points: list[FrontierPoint] = []
     warm = [recommended.setting]
     for factor in FRONTIER:
@@ -206,7 +234,10 @@ def _improvements(
     for words, factor in (("twice", 2), ("four times", 4)):
         more = weighing.changed(replace(task, n_records=factor * task.n_records))
         found.append(
-            (f"{words} the private records", _quick(more, [best, replace(best, n_teachers=factor * best.n_teachers)]))
+            (
+                f"{words} the private records",
+                _quick(more, [best, replace(best, n_teachers=factor * best.n_teachers)]),
+            )
         )
         step()
     wider = weighing.model.with_public(2 * task.n_public)
@@ -214,33 +245,52 @@ def _improvements(
         more = weighing.changed(replace(task, n_public=2 * task.n_public), wider)
         found.append(("twice the public points", _quick(more, [best])))
     step()
-    doubled = next(point.candidate for point in frontier if math.isclose(point.epsilon, 2 * task.epsilon))
+    doubled = next(
+        point.candidate for point in frontier if math.isclose(point.epsilon, 2 * task.epsilon)
+    )
     found.append(("twice the epsilon", doubled))
     step()
-    told = [Improvement(words, one.expected.student_accuracy) for words, one in found if one is not None]
+    told = [
+        Improvement(words, one.expected.student_accuracy) for words, one in found if one is not None
+    ]
     return tuple(sorted(told, key=lambda one: -one.student_accuracy.value))
 
 
 def _impossible(weighing: Weighing) -> str:
-    """Return the sentence for a task that nothing can be done for, with the numbers that would do."""
+    """Return the sentence for a task that nothing can be done for, with the numbers that would
+    do."""
     task, constant = weighing.task, weighing.model.constant_accuracy
     most = MOST_EPSILON / task.epsilon
-    epsilon = _least_factor(weighing, lambda factor: replace(task, epsilon=factor * task.epsilon), most)
-    more = _least_factor(weighing, lambda factor: replace(task, n_records=math.ceil(factor * task.n_records)))
+    epsilon = _least_factor(
+        weighing, lambda factor: replace(task, epsilon=factor * task.epsilon), most
+    )
+    more = _least_factor(
+        weighing, lambda factor: replace(task, n_records=math.ceil(factor * task.n_records))
+    )
     ways = [] if epsilon is None else [f"an epsilon of about {epsilon * task.epsilon:.2g}"]
     ways += [] if more is None else [f"about {float(f'{more * task.n_records:.2g}'):,.0f} records"]
-    mend = f"{' or '.join(ways)} would do" if ways else "no larger epsilon or number of records alone would do"
+    mend = (
+        f"{' or '.join(ways)} would do"
+        if ways
+        else "no larger epsilon or number of records alone would do"
+    )
     return (
-        f"epsilon {task.epsilon:g} with {task.n_records} records and {task.n_public} public points leads to no student "
-        f"that beats the most frequent class, which is right on {constant:.1%}; {mend}."
+        f"epsilon {task.epsilon:g} with {task.n_records} records and {task.n_public} public points"
+        " leads to no student that beats the most frequent class, which is right on"
+        f" {constant:.1%}; {mend}."
     )
 
 
-def _least_factor(weighing: Weighing, changed: Callable[[float], Task], most: float = MOST_RECORDS) -> float | None:
-    """Return about the least factor at which a changed task is possible, None if none up to `most` is."""
+def _least_factor(
+    weighing: Weighing, changed: Callable[[float], Task], most: float = MOST_RECORDS
+) -> float | None:
+    """Return about the least factor at which a changed task is possible, None if none up to
+    `most` is."""
 
     def possible(factor: float) -> bool:
-        return _useful(_quick(weighing.changed(changed(factor)), []), weighing.model.constant_accuracy)
+        return _useful(
+            _quick(weighing.changed(changed(factor)), []), weighing.model.constant_accuracy
+        )
 
     doubling = 1
     while 2.0**doubling <= most and not possible(2.0**doubling):

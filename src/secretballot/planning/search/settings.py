@@ -18,27 +18,39 @@ from secretballot.privacy.accounting import (
 )
 from secretballot.privacy.accounting.label_game import game_cost
 
-__all__ = ["FEWER_STOPS", "STOPS", "Noise", "gaussian_settings", "stated_noise", "stream_settings", "teacher_counts"]
+__all__ = [
+    "FEWER_STOPS",
+    "STOPS",
+    "Noise",
+    "gaussian_settings",
+    "stated_noise",
+    "stream_settings",
+    "teacher_counts",
+]
 
 TEACHER_STEP = 1.6  # between neighbouring numbers of teachers
 QUERY_STEP = 1.7  # between neighbouring numbers of labels
 LEAST_SHARD = 10  # records that a teacher should have, where that leaves a choice
 LONGEST_STREAM = (
-    20_000  # queries of a sparse vector; the law of longer ones takes minutes, for hardly more to learn from
+    # queries of a sparse vector; the law of longer ones takes minutes, for hardly more to learn
+    # from
+    20_000
 )
 LEAST_QUERIES = 5  # labels for each class
 STOPS = (1, 3, 10, 30, 100, 300, 1000)  # T of a sparse vector
 FEWER_STOPS = (10, 100)
 SHORT_GAME = 2e8  # multiplications; a calibration plays some ten games
 USUALLY_ANSWERED = 0.9  # chance at which a candidate's margin is stated
-# A label tells 2 / pi of what its noisy count does where many are bought, and all of it where one is; between, this
-# power of their number fits the calibrated noise to 1 % at epsilon 0.01 to 4 and to some percent up to 20.
+# A label tells 2 / pi of what its noisy count does where many are bought, and all of it where one
+# is; between, this power of their number fits the calibrated noise to 1 % at epsilon 0.01 to 4 and
+# to some percent up to 20.
 MANY_LABELS = math.sqrt(2 / math.pi)
 LABELS_POWER = 0.6
 
 
 def teacher_counts(least: int, most: int, n_records: int) -> list[int]:
-    """Return numbers of teachers K at even ratios, from the least to the most that leave each ten records."""
+    """Return numbers of teachers K at even ratios, from the least to the most that leave each
+    ten records."""
     top = max(least, min(most, n_records // LEAST_SHARD))
     steps = max(1, math.ceil(math.log(top / least) / math.log(TEACHER_STEP))) if top > least else 0
     return sorted({_tidy(k, least, top) for k in np.geomspace(least, top, steps + 1)})
@@ -51,7 +63,8 @@ def _tidy(value: float, least: int, most: int) -> int:
 
 
 def gaussian_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
-    """Yield labels of few to all public points, and noisy counts of all, a quarter and a sixteenth of them."""
+    """Yield labels of few to all public points, and noisy counts of all, a quarter and a
+    sixteenth of them."""
     m, start = task.n_public, min(task.n_public, LEAST_QUERIES * task.n_classes)
     steps = math.ceil(math.log(m / start) / math.log(QUERY_STEP)) if m > start else 0
     for queries in sorted({_tidy(q, start, m) for q in np.geomspace(start, m, steps + 1)}):
@@ -60,8 +73,11 @@ def gaussian_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
         yield Setting(n_teachers, "gaussian", "counts", queries)
 
 
-def stream_settings(task: Task, n_teachers: int, noise: "Noise", stops: tuple[int, ...]) -> Iterator[Setting]:
-    """Yield sparse vectors, as long as can be weighed, whose threshold unanimous teachers would pass."""
+def stream_settings(
+    task: Task, n_teachers: int, noise: "Noise", stops: tuple[int, ...]
+) -> Iterator[Setting]:
+    """Yield sparse vectors, as long as can be weighed, whose threshold unanimous teachers would
+    pass."""
     for stop in stops:
         event = noise.event(stop) if stop <= task.n_public else None
         if event is None or event.threshold >= (n_teachers - 1) // 2:
@@ -73,8 +89,8 @@ def stream_settings(task: Task, n_teachers: int, noise: "Noise", stops: tuple[in
 class Noise:
     """The noise of settings at one budget; calibrations are kept.
 
-    Labels of two classes are priced by a game, and a search for their noise plays some ten of them. Its outcome is well
-    known where labels are many, so no plan waits for it.
+    Labels of two classes are priced by a game, and a search for their noise plays some ten of them.
+    Its outcome is well known where labels are many, so no plan waits for it.
 
     Parameters
     ----------
@@ -97,7 +113,9 @@ class Noise:
             return self._gaussian(setting, self.sigma(setting))
         event = _event(self.budget, setting.max_unstable)
         if event is None:
-            raise ParameterError(f"No sparse vector with max_unstable {setting.max_unstable} keeps the budget.")
+            raise ParameterError(
+                f"No sparse vector with max_unstable {setting.max_unstable} keeps the budget."
+            )
         return SparseVectorAggregator(
             event.threshold_scale,
             event.query_scale,
@@ -111,7 +129,8 @@ class Noise:
         )
 
     def calibrated(self, setting: Setting) -> Aggregator:
-        """Return the aggregator that a run would use, or that of `aggregator` where calibration would take long."""
+        """Return the aggregator that a run would use, or that of `aggregator` where calibration
+        would take long."""
         if setting.max_unstable is not None or self._cost(setting) > SHORT_GAME:
             return self.aggregator(setting)
         sharp = GaussianAggregator.calibrate(
@@ -128,22 +147,33 @@ class Noise:
         return _event(self.budget, max_unstable)
 
     def sigma(self, setting: Setting) -> float:
-        """Return the sigma of Gaussian voting, in votes; for labels of two classes to 2 %, where teachers are many."""
+        """Return the sigma of Gaussian voting, in votes; for labels of two classes to 2 %, where
+        teachers are many."""
         n, unit = setting.n_queries, _unit_of_counts(self.budget)
         if self._n_classes > 2:
             return unit * math.sqrt(2 * n)
-        share = 1.0 if setting.release == "counts" else MANY_LABELS + (1 - MANY_LABELS) * n**-LABELS_POWER
+        share = (
+            1.0
+            if setting.release == "counts"
+            else MANY_LABELS + (1 - MANY_LABELS) * n**-LABELS_POWER
+        )
         return float(unit * share * math.sqrt(n))
 
     def _cost(self, setting: Setting) -> float:
         """Return what a game costs, in multiplications; 0 where none is played."""
         if self._n_classes > 2 or setting.release == "counts":
             return 0.0
-        return game_cost(self.sigma(setting), setting.n_queries, setting.n_teachers, self.budget.epsilon)
+        return game_cost(
+            self.sigma(setting), setting.n_queries, setting.n_teachers, self.budget.epsilon
+        )
 
     def _gaussian(self, setting: Setting, sigma: float) -> GaussianAggregator:
         return GaussianAggregator(
-            sigma, setting.n_queries, n_classes=self._n_classes, release=setting.release, budget=self.budget
+            sigma,
+            setting.n_queries,
+            n_classes=self._n_classes,
+            release=setting.release,
+            budget=self.budget,
         )
 
 

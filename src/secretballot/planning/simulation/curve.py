@@ -1,4 +1,5 @@
-"""A task known from a learning curve, or from a guess: how accurate one learner is after so many records."""
+"""A task known from a learning curve, or from a guess: how accurate one learner is after so many
+records."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -21,25 +22,27 @@ __all__ = ["CurveModel", "LearningCurve"]
 
 FloatArray = NDArray[np.float64]
 
-# What is assumed where nothing is known. Studied on made-up tasks of 2 to 10 classes and on scikit-learn's small
-# tables, with logistic and tree teachers on 20 to 600 records.
+# What is assumed where nothing is known. Studied on made-up tasks of 2 to 10 classes and on
+# scikit-learn's small tables, with logistic and tree teachers on 20 to 600 records.
 USUAL_SLOPE = 0.5
 SLOPE_SPREAD = 0.5  # deviation of log slope
 POINT_SPREAD = 0.01  # deviation of a measured accuracy
 GUESSED_LIMIT = 0.9
 LIMIT_SPREAD = 0.3  # deviation of a guessed limit's distance from certainty, on the scale of votes
 RECOVERED = 0.9  # part of the way from one teacher to the curve's limit that a vote goes
-RECOVERED_SPREAD = 0.2  # trees have gone beyond, and networks of a few hundred digits not much more than half
-# Right labels that teach as much as a release, beside its squared correlation with the truth: measured with logistic
-# regression and students of counts on made-up tasks, handwritten digits (8 x 8) and tumours, it was a tenth to six
-# tenths, and less where hardly anything can be learnt.
+# trees have gone beyond, and networks of a few hundred digits not much more than half
+RECOVERED_SPREAD = 0.2
+# Right labels that teach as much as a release, beside its squared correlation with the truth:
+# measured with logistic regression and students of counts on made-up tasks, handwritten digits (8 x
+# 8) and tumours, it was a tenth to six tenths, and less where hardly anything can be learnt.
 WORTH = 0.25
 WORTH_SPREAD = 0.7  # deviation of its logarithm
 FOLDS = (0.0, -1.3, 1.3, -0.6, 0.6)  # deviations from what is assumed, one for each fold
 POINTS = 2000
 MOST_RECORDS = 10**12  # of a curve; nobody has measured more
 OFF = 0.03  # by so much a figure may lie off the fitted curve before it is said
-# where the highest of normal scores may lie, seen from the highest mean: beyond, chances are below 1e-11
+# where the highest of normal scores may lie, seen from the highest mean: beyond, chances are below
+# 1e-11
 ABOUT_THE_TOP = np.arange(-7.0, 8.5, 0.15)
 BLOCK = 2_000_000  # numbers held at once
 LEAST_SHARD = 5
@@ -47,7 +50,8 @@ LEAST_SHARD = 5
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Accuracy of one learner after s records: a power law from guessing, at one record, towards a limit.
+    """Accuracy of one learner after s records: a power law from guessing, at one record, towards a
+    limit.
 
     The error is limit_error + (1 - 1 / C - limit_error) s^(-slope).
 
@@ -67,7 +71,8 @@ class LearningCurve:
         check_count("n_classes", self.n_classes, minimum=2)
         if not 1 / self.n_classes < check_finite("limit", self.limit) <= 1:
             raise ParameterError(
-                f"limit is {self.limit}; an accuracy worth learning lies above 1/{self.n_classes} and is at most 1."
+                f"limit is {self.limit}; an accuracy worth learning lies above 1/{self.n_classes}"
+                " and is at most 1."
             )
         if not 0 < check_finite("slope", self.slope) <= 5:
             raise ParameterError(f"slope is {self.slope}; it must be above 0 and at most 5.")
@@ -82,7 +87,8 @@ class LearningCurve:
 
     @classmethod
     def fit(cls, accuracies: Mapping[int, float], n_classes: int) -> "LearningCurve":
-        """Return the curve that fits measured accuracies; a usual slope is assumed as far as they leave it open.
+        """Return the curve that fits measured accuracies; a usual slope is assumed as far as they
+        leave it open.
 
         Parameters
         ----------
@@ -101,9 +107,15 @@ class LearningCurve:
         def misfit(unknown: FloatArray) -> FloatArray:
             limit, slope = _limit(unknown[0], guess), math.exp(unknown[1])
             predicted = limit - (limit - guess) * sizes**-slope
-            return np.append((predicted - values) / POINT_SPREAD, (unknown[1] - math.log(USUAL_SLOPE)) / SLOPE_SPREAD)
+            return np.append(
+                (predicted - values) / POINT_SPREAD,
+                (unknown[1] - math.log(USUAL_SLOPE)) / SLOPE_SPREAD,
+            )
 
-        start = [float(np.clip(_logit((values.max() - guess) / (1 - guess)) + 0.5, -6, 6)), math.log(USUAL_SLOPE)]
+        start = [
+            float(np.clip(_logit((values.max() - guess) / (1 - guess)) + 0.5, -6, 6)),
+            math.log(USUAL_SLOPE),
+        ]
         found = least_squares(misfit, start, bounds=([-8, math.log(0.05)], [8, math.log(3.0)])).x
         return cls(n_classes, _limit(found[0], guess), math.exp(found[1]))
 
@@ -119,26 +131,34 @@ def _logit(share: float) -> float:
 
 def _checked(accuracies: Mapping[int, float], n_classes: int) -> tuple[FloatArray, FloatArray]:
     if not isinstance(accuracies, Mapping) or not accuracies:
-        raise ParameterError(f"curve is {shown(accuracies)}; give an accuracy for at least one number of records.")
+        raise ParameterError(
+            f"curve is {shown(accuracies)}; give an accuracy for at least one number of records."
+        )
     for size, value in accuracies.items():
         if check_count("a number of records of the curve", size) > MOST_RECORDS:
-            raise ParameterError(f"curve has the size {shown(size)}; give sizes of at most {MOST_RECORDS:.0e} records.")
+            raise ParameterError(
+                f"curve has the size {shown(size)}; give sizes of at most {MOST_RECORDS:.0e}"
+                " records."
+            )
         if not 1 / n_classes < check_finite("an accuracy of the curve", value) <= 1:
             raise ParameterError(
-                f"an accuracy of the curve is {shown(value)}; it must lie above a guess among {n_classes} classes and "
-                "be at most 1, as a share and not in percent."
+                f"an accuracy of the curve is {shown(value)}; it must lie above a guess among"
+                f" {n_classes} classes and be at most 1, as a share and not in percent."
             )
     sizes = sorted(accuracies)
-    return np.array(sizes, dtype=np.float64), np.array([accuracies[size] for size in sizes], dtype=np.float64)
+    return np.array(sizes, dtype=np.float64), np.array(
+        [accuracies[size] for size in sizes], dtype=np.float64
+    )
 
 
 class CurveModel(VoteModel):
     """Votes and students, imagined from a learning curve.
 
-    At a point a teacher gives every class a score and votes for the highest. The true class has a lead of t over the
-    others; every class has a deviation that all teachers share, by which points differ, and one of each teacher's own.
-    So one teacher is right with chance R(t / sqrt(1 + nu^2)) and the vote of infinitely many with chance R(t), where
-    R(t) = P(t + g_0 > g_1, ..., g_(C-1)) for standard normal g and nu is the size of a teacher's own deviation.
+    At a point a teacher gives every class a score and votes for the highest. The true class has a
+    lead of t over the others; every class has a deviation that all teachers share, by which points
+    differ, and one of each teacher's own. So one teacher is right with chance R(t / sqrt(1 + nu^2))
+    and the vote of infinitely many with chance R(t), where R(t) = P(t + g_0 > g_1, ..., g_(C-1))
+    for standard normal g and nu is the size of a teacher's own deviation.
 
     Parameters
     ----------
@@ -173,11 +193,14 @@ class CurveModel(VoteModel):
             self.curve, measured = LearningCurve.fit(curve, n_classes), len(curve)
         if self.curve.n_classes != self.n_classes:
             raise ParameterError(
-                f"the curve is for {self.curve.n_classes} classes and the task has {n_classes}; give one for as many."
+                f"the curve is for {self.curve.n_classes} classes and the task has {n_classes};"
+                " give one for as many."
             )
         guess = 1 / self.n_classes
         self.constant_accuracy = (
-            guess if constant_accuracy is None else check_probability("constant_accuracy", constant_accuracy)
+            guess
+            if constant_accuracy is None
+            else check_probability("constant_accuracy", constant_accuracy)
         )
         self._spread = LIMIT_SPREAD / (1 + measured)
         off = _far_off(self.curve, curve) if isinstance(curve, Mapping) else ()
@@ -196,7 +219,8 @@ class CurveModel(VoteModel):
     def _draw(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
         K, C = check_count("n_teachers", n_teachers), self.n_classes
         lead, own = self._lead_and_own(n_records / K, FOLDS[fold])
-        points = np.random.default_rng([self._seed, fold])  # the same for every K, so that settings compare
+        # the same for every K, so that settings compare
+        points = np.random.default_rng([self._seed, fold])
         truth = points.integers(C, size=POINTS)
         shared = points.standard_normal((POINTS, C))
         shared[np.arange(POINTS), truth] += lead
@@ -205,7 +229,8 @@ class CurveModel(VoteModel):
         return VoteSample(K, counts.astype(np.int64), truth)
 
     def _lead_and_own(self, shard: float, deviation: float) -> tuple[float, float]:
-        """Return t and nu for teachers on shards of so many records, in a fold that deviates so much."""
+        """Return t and nu for teachers on shards of so many records, in a fold that deviates so
+        much."""
         C = self.n_classes
         limit = _lead(self.curve.limit, C) * math.exp(self._spread * deviation)
         recovered = min(1.0, RECOVERED + RECOVERED_SPREAD * deviation)
@@ -214,11 +239,15 @@ class CurveModel(VoteModel):
         return vote, math.sqrt(max((vote / single) ** 2 - 1, 1e-4))
 
     def with_public(self, n_public: int) -> "CurveModel":
-        """Return the model itself: that public points are many is told by the number of queries alone."""
+        """Return the model itself: that public points are many is told by the number of queries
+        alone."""
         return self
 
-    def rehearse(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> Rehearsal:
-        """Return the curve's accuracy at what the release is worth, on the way to the vote's own accuracy."""
+    def rehearse(
+        self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
+    ) -> Rehearsal:
+        """Return the curve's accuracy at what the release is worth, on the way to the vote's own
+        accuracy."""
         sample = self.votes(setting.n_teachers, n_records, fold)
         expected = forecast(sample, aggregator)
         worth = WORTH * math.exp(WORTH_SPREAD * FOLDS[fold]) * expected.information
@@ -226,21 +255,42 @@ class CurveModel(VoteModel):
 
 
 def _assumptions(curve: LearningCurve, source: str, balanced: bool) -> tuple[str, ...]:
-    origin = "This is a guess, not a measurement" if source == "guess" else "The curve goes on as a power law"
+    origin = (
+        "This is a guess, not a measurement"
+        if source == "guess"
+        else "The curve goes on as a power law"
+    )
     return (
-        f"{origin}: one learner is right on {curve.accuracy(30):.1%} of points after 30 records, "
-        f"{curve.accuracy(100):.1%} after 100, {curve.accuracy(1000):.1%} after 1,000, {curve.limit:.1%} in the end.",
-        f"A vote of many teachers goes about {RECOVERED:.0%} of the way from one teacher to the end of the curve.",
-        "Points differ as if classes had normal scores, and at a point teachers err independently of each other.",
-        "The student learns like a teacher would from as many right labels as the release is worth (a quarter of what "
-        "its answers tell of the truth), and in the end agrees with the vote.",
+        (
+            f"{origin}: one learner is right on {curve.accuracy(30):.1%} of points after 30"
+            f" records, {curve.accuracy(100):.1%} after 100, {curve.accuracy(1000):.1%} after"
+            f" 1,000, {curve.limit:.1%} in the end."
+        ),
+        (
+            f"A vote of many teachers goes about {RECOVERED:.0%} of the way from one teacher to the"
+            " end of the curve."
+        ),
+        (
+            "Points differ as if classes had normal scores, and at a point teachers err"
+            " independently of each other."
+        ),
+        (
+            "The student learns like a teacher would from as many right labels as the release is"
+            " worth (a quarter of what its answers tell of the truth), and in the end agrees with"
+            " the vote."
+        ),
     ) + (("All classes are equally frequent.",) if balanced else ())
 
 
 def _far_off(curve: LearningCurve, accuracies: Mapping[int, float]) -> tuple[str, ...]:
-    """Return by how much the figures that were given are missed, in a sentence, where it is much."""
+    """Return by how much the figures that were given are missed, in a sentence, where it is
+    much."""
     off = max(abs(curve.accuracy(size) - accuracy) for size, accuracy in accuracies.items())
-    return (f"The accuracies that were given lie up to {100 * off:.1f} points off this curve.",) if off > OFF else ()
+    return (
+        (f"The accuracies that were given lie up to {100 * off:.1f} points off this curve.",)
+        if off > OFF
+        else ()
+    )
 
 
 @lru_cache(4096)
@@ -262,7 +312,8 @@ def _right(lead: float, n_classes: int) -> float:
 
 
 def _arg_max_chances(scores: FloatArray) -> FloatArray:
-    """Return the chance of every class to be the highest when standard normal noise is added; shape as given."""
+    """Return the chance of every class to be the highest when standard normal noise is added;
+    shape as given."""
     classes = scores.shape[1]
     if classes == 2:
         one = ndtr((scores[:, 1] - scores[:, 0]) / math.sqrt(2))
@@ -273,10 +324,11 @@ def _arg_max_chances(scores: FloatArray) -> FloatArray:
 
 
 def _highest(scores: FloatArray) -> FloatArray:
-    """Return ``int phi(x - s_c) prod_(j != c) Phi(x - s_j) dx`` for every class, by sums over a grid near the top.
+    """Return ``int phi(x - s_c) prod_(j != c) Phi(x - s_j) dx`` for every class, by sums over a
+    grid near the top.
 
-    The other classes' product is that of all classes less the own factor, so the work grows with the classes and not
-    with their square.
+    The other classes' product is that of all classes less the own factor, so the work grows with
+    the classes and not with their square.
     """
     places = ABOUT_THE_TOP - (scores - scores.max(axis=1, keepdims=True))[:, :, None]
     below = log_ndtr(places)

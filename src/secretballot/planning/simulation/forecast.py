@@ -1,4 +1,5 @@
-"""What noise does to votes, computed from its law: answers, right labels, and what they are worth to a student.
+"""What noise does to votes, computed from its law: answers, right labels, and what they are worth
+to a student.
 
 Votes here are made up (`VoteSample`); no private data are read.
 """
@@ -51,10 +52,12 @@ class Forecast:
     vote_accuracy : float
         Share of points whose exact plurality is the true class.
     label_accuracy : float
-        Expected share of released labels that are the true class; of noisy counts, of the labels read off them.
+        Expected share of released labels that are the true class; of noisy counts, of the labels
+        read off them.
     information : float
-        Labels without noise that would tell a student about as much: each released value counts by its squared
-        correlation with the truth. Good for ranking settings, not for predicting students.
+        Labels without noise that would tell a student about as much: each released value counts by
+        its squared correlation with the truth. Good for ranking settings, not for predicting
+        students.
     """
 
     answered: float
@@ -66,23 +69,27 @@ class Forecast:
 
 
 def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
-    """Return what an aggregator should make of votes like these, asked about points drawn from among them.
+    """Return what an aggregator should make of votes like these, asked about points drawn from
+    among them.
 
     Raises
     ------
     ParameterError
-        If the aggregator is neither Gaussian nor a sparse vector, or is for another number of classes.
+        If the aggregator is neither Gaussian nor a sparse vector, or is for another number of
+        classes.
     """
     if aggregator.n_classes != sample.counts.shape[1]:
         raise ParameterError(
-            f"the aggregator is for {aggregator.n_classes} classes and the votes are on {sample.counts.shape[1]}; "
-            "calibrate it for as many."
+            f"the aggregator is for {aggregator.n_classes} classes and the votes are on"
+            f" {sample.counts.shape[1]}; calibrate it for as many."
         )
     if isinstance(aggregator, GaussianAggregator):
         return forecast_gaussian(sample, aggregator.sigma, aggregator.n_queries, aggregator.release)
     if isinstance(aggregator, SparseVectorAggregator):
         return forecast_stream(sample, aggregator.mechanism.event(), aggregator.n_queries)
-    raise ParameterError(f"aggregator is {shown(aggregator)}; forecasts are for Gaussian voting and sparse vectors.")
+    raise ParameterError(
+        f"aggregator is {shown(aggregator)}; forecasts are for Gaussian voting and sparse vectors."
+    )
 
 
 def forecast_gaussian(sample: VoteSample, sigma: float, n_queries: int, release: str) -> Forecast:
@@ -98,20 +105,27 @@ def forecast_gaussian(sample: VoteSample, sigma: float, n_queries: int, release:
     """
     queries, kind = check_count("n_queries", n_queries), check_choice("release", release, RELEASES)
     right = float(right_chances(sample, sigma).mean())
-    worth = _worth_of_counts(sample, sigma) if kind == "counts" else _worth_of_labels(right, sample.counts.shape[1])
+    worth = (
+        _worth_of_counts(sample, sigma)
+        if kind == "counts"
+        else _worth_of_labels(right, sample.counts.shape[1])
+    )
     return Forecast(queries, queries, queries, vote_accuracy(sample), right, queries * worth)
 
 
 def forecast_stream(sample: VoteSample, event: SparseVectorEvent, n_queries: int) -> Forecast:
     """Return what a sparse vector should make of a stream of votes like these.
 
-    Answers are exact pluralities; points far from a tie are answered more often, and their labels are right more often.
+    Answers are exact pluralities; points far from a tie are answered more often, and their labels
+    are right more often.
     """
     right = (plurality(sample.counts) == sample.truth).astype(np.float64)
     law = stream_law(event, check_count("n_queries", n_queries), stability(sample.counts), right)
     accuracy = law.right / law.answered if law.answered > 1e-9 else float(right.mean())
     worth = _worth_of_labels(accuracy, sample.counts.shape[1])
-    return Forecast(law.answered, law.low, law.high, float(right.mean()), accuracy, law.answered * worth)
+    return Forecast(
+        law.answered, law.low, law.high, float(right.mean()), accuracy, law.answered * worth
+    )
 
 
 def vote_accuracy(sample: VoteSample) -> float:
@@ -120,10 +134,12 @@ def vote_accuracy(sample: VoteSample) -> float:
 
 
 def right_chances(sample: VoteSample, sigma: float) -> FloatArray:
-    """Return the chance that Gaussian voting releases the true class, for every point; shape (n_points,).
+    """Return the chance that Gaussian voting releases the true class, for every point; shape
+    (n_points,).
 
-    Two classes: exact for the discrete law of the noise and its rule for ties. More: the continuous law stands in, by
-    quadrature over the noise of the true class: E[prod_c Phi(z + (n_truth - n_c) / sigma)].
+    Two classes: exact for the discrete law of the noise and its rule for ties. More: the continuous
+    law stands in, by quadrature over the noise of the true class: E[prod_c Phi(z + (n_truth - n_c)
+    / sigma)].
     """
     noise = check_positive("sigma", sigma)
     if sample.counts.shape[1] == 2:
@@ -132,20 +148,25 @@ def right_chances(sample: VoteSample, sigma: float) -> FloatArray:
     weights = weights / math.sqrt(2 * math.pi)
     leads = _leads(sample) / noise
     step = max(1, BLOCK // (NODES * leads.shape[1]))
-    blocks = [np.prod(ndtr(leads[i : i + step, :, None] + nodes), axis=1) @ weights for i in range(0, len(leads), step)]
+    blocks = [
+        np.prod(ndtr(leads[i : i + step, :, None] + nodes), axis=1) @ weights
+        for i in range(0, len(leads), step)
+    ]
     return np.concatenate(blocks)
 
 
 def _right_of_two(sample: VoteSample, sigma: float) -> FloatArray:
     """Return P(2 (n_1 + X) >= K) where the truth is class 1, else one less it."""
     votes, where = np.unique(sample.counts[:, 1], return_inverse=True)
-    need = -((2 * votes - sample.n_teachers) // 2)  # the least noise that makes it half of the teachers
+    # the least noise that makes it half of the teachers
+    need = -((2 * votes - sample.n_teachers) // 2)
     one = _at_least(need, sigma)[where]
     return np.asarray(np.where(sample.truth == 1, one, 1 - one))
 
 
 def _at_least(need: IntArray, sigma: float) -> FloatArray:
-    """Return P(X >= need) for discrete Gaussian X; beyond `LATTICE_SIGMA` the integral differs by less than 1e-8."""
+    """Return P(X >= need) for discrete Gaussian X; beyond `LATTICE_SIGMA` the integral differs
+    by less than 1e-8."""
     if sigma > LATTICE_SIGMA:
         return np.asarray(ndtr(-(need - 0.5) / sigma))
     reach, pmf = discrete_gaussian_pmf(sigma)
@@ -154,7 +175,8 @@ def _at_least(need: IntArray, sigma: float) -> FloatArray:
 
 
 def _leads(sample: VoteSample) -> FloatArray:
-    """Return votes for the true class less votes for each of the others, shape (n_points, n_classes - 1)."""
+    """Return votes for the true class less votes for each of the others, shape (n_points,
+    n_classes - 1)."""
     n, classes = sample.counts.shape
     others = sample.counts[np.arange(classes) != sample.truth[:, None]].reshape(n, classes - 1)
     own = sample.counts[np.arange(n), sample.truth]
@@ -162,15 +184,17 @@ def _leads(sample: VoteSample) -> FloatArray:
 
 
 def _worth_of_labels(accuracy: float, n_classes: int) -> float:
-    """Return (1 - eta C / (C - 1))^2, eta the chance of a wrong label: 1 for the truth, 0 for a guess."""
+    """Return (1 - eta C / (C - 1))^2, eta the chance of a wrong label: 1 for the truth, 0 for a
+    guess."""
     return max(0.0, (accuracy - 1 / n_classes) / (1 - 1 / n_classes)) ** 2
 
 
 def _worth_of_counts(sample: VoteSample, sigma: float) -> float:
-    """Return the same for noisy counts: the squared correlation of the true class's noisy lead with the truth.
+    """Return the same for noisy counts: the squared correlation of the true class's noisy lead with
+    the truth.
 
-    A label without noise leads by all K votes everywhere; a lead over the mean of the other classes has the noise of
-    two classes' difference, or twice that of the one count where there are two.
+    A label without noise leads by all K votes everywhere; a lead over the mean of the other classes
+    has the noise of two classes' difference, or twice that of the one count where there are two.
     """
     classes = sample.counts.shape[1]
     lead = _leads(sample).mean(axis=1)
@@ -179,7 +203,8 @@ def _worth_of_counts(sample: VoteSample, sigma: float) -> float:
 
 
 class RoughForecast:
-    """Forecasts of one sample for any sigma, interpolated: good to some tenths of a point, for comparing many settings.
+    """Forecasts of one sample for any sigma, interpolated: good to some tenths of a point, for
+    comparing many settings.
 
     Parameters
     ----------
@@ -189,8 +214,12 @@ class RoughForecast:
     def __init__(self, sample: VoteSample) -> None:
         self._sample = sample
         self._vote_accuracy = vote_accuracy(sample)
-        few = VoteSample(sample.n_teachers, sample.counts[:ROUGH_POINTS], sample.truth[:ROUGH_POINTS])
-        chances = [float(right_chances(few, sample.n_teachers * 2.0**step).mean()) for step in ROUGH_STEPS]
+        few = VoteSample(
+            sample.n_teachers, sample.counts[:ROUGH_POINTS], sample.truth[:ROUGH_POINTS]
+        )
+        chances = [
+            float(right_chances(few, sample.n_teachers * 2.0**step).mean()) for step in ROUGH_STEPS
+        ]
         self._accuracies = np.array(chances) + (self._vote_accuracy - vote_accuracy(few))
 
     def gaussian(self, sigma: float, n_queries: int, release: str) -> Forecast:
@@ -198,5 +227,11 @@ class RoughForecast:
         place = math.log2(sigma / self._sample.n_teachers)
         right = float(np.interp(place, ROUGH_STEPS, self._accuracies))
         classes = self._sample.counts.shape[1]
-        worth = _worth_of_counts(self._sample, sigma) if release == "counts" else _worth_of_labels(right, classes)
-        return Forecast(n_queries, n_queries, n_queries, self._vote_accuracy, right, n_queries * worth)
+        worth = (
+            _worth_of_counts(self._sample, sigma)
+            if release == "counts"
+            else _worth_of_labels(right, classes)
+        )
+        return Forecast(
+            n_queries, n_queries, n_queries, self._vote_accuracy, right, n_queries * worth
+        )

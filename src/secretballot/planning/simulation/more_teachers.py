@@ -13,10 +13,11 @@ __all__ = ["drawn_votes"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# The part of the variance of shares that lies between points; the ends stand for points that are all alike, and for
-# points on which all teachers agree.
+# The part of the variance of shares that lies between points; the ends stand for points that are
+# all alike, and for points on which all teachers agree.
 _LEAST_PART, _MOST_PART = 1e-3, 1 - 1e-3
-_LARGEST_SCORE = 6.0  # of a normal law; a share nearer to 0 or 1 than its tail is taken for the tail
+# of a normal law; a share nearer to 0 or 1 than its tail is taken for the tail
+_LARGEST_SCORE = 6.0
 _STEEPEST = 8.0  # how much more, or less, shares may be drawn apart than they were counted
 _FEWEST_POINTS = 10  # of a class whose shares are drawn together or apart
 
@@ -58,14 +59,19 @@ def drawn_votes(n_teachers: int, counted: ShardVotes, rng: np.random.Generator) 
         here = np.flatnonzero(counted.truth == label)
         if len(here) >= _FEWEST_POINTS:
             moments = float(counted.right[label]), float(counted.both_right[label])
-            shares[here] = _with_right_share(shares[here], label, _fitted(shares[here, label], *moments))
+            shares[here] = _with_right_share(
+                shares[here], label, _fitted(shares[here, label], *moments)
+            )
     return np.asarray(rng.multinomial(K, shares), dtype=np.int64)
 
 
 def _normalised(weights: FloatArray) -> FloatArray:
     totals = weights.sum(axis=1, keepdims=True)
-    # gamma draws of tiny shapes may all be 0; then nothing is known of the point, and any class is as good
-    return np.asarray(np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), 1.0 / weights.shape[1]))
+    # gamma draws of tiny shapes may all be 0; then nothing is known of the point, and any class is
+    # as good
+    return np.asarray(
+        np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), 1.0 / weights.shape[1])
+    )
 
 
 def _prior_votes(counts: IntArray, truth: IntArray) -> FloatArray:
@@ -80,8 +86,8 @@ def _prior_votes(counts: IntArray, truth: IntArray) -> FloatArray:
 def _moment_fit(counts: IntArray) -> FloatArray:
     """Return the Dirichlet weights with the mean and the spread of the shares, shape (n_classes,).
 
-    With mean shares m and S = 1 - sum m^2, shares of a Dirichlet of total weight a have the summed variance S b where
-    b = 1 / (a + 1), and the shares of R votes have S (b + (1 - b) / R).
+    With mean shares m and S = 1 - sum m^2, shares of a Dirichlet of total weight a have the summed
+    variance S b where b = 1 / (a + 1), and the shares of R votes have S (b + (1 - b) / R).
     """
     seen = counts[counts.sum(axis=1) > 0]
     if not len(seen):
@@ -101,7 +107,8 @@ def _moment_fit(counts: IntArray) -> FloatArray:
 def _fitted(shares: FloatArray, first: float, second: float) -> FloatArray:
     """Return Phi(a + b Phi^-1(shares)) whose mean is `first` and whose mean square is `second`.
 
-    Shares stay as they are where no such law exists: the moments are unknown, or all points are alike.
+    Shares stay as they are where no such law exists: the moments are unknown, or all points are
+    alike.
     """
     if not first**2 < second < first < 1 or not np.ptp(shares) > 0:
         return shares

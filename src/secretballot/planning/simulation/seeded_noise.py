@@ -12,11 +12,13 @@ IntArray = NDArray[np.int64]
 
 
 class RehearsalNoise:
-    """Draw noise for simulated runs from a seed; it follows the laws of `privacy.noise` and protects nothing.
+    """Draw noise for simulated runs from a seed; it follows the laws of `privacy.noise` and
+    protects nothing.
 
-    It has the face of a `NoiseSource`, so that a rehearsal runs the very recipes of aggregation. Whoever knows the seed
-    can subtract every draw: it may be added to made-up votes, which are public, and to nothing else. Planning cannot
-    import the door, so what is drawn here never reaches a release; `exact` is False, and `description` says so.
+    It has the face of a `NoiseSource`, so that a rehearsal runs the very recipes of aggregation.
+    Whoever knows the seed can subtract every draw: it may be added to made-up votes, which are
+    public, and to nothing else. Planning cannot import the door, so what is drawn here never
+    reaches a release; `exact` is False, and `description` says so.
 
     Parameters
     ----------
@@ -53,7 +55,9 @@ class RehearsalNoise:
         """
         stop = -np.expm1(-1.0 / check_scale("scale", scale))
         shape = check_count("size", size, minimum=0)
-        return np.asarray(self._rng.geometric(stop, shape) - self._rng.geometric(stop, shape), dtype=np.int64)
+        return np.asarray(
+            self._rng.geometric(stop, shape) - self._rng.geometric(stop, shape), dtype=np.int64
+        )
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-x^2 / (2 sigma^2)).

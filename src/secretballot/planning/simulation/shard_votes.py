@@ -63,7 +63,8 @@ class ShardVotes:
 def out_of_shard_votes(
     teacher: Any, stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
 ) -> ShardVotes:
-    """Train teachers on made-up shards, and count at every point the votes of those that did not learn from it.
+    """Train teachers on made-up shards, and count at every point the votes of those that did not
+    learn from it.
 
     Parameters
     ----------
@@ -71,8 +72,8 @@ def out_of_shard_votes(
         Copied for every shard.
     stock : Stock
     shard_size : float
-        Mean number of rows in a shard; the sizes follow a Poisson law, as the shards of n records do under a keyed hash
-        but for a factor 1 - 1 / K in their variance.
+        Mean number of rows in a shard; the sizes follow a Poisson law, as the shards of n records
+        do under a keyed hash but for a factor 1 - 1 / K in their variance.
     n_teachers : int
     largest : int
         Rows of the largest shard, less than half of the stock; drawn sizes above are cut.
@@ -92,7 +93,9 @@ def out_of_shard_votes(
     ask = (stock.n_classes, stock.n_points, seed, sklearn.get_config())
     tally = _Tally(stock)
     with one_thread():
-        for number, (shuffling, rows) in enumerate(_made_up_shards(stock, shard_size, n_teachers, largest, seed)):
+        for number, (shuffling, rows) in enumerate(
+            _made_up_shards(stock, shard_size, n_teachers, largest, seed)
+        ):
             model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
             ballots = count_ballots({number: model}, points, *ask)
             ballots[rows[rows < stock.n_points]] = 0
@@ -133,7 +136,9 @@ class _Tally:
         """Return what was counted."""
         self._close()
         with np.errstate(invalid="ignore"):
-            right = self._by_class(self._right(self._counts)) / self._by_class(self._counts.sum(axis=1))
+            right = self._by_class(self._right(self._counts)) / self._by_class(
+                self._counts.sum(axis=1)
+            )
             both = self._pairs[1] / self._pairs[0]
         return ShardVotes(self._counts, self._truth, right, both)
 

@@ -1,4 +1,5 @@
-"""One simulated run of a setting: ask, answer with the real recipe, teach a student, and score it."""
+"""One simulated run of a setting: ask, answer with the real recipe, teach a student, and score
+it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,8 @@ ROUNDS = 20  # of a walk, as with real votes
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What a simulated run needs beside its setting: made-up public points with votes, and points to score on.
+    """What a simulated run needs beside its setting: made-up public points with votes, and points
+    to score on.
 
     Attributes
     ----------
@@ -71,22 +73,34 @@ class Trial:
         rng = np.random.default_rng(seed)
         public = self._public_rows(rng)
         noise = RehearsalNoise(rng)
-        # a learner without a seed of its own draws from the global generators, which are seeded here
+        # a learner without a seed of its own draws from the global generators, which are seeded
+        # here
         with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
             if setting.strategy == "passive":
                 released = self._asked_at_random(public, setting, aggregator, noise, rng)
             else:
                 released = self._walked(public, setting, aggregator, noise, rng)
             student = default_student(released) if self.student is None else self.student
-            fitted = fit_student(student, take_rows(self.points, public), released, random_state=seed % 2**32)
-            student_accuracy = float(np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test))
-        return Rehearsal(student_accuracy, self._right_labels(public[released.queries], released, aggregator))
+            fitted = fit_student(
+                student, take_rows(self.points, public), released, random_state=seed % 2**32
+            )
+            student_accuracy = float(
+                np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test)
+            )
+        return Rehearsal(
+            student_accuracy, self._right_labels(public[released.queries], released, aggregator)
+        )
 
-    def _right_labels(self, rows: IntArray, released: ReleasedLabels, aggregator: Aggregator) -> float | None:
-        """Return the share of right labels: under Gaussian noise by its law, as one draw at these points says less."""
+    def _right_labels(
+        self, rows: IntArray, released: ReleasedLabels, aggregator: Aggregator
+    ) -> float | None:
+        """Return the share of right labels: under Gaussian noise by its law, as one draw at
+        these points says less."""
         if not released.answered.any():
             return None
-        asked = VoteSample(self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows])
+        asked = VoteSample(
+            self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows]
+        )
         if isinstance(aggregator, GaussianAggregator):
             return forecast(asked, aggregator).label_accuracy
         return float((asked.truth == released.labels)[released.answered].mean())
@@ -103,10 +117,14 @@ class Trial:
         noise: RehearsalNoise,
         rng: np.random.Generator,
     ) -> ReleasedLabels:
-        """Answer random points; with fewer points than queries, each is asked several times, under fresh noise."""
-        # all points equally often, but for one more here and there: real queries are all at distinct points
+        """Answer random points; with fewer points than queries, each is asked several times,
+        under fresh noise."""
+        # all points equally often, but for one more here and there: real queries are all at
+        # distinct points
         turns = -(-setting.n_queries // len(public))
-        queries = np.concatenate([rng.permutation(len(public)) for _ in range(turns)])[: setting.n_queries]
+        queries = np.concatenate([rng.permutation(len(public)) for _ in range(turns)])[
+            : setting.n_queries
+        ]
         answers = aggregator.answer(self.sample.counts[public[queries]], setting.n_teachers, noise)
         return self._released(queries, answers.labels, answers.noisy_counts, aggregator)
 
@@ -122,12 +140,18 @@ class Trial:
         places = distinct_rows(take_rows(self.points, public))
         if setting.n_queries > len(places):
             raise ParameterError(
-                f"n_queries is {setting.n_queries} and the stand-in has {len(places)} distinct public points for a "
-                "strategy to choose from; ask fewer, or give more stand-in rows."
+                f"n_queries is {setting.n_queries} and the stand-in has {len(places)} distinct"
+                " public points for a strategy to choose from; ask fewer, or give more stand-in"
+                " rows."
             )
         strategy = strategy_by_name(setting.strategy)
         classes = tuple(range(self.sample.counts.shape[1]))
-        pool = PublicPool(take_rows(self.points, public[places]), classes, setting.n_queries, int(rng.integers(2**31)))
+        pool = PublicPool(
+            take_rows(self.points, public[places]),
+            classes,
+            setting.n_queries,
+            int(rng.integers(2**31)),
+        )
         selector = CheckedSelector(strategy, pool)
         run = aggregator.start(setting.n_teachers, noise)
         asked, labels, counts = list[IntArray](), list[IntArray](), list[IntArray]()
@@ -139,10 +163,18 @@ class Trial:
             if answers.noisy_counts is not None:
                 counts.append(answers.noisy_counts[: answers.n_reached])
             left -= answers.n_reached
-            so_far = np.concatenate(asked), np.concatenate(labels), np.concatenate(counts) if counts else None
+            so_far = (
+                np.concatenate(asked),
+                np.concatenate(labels),
+                np.concatenate(counts) if counts else None,
+            )
             selector.receive(self._released(*so_far, aggregator))
-        queries, given = (np.concatenate([np.empty(0, dtype=np.int64), *parts]) for parts in (asked, labels))
-        return self._released(places[queries], given, np.concatenate(counts) if counts else None, aggregator)
+        queries, given = (
+            np.concatenate([np.empty(0, dtype=np.int64), *parts]) for parts in (asked, labels)
+        )
+        return self._released(
+            places[queries], given, np.concatenate(counts) if counts else None, aggregator
+        )
 
     def _released(
         self, queries: IntArray, labels: IntArray, counts: IntArray | None, aggregator: Aggregator

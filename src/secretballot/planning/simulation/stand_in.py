@@ -1,4 +1,5 @@
-"""A task known from a labelled stand-in: another year's data, another town's, or made-up records."""
+"""A task known from a labelled stand-in: another year's data, another town's, or made-up
+records."""
 
 import copy
 import math
@@ -35,7 +36,8 @@ MOST_TEST_ROWS = 10_000
 LARGEST_PART = 0.4  # of the stock, the mean rows of the largest shards
 LEAST_SHARD = 5  # mean rows of the smallest shards
 SIZE_STEP = 1.04  # shard sizes are rounded to a grid with this ratio
-# Between 40 and 250 teachers the forecast does not change by a quarter of its spread over stand-ins of 2,000 rows.
+# Between 40 and 250 teachers the forecast does not change by a quarter of its spread over stand-ins
+# of 2,000 rows.
 QUICK_TEACHERS, SLOW_TEACHERS = 100, 40
 CACHE_BYTES = 2**26
 LEAST_KEPT = 16  # shard sizes and folds, however large their votes are
@@ -44,9 +46,10 @@ LEAST_KEPT = 16  # shard sizes and folds, however large their votes are
 class StandInModel(VoteModel):
     """Votes and students, measured on labelled rows that may be shown to anyone.
 
-    In every fold a quarter of the rows is kept for scoring. From the rest, shards of n / K rows are drawn, teachers
-    learn from them with the learner of the real run, and at each row the votes of those teachers are counted that did
-    not learn from it. These rows with their votes stand for the public points.
+    In every fold a quarter of the rows is kept for scoring. From the rest, shards of n / K rows are
+    drawn, teachers learn from them with the learner of the real run, and at each row the votes of
+    those teachers are counted that did not learn from it. These rows with their votes stand for the
+    public points.
 
     Parameters
     ----------
@@ -64,8 +67,8 @@ class StandInModel(VoteModel):
     n_folds : int
         The first four folds score on disjoint parts.
     n_trained : int or None
-        Teachers that are trained for a forecast of any number of them; None: 100 where the learner is linear and there
-        are two classes, else 40.
+        Teachers that are trained for a forecast of any number of them; None: 100 where the learner
+        is linear and there are two classes, else 40.
 
     Raises
     ------
@@ -111,11 +114,14 @@ class StandInModel(VoteModel):
         n_points = min(self._n_stock, MOST_POINTS)
         self.assumptions = _assumptions(len(self._y), n_points, self._n_public)
         kept = max(LEAST_KEPT, CACHE_BYTES // (8 * n_points * self.n_classes))
-        self._fold: Callable[[int], tuple[IntArray, IntArray]] = lru_cache(self.n_folds)(self._divide)
+        self._fold: Callable[[int], tuple[IntArray, IntArray]] = lru_cache(self.n_folds)(
+            self._divide
+        )
         self._counted: Callable[[int, int], ShardVotes] = lru_cache(kept)(self._count)
 
     def teacher_range(self, n_records: int) -> tuple[int, int]:
-        """Return the numbers of teachers whose shards hold at most 30 % of the stand-in's rows, and at least five."""
+        """Return the numbers of teachers whose shards hold at most 30 % of the stand-in's rows,
+        and at least five."""
         n = check_count("n_records", n_records)
         least = math.ceil(n / self._largest_mean)
         return least, max(least, n // LEAST_SHARD)
@@ -134,7 +140,8 @@ class StandInModel(VoteModel):
         return VoteSample(K, drawn_votes(K, counted, rng), counted.truth)
 
     def can_walk(self, setting: Setting) -> bool:
-        """Return whether `rehearse` can simulate a setting: an active one needs a distinct point per query."""
+        """Return whether `rehearse` can simulate a setting: an active one needs a distinct point
+        per query."""
         if setting.strategy == "passive":
             return True
         n_points = min(self._n_stock, MOST_POINTS)
@@ -142,14 +149,17 @@ class StandInModel(VoteModel):
         return setting.n_queries <= min(self._n_public, n_points) - repeated
 
     def with_public(self, n_public: int) -> "StandInModel | None":
-        """Return the model for another number of public points, None where the stand-in has too few rows for them."""
+        """Return the model for another number of public points, None where the stand-in has too
+        few rows for them."""
         if n_public > min(self._n_stock, MOST_POINTS):
             return None
         other = copy.copy(self)
         other._n_public = n_public
         return other
 
-    def rehearse(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> Rehearsal:
+    def rehearse(
+        self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
+    ) -> Rehearsal:
         """Return what comes of one simulated run, its student scored on the fold's held-out rows.
 
         Passive settings with more queries than there are stand-in points ask points several times.
@@ -174,7 +184,9 @@ class StandInModel(VoteModel):
         seed = self._trial_seed(setting, n_records, fold)
         whole = trial.run(setting, aggregator, seed)
         return (
-            whole if setting.strategy == "passive" else self._in_a_larger_pool(trial, whole, setting, aggregator, seed)
+            whole
+            if setting.strategy == "passive"
+            else self._in_a_larger_pool(trial, whole, setting, aggregator, seed)
         )
 
     def _in_a_larger_pool(
@@ -182,8 +194,9 @@ class StandInModel(VoteModel):
     ) -> Rehearsal:
         """Return what came of a walk, its labels as they would be in a pool of the real run's size.
 
-        The more points there are to choose from, the harder those that a strategy asks. Shares of right labels go down
-        about linearly with the share of the pool that is asked; a pool of two thirds tells how steeply.
+        The more points there are to choose from, the harder those that a strategy asks. Shares of
+        right labels go down about linearly with the share of the pool that is asked; a pool of two
+        thirds tells how steeply.
         """
         known = len(trial.sample.truth)
         part = 2 * known // 3
@@ -200,25 +213,33 @@ class StandInModel(VoteModel):
         least, most = self.teacher_range(n_records)
         if not least <= K <= most:
             raise ParameterError(
-                f"n_teachers is {K}; with {n_records} records a stand-in of {len(self._y)} rows speaks of "
-                f"{least} to {most} teachers."
+                f"n_teachers is {K}; with {n_records} records a stand-in of {len(self._y)} rows"
+                f" speaks of {least} to {most} teachers."
             )
         if not check_count("fold", fold, minimum=0) < self.n_folds:
-            raise ParameterError(f"fold is {fold}; the folds of this model are 0 to {self.n_folds - 1}.")
+            raise ParameterError(
+                f"fold is {fold}; the folds of this model are 0 to {self.n_folds - 1}."
+            )
         return K
 
     def _divide(self, fold: int) -> tuple[IntArray, IntArray]:
-        """Return the rows of a fold that shards and public points are drawn from, and those that are scored."""
+        """Return the rows of a fold that shards and public points are drawn from, and those that
+        are scored."""
         turn, part = divmod(fold, TEST_PART)
         order = np.random.default_rng([self._seed, 0, turn]).permutation(len(self._y))
         n_test = len(order) // TEST_PART
         test = order[part * n_test : (part + 1) * n_test]
         stock = np.setdiff1d(order, test)
-        return np.random.default_rng([self._seed, 1, fold]).permutation(stock), test[:MOST_TEST_ROWS]
+        return (
+            np.random.default_rng([self._seed, 1, fold]).permutation(stock),
+            test[:MOST_TEST_ROWS],
+        )
 
     def _count(self, size: int, fold: int) -> ShardVotes:
         rows, _ = self._fold(fold)
-        stock = Stock(take_rows(self._X, rows), self._y[rows], self.n_classes, min(len(rows), MOST_POINTS))
+        stock = Stock(
+            take_rows(self._X, rows), self._y[rows], self.n_classes, min(len(rows), MOST_POINTS)
+        )
         seed = int(np.random.SeedSequence([self._seed, fold]).generate_state(1)[0])
         return out_of_shard_votes(self._teacher, stock, size, self._n_trained, self._largest, seed)
 
@@ -227,22 +248,31 @@ class StandInModel(VoteModel):
         return len(distinct_rows(take_rows(self._X, stock[:MOST_POINTS])))
 
     def _trial_seed(self, setting: Setting, n_records: int, fold: int) -> int:
-        """Return a seed of the setting's values; Python's own `hash` of texts differs from run to run."""
-        names = zlib.crc32("/".join((setting.aggregator, setting.release, setting.strategy)).encode())
+        """Return a seed of the setting's values; Python's own `hash` of texts differs from run
+        to run."""
+        names = zlib.crc32(
+            "/".join((setting.aggregator, setting.release, setting.strategy)).encode()
+        )
         numbers = (setting.n_teachers, setting.n_queries, setting.max_unstable or 0, n_records)
-        return int(np.random.SeedSequence([self._seed, fold, 3, names, *numbers]).generate_state(1)[0])
+        return int(
+            np.random.SeedSequence([self._seed, fold, 3, names, *numbers]).generate_state(1)[0]
+        )
 
 
 def _class_indices(y: Any, n: int, n_classes: int) -> IntArray:
     labels = np.asarray(y)
     if labels.shape != (n,) or labels.dtype.kind not in "iu":
         raise DataError(
-            f"y has dtype {labels.dtype} and shape {labels.shape}; give the index of a class for each of {n} rows."
+            f"y has dtype {labels.dtype} and shape {labels.shape}; give the index of a class for"
+            f" each of {n} rows."
         )
     if not n >= LEAST_ROWS:
         raise DataError(f"the stand-in has {n} rows; give at least {LEAST_ROWS}.")
     if not (labels.min() >= 0 and labels.max() < n_classes):
-        raise DataError(f"y holds numbers outside of 0 to {n_classes - 1}; give indices of the {n_classes} classes.")
+        raise DataError(
+            f"y holds numbers outside of 0 to {n_classes - 1}; give indices of the {n_classes}"
+            " classes."
+        )
     if (labels == labels[0]).all():
         raise DataError("y holds one class only; give a stand-in in which at least two occur.")
     return labels.astype(np.int64)
@@ -255,19 +285,27 @@ def _assumptions(n_rows: int, n_points: int, n_public: int) -> tuple[str, ...]:
     )
     if n_public <= n_points:
         return taken
-    # Measured where 900 to 1,900 points stand for 2,000 to 8,000: on isotropic normal classes of 30 and 104 features,
-    # students of labels are forecast half a point of accuracy low, of counts one to two; on Adult neither.
+    # Measured where 900 to 1,900 points stand for 2,000 to 8,000: on isotropic normal classes of 30
+    # and 104 features, students of labels are forecast half a point of accuracy low, of counts one
+    # to two; on Adult neither.
     few = (
-        f"{n_points} stand-in points stand for {n_public} public ones and are asked again where more are to be asked, "
+        f"{n_points} stand-in points stand for {n_public} public ones and are asked again where"
+        " more are to be asked, "
     )
-    return (*taken, few + "so students that see more points may do a point or two of accuracy better.")
+    return (
+        *taken,
+        few + "so students that see more points may do a point or two of accuracy better.",
+    )
 
 
 def _is_linear(teacher: Any) -> bool:
     steps = getattr(teacher, "steps", None)
-    return isinstance(steps[-1][1] if steps else teacher, LogisticRegression | RidgeClassifier | LinearSVC)
+    return isinstance(
+        steps[-1][1] if steps else teacher, LogisticRegression | RidgeClassifier | LinearSVC
+    )
 
 
 def _on_grid(size: float) -> int:
-    """Return a shard size within about 2 % of `size`, so that neighbouring numbers of teachers share their teachers."""
+    """Return a shard size within about 2 % of `size`, so that neighbouring numbers of teachers
+    share their teachers."""
     return max(1, round(SIZE_STEP ** round(math.log(size, SIZE_STEP))))

@@ -1,4 +1,5 @@
-"""What a sparse vector does with a stream of made-up votes: how many answers, how many of them right, how sure."""
+"""What a sparse vector does with a stream of made-up votes: how many answers, how many of them
+right, how sure."""
 
 from dataclasses import dataclass
 
@@ -39,14 +40,21 @@ class StreamLaw:
 
 
 def stream_law(
-    event: SparseVectorEvent, n_queries: int, distances: IntArray, right: FloatArray, *, seed: int = 0
+    event: SparseVectorEvent,
+    n_queries: int,
+    distances: IntArray,
+    right: FloatArray,
+    *,
+    seed: int = 0,
 ) -> StreamLaw:
-    """Return what becomes of a stream whose queries are drawn from given points, each as likely as the others.
+    """Return what becomes of a stream whose queries are drawn from given points, each as likely as
+    the others.
 
-    The expectations are exact. An epoch, from one abstention to the next, is a row of queries under one threshold:
-    given its noise a point is answered with a chance of its own. A threshold drawn once makes the epochs of a stream
-    alike; fresh ones make them independent, and their lengths are convolved, as in
-    `secretballot.theory.stream_forecast`. The quantiles come from `REPEATS` streams drawn from the same law.
+    The expectations are exact. An epoch, from one abstention to the next, is a row of queries under
+    one threshold: given its noise a point is answered with a chance of its own. A threshold drawn
+    once makes the epochs of a stream alike; fresh ones make them independent, and their lengths are
+    convolved, as in `secretballot.theory.stream_forecast`. The quantiles come from `REPEATS`
+    streams drawn from the same law.
 
     Parameters
     ----------
@@ -79,7 +87,8 @@ def _passing(
     event: SparseVectorEvent, noise: IntArray, distances: IntArray, right: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return, for every threshold noise, the chance of an answer, and of one that is right."""
-    # farther from a tie every query passes, to 1e-15; so the table stays short however many teachers there are
+    # farther from a tie every query passes, to 1e-15; so the table stays short however many
+    # teachers there are
     sure = int(event.threshold + noise[-1] + np.ceil(REACH * event.query_scale))
     values, where = np.unique(np.minimum(distances, sure), return_inverse=True)
     share = np.bincount(where) / len(distances)
@@ -100,13 +109,16 @@ def _above(values: IntArray, scale: float) -> FloatArray:
     """Return P(X > value) for discrete Laplace X: `laplace_above` for arrays."""
     r = np.exp(-1 / scale)
     positive = np.exp(-(np.maximum(values, -1) + 1) / scale) / (1 + r)
-    return np.asarray(np.where(values >= 0, positive, 1 - np.exp(np.minimum(values, 0) / scale) / (1 + r)))
+    return np.asarray(
+        np.where(values >= 0, positive, 1 - np.exp(np.minimum(values, 0) / scale) / (1 + r))
+    )
 
 
 def _answered(
     event: SparseVectorEvent, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray
 ) -> FloatArray:
-    """Return, for each way of counting, the expected number of queries that pass before the T-th abstention."""
+    """Return, for each way of counting, the expected number of queries that pass before the T-th
+    abstention."""
     refusal = np.maximum(1 - passing, 1e-300)
     if not event.refresh:
         stops = _mean_capped(refusal, m, event.max_unstable)
@@ -125,7 +137,8 @@ def _answered(
 
 
 def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
-    """Return, for every number of queries already asked, the expected number of epochs that begin there."""
+    """Return, for every number of queries already asked, the expected number of epochs that
+    begin there."""
     size = 2 * len(length)
     step = np.fft.rfft(length, size)
     law = np.zeros(len(length))
@@ -141,19 +154,27 @@ def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
 
 def _mean_capped(rate: FloatArray, n: int, cap: int) -> FloatArray:
     """Return E[min(cap, Binomial(n, rate))] for every rate."""
-    below = binom.cdf(cap - 2, n - 1, rate) if n > 1 else np.full_like(rate, 1.0 if cap > 1 else 0.0)
+    below = (
+        binom.cdf(cap - 2, n - 1, rate) if n > 1 else np.full_like(rate, 1.0 if cap > 1 else 0.0)
+    )
     return np.asarray(n * rate * below + cap * binom.sf(cap - 1, n, rate), dtype=np.float64)
 
 
 def _quantiles(
-    event: SparseVectorEvent, m: int, chances: FloatArray, passing: FloatArray, rng: np.random.Generator
+    event: SparseVectorEvent,
+    m: int,
+    chances: FloatArray,
+    passing: FloatArray,
+    rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Return the 5 % and 95 % quantile of the number of answers over drawn streams."""
     stops = min(event.max_unstable, m)
     repeats = max(200, min(REPEATS, MOST_STOPS // stops))
     shape = (repeats, stops if event.refresh else 1)
     refusal = np.clip(1 - passing, 1e-12, 1.0)[rng.choice(len(chances), size=shape, p=chances)]
-    ends = np.cumsum(rng.geometric(np.broadcast_to(refusal, (repeats, stops))).astype(np.float64), axis=1)
+    ends = np.cumsum(
+        rng.geometric(np.broadcast_to(refusal, (repeats, stops))).astype(np.float64), axis=1
+    )
     answered = np.minimum(ends[:, -1], m) - np.sum(ends <= m, axis=1)
     low, high = np.quantile(answered, [0.05, 0.95])
     return float(low), float(high)

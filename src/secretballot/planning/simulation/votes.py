@@ -17,7 +17,8 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class VoteSample:
-    """Votes as K teachers of one shard size would cast them on points like the public ones; made up, so no secret.
+    """Votes as K teachers of one shard size would cast them on points like the public ones; made
+    up, so no secret.
 
     Attributes
     ----------
@@ -36,7 +37,8 @@ class VoteSample:
     def __post_init__(self) -> None:
         if self.counts.ndim != 2 or self.truth.shape != self.counts.shape[:1]:
             raise ParameterError(
-                f"counts has shape {self.counts.shape} and truth {self.truth.shape}; each point needs one of both."
+                f"counts has shape {self.counts.shape} and truth {self.truth.shape}; each point"
+                " needs one of both."
             )
         if not (self.counts.min() >= 0 and (self.counts.sum(axis=1) == self.n_teachers).all()):
             raise ParameterError(f"every row of counts must sum to the {self.n_teachers} teachers.")
@@ -51,7 +53,8 @@ class Rehearsal:
     student : float
         Accuracy of the student on new points.
     labels : float or None
-        Share of the answers that are the true class; None where there are none, or the model tells of votes alone.
+        Share of the answers that are the true class; None where there are none, or the model tells
+        of votes alone.
     """
 
     student: float
@@ -61,8 +64,8 @@ class Rehearsal:
 class VoteModel(ABC):
     """What is known of a task without private data: how teachers vote, and how students learn.
 
-    A model repeats what it does in folds, as like each other as two runs of the real thing, so that the spread over
-    folds says how sure a forecast is. It is deterministic given its seed.
+    A model repeats what it does in folds, as like each other as two runs of the real thing, so that
+    the spread over folds says how sure a forecast is. It is deterministic given its seed.
 
     Attributes
     ----------
@@ -71,8 +74,8 @@ class VoteModel(ABC):
     n_classes : int
     n_folds : int
     folds_average_out : bool
-        True where folds differ by the data they are measured on, so that their mean is surer than each; False where
-        they stand for different beliefs, of which one is true.
+        True where folds differ by the data they are measured on, so that their mean is surer than
+        each; False where they stand for different beliefs, of which one is true.
     constant_accuracy : float
         Accuracy of always saying the most frequent class.
     assumptions : tuple of str
@@ -88,7 +91,8 @@ class VoteModel(ABC):
 
     @abstractmethod
     def teacher_range(self, n_records: int) -> tuple[int, int]:
-        """Return the least and the largest number of teachers that the model can speak of, for n records in all."""
+        """Return the least and the largest number of teachers that the model can speak of, for n
+        records in all."""
 
     @abstractmethod
     def votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
@@ -99,9 +103,12 @@ class VoteModel(ABC):
         return setting.strategy == "passive"
 
     def with_public(self, n_public: int) -> "VoteModel | None":
-        """Return the model for another number of public points, None where it cannot tell what more would bring."""
+        """Return the model for another number of public points, None where it cannot tell what
+        more would bring."""
         return None
 
     @abstractmethod
-    def rehearse(self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int) -> Rehearsal:
+    def rehearse(
+        self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
+    ) -> Rehearsal:
         """Return what comes of one simulated run of `setting` with this noise."""

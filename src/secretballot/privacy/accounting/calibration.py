@@ -1,4 +1,5 @@
-"""Inverses of the prices: the least noise that keeps a promise. What is returned was priced, never only solved for."""
+"""Inverses of the prices: the least noise that keeps a promise. What is returned was priced,
+never only solved for."""
 
 import functools
 import math
@@ -30,22 +31,27 @@ __all__ = [
     "needed_distance",
 ]
 
-RATIOS = (1.0, math.sqrt(2), 2.0, math.sqrt(8))  # query noise over threshold noise, for the sparse vector
-FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # part of delta kept for wrong answers, for the sparse vector
+# query noise over threshold noise, for the sparse vector
+RATIOS = (1.0, math.sqrt(2), 2.0, math.sqrt(8))
+# part of delta kept for wrong answers, for the sparse vector
+FAILURE_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 PURE_FAILURE = 1 - 1e-6  # the same where the pure bound alone keeps epsilon
 
 
 def _needs_delta(budget: PrivacyBudget, what: str) -> None:
     if not budget.delta > 0:
         raise ParameterError(
-            f"delta is {budget.delta}; {what} needs a delta above 0. Give one, such as 1e-6, or use Laplace noise."
+            f"delta is {budget.delta}; {what} needs a delta above 0. Give one, such as 1e-6, or use"
+            " Laplace noise."
         )
 
 
 def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
-    """Return the least sigma, in votes, at which `shifts` integers with discrete Gaussian noise fit the budget.
+    """Return the least sigma, in votes, at which `shifts` integers with discrete Gaussian noise fit
+    the budget.
 
-    Starts at the analytic (continuous) answer, which is right to a few parts in 1e6 where noise is not small.
+    Starts at the analytic (continuous) answer, which is right to a few parts in 1e6 where noise is
+    not small.
 
     Raises
     ------
@@ -59,14 +65,18 @@ def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
     def delta(sigma: float) -> float:
         return delta_upper([GaussianEvent(sigma, n)], budget.epsilon)
 
-    # delta of discrete noise ripples with sigma: the smooth answer is kept where it fits and lies near the least
+    # delta of discrete noise ripples with sigma: the smooth answer is kept where it fits and lies
+    # near the least
     if delta(start) <= budget.delta < delta(_in_range(start * (1 - 1e-3))):
         return start
     return _least_noise(delta, budget.delta, start)
 
 
-def calibrate_label_gaussian(budget: PrivacyBudget, queries: int, n_teachers: int | None = None) -> float:
-    """Return the least sigma, in votes, at which `queries` binary labels alone fit the budget (to about 1e-4).
+def calibrate_label_gaussian(
+    budget: PrivacyBudget, queries: int, n_teachers: int | None = None
+) -> float:
+    """Return the least sigma, in votes, at which `queries` binary labels alone fit the budget (to
+    about 1e-4).
 
     Raises
     ------
@@ -82,13 +92,15 @@ def calibrate_label_gaussian(budget: PrivacyBudget, queries: int, n_teachers: in
     # a label tells at least 2 / pi of what its noisy count does, and at most all of it
     start = _in_range(math.sqrt(2 / math.pi) * _smooth_sigma(budget, n))
     sigma = _least_noise(delta, budget.delta, start, step=0.01, tolerance=1e-5, spare=2e-3)
-    # where little noise keeps the budget delta goes up and down with sigma, and counts may need less
+    # where little noise keeps the budget delta goes up and down with sigma, and counts may need
+    # less
     counts = calibrate_gaussian(budget, n)
     return counts if counts < sigma and delta(counts) <= budget.delta else sigma
 
 
 def _smooth_sigma(budget: PrivacyBudget, shifts: int) -> float:
-    """Return the sigma at which continuous Gaussian noise just keeps the budget, within the range of scales."""
+    """Return the sigma at which continuous Gaussian noise just keeps the budget, within the
+    range of scales."""
     mu = gaussian_mu(budget.epsilon, budget.delta)
     return _in_range(math.sqrt(shifts) / mu) if mu > 0 else MAX_SCALE
 
@@ -108,10 +120,11 @@ def _least_noise(
 ) -> float:
     """Return a sigma with `delta` at most `target`, and a neighbour below it where it is more.
 
-    First a bracket is found around `start`: a sigma that fails and one that fits, in growing steps. Then it shrinks
-    until its ends are near or the upper one uses all of `target` but a share `spare`. log delta is nearly linear in log
-    sigma, so the next sigma is read off a line; where that helps little, the bracket is halved. What is returned was
-    itself priced, so the promise does not hang on delta being monotone.
+    First a bracket is found around `start`: a sigma that fails and one that fits, in growing steps.
+    Then it shrinks until its ends are near or the upper one uses all of `target` but a share
+    `spare`. log delta is nearly linear in log sigma, so the next sigma is read off a line; where
+    that helps little, the bracket is halved. What is returned was itself priced, so the promise
+    does not hang on delta being monotone.
     """
     low, high = _bracket(lambda sigma: math.log(delta(sigma) / target), start, step)
     aim, halve = math.log1p(-spare / 2), False
@@ -126,7 +139,9 @@ def _least_noise(
         low, high = (low, (sigma, excess)) if excess <= 0 else ((sigma, excess), high)
         halve = math.log(high[0] / low[0]) > width / 2
     if not delta(high[0]) <= target:
-        raise ParameterError("No noise fits the budget; epsilon or delta is outside the range that can be priced.")
+        raise ParameterError(
+            "No noise fits the budget; epsilon or delta is outside the range that can be priced."
+        )
     return high[0]
 
 
@@ -144,7 +159,10 @@ def _bracket(
         if sigma == at[0] and fits:
             return at, at
         if sigma == at[0]:
-            raise ParameterError("No noise fits the budget; epsilon or delta is outside the range that can be priced.")
+            raise ParameterError(
+                "No noise fits the budget; epsilon or delta is outside the range that can be"
+                " priced."
+            )
         found = sigma, excess(sigma)
         if (found[1] <= 0) != fits:
             return (found, at) if fits else (at, found)
@@ -171,10 +189,11 @@ def calibrate_pure(budget: PrivacyBudget, count: int) -> float:
 
 
 def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent:
-    """Return the sparse vector, of either kind, that answers the least stable queries within the budget.
+    """Return the sparse vector, of either kind, that answers the least stable queries within the
+    budget.
 
-    Candidates: threshold noise refreshed or drawn once, four ratios of the two noises, several ways to split delta.
-    Compared by the distance at which a query is answered with probability 0.999.
+    Candidates: threshold noise refreshed or drawn once, four ratios of the two noises, several ways
+    to split delta. Compared by the distance at which a query is answered with probability 0.999.
 
     Raises
     ------
@@ -194,14 +213,15 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseV
     ]
     if not candidates:
         raise ParameterError(
-            f"No sparse vector with max_unstable {t} keeps epsilon {budget.epsilon}, delta {budget.delta}; use fewer "
-            "abstentions, a larger epsilon or a larger delta."
+            f"No sparse vector with max_unstable {t} keeps epsilon {budget.epsilon}, delta"
+            f" {budget.delta}; use fewer abstentions, a larger epsilon or a larger delta."
         )
     return min(candidates, key=needed_distance)
 
 
 def needed_distance(event: SparseVectorEvent, probability: float = 0.999) -> float:
-    """Return the distance, in votes, from which on a query is answered with at least `probability`."""
+    """Return the distance, in votes, from which on a query is answered with at least
+    `probability`."""
     return bisect_down(
         lambda d: false_answer(event, math.ceil(d)) >= probability,
         0.0,
@@ -213,14 +233,16 @@ def needed_distance(event: SparseVectorEvent, probability: float = 0.999) -> flo
 def _sparse_vector(
     budget: PrivacyBudget, t: int, refresh: bool, ratio: float, share: float
 ) -> SparseVectorEvent | None:
-    """Return the event with least scale whose failures take `share` of delta, checked against the whole budget."""
+    """Return the event with least scale whose failures take `share` of delta, checked against
+    the whole budget."""
     failure = share * budget.delta
     single = -math.expm1(math.log1p(-failure) / t)  # one_of_many inverted
 
     def event(scale: float) -> SparseVectorEvent:
         return SparseVectorEvent(scale, ratio * scale, 0, t, refresh)
 
-    # where noise is refreshed only an epoch's loss counts, (1 + 2 / ratio) / scale: one search serves all ratios
+    # where noise is refreshed only an epoch's loss counts, (1 + 2 / ratio) / scale: one search
+    # serves all ratios
     if refresh:
         scale = _pattern_scale(budget, t, refresh, 1.0, failure) * (1 + 2 / ratio) / 3
     else:
@@ -228,13 +250,19 @@ def _sparse_vector(
     if not math.isfinite(scale):
         return None
     found = replace(event(scale), threshold=_threshold(event(scale), single))
-    fitting = one_of_many(false_answer(found), t) <= failure and delta_upper([found], budget.epsilon) <= budget.delta
+    fitting = (
+        one_of_many(false_answer(found), t) <= failure
+        and delta_upper([found], budget.epsilon) <= budget.delta
+    )
     return found if fitting else None
 
 
 @functools.lru_cache(maxsize=64)
-def _pattern_scale(budget: PrivacyBudget, t: int, refresh: bool, ratio: float, failure: float) -> float:
-    """Return the least threshold scale at which the pattern of answers keeps delta less `failure`; infinite if none."""
+def _pattern_scale(
+    budget: PrivacyBudget, t: int, refresh: bool, ratio: float, failure: float
+) -> float:
+    """Return the least threshold scale at which the pattern of answers keeps delta less
+    `failure`; infinite if none."""
 
     def fits(scale: float) -> bool:
         event = SparseVectorEvent(scale, ratio * scale, 0, t, refresh)
@@ -246,7 +274,8 @@ def _pattern_scale(budget: PrivacyBudget, t: int, refresh: bool, ratio: float, f
 
 
 def _threshold(event: SparseVectorEvent, single: float) -> int:
-    """Return the least integer w at which one query at distance 0 is answered with probability at most `single`."""
+    """Return the least integer w at which one query at distance 0 is answered with probability
+    at most `single`."""
     low, high = 0, math.ceil(100 * (event.threshold_scale + event.query_scale))
     while low < high:
         middle = (low + high) // 2

@@ -1,8 +1,8 @@
 """Events as data: what was drawn, in the parameters of the mechanism that drew it.
 
-An event holds public parameters only, serialises to JSON under a name and a version, and knows no price: the rooms
-beside this one read it. Every event speaks about one teacher's change of vote (see `ensemble.partition` for why one
-unit touches one teacher).
+An event holds public parameters only, serialises to JSON under a name and a version, and knows no
+price: the rooms beside this one read it. Every event speaks about one teacher's change of vote (see
+`ensemble.partition` for why one unit touches one teacher).
 """
 
 import math
@@ -30,7 +30,8 @@ MIN_SCALE, MAX_SCALE = 1e-6, 1e12  # less noise promises nothing; more cannot be
 MAX_LOSS = 1e12  # nats; of one pure part, far beyond any promise
 MAX_THRESHOLD = 10**15  # votes; a thousand of the largest scales
 MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
-MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0  # nats; outside, a relabelling is a coin or the best labelling itself
+# nats; outside, a relabelling is a coin or the best labelling itself
+MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 
 
 def _count(name: str, value: object) -> int:
@@ -43,14 +44,18 @@ def _count(name: str, value: object) -> int:
 def _threshold(value: object) -> int:
     number = check_count("threshold", value, minimum=0)
     if not number <= MAX_THRESHOLD:
-        raise ParameterError(f"threshold is {shown(number)}; it must be at most {MAX_THRESHOLD} votes.")
+        raise ParameterError(
+            f"threshold is {shown(number)}; it must be at most {MAX_THRESHOLD} votes."
+        )
     return number
 
 
 def _scale(name: str, value: object) -> float:
     number = check_positive(name, value)
     if not MIN_SCALE <= number <= MAX_SCALE:
-        raise ParameterError(f"{name} is {number}; it must lie between {MIN_SCALE} and {MAX_SCALE} votes.")
+        raise ParameterError(
+            f"{name} is {number}; it must lie between {MIN_SCALE} and {MAX_SCALE} votes."
+        )
     return number
 
 
@@ -75,8 +80,8 @@ class GaussianEvent(Event):
     sigma : float
         Scale of the discrete Gaussian, P(x) proportional to exp(-x^2 / (2 sigma^2)), in votes.
     shifts : int
-        Number of released integers that one teacher can move, by one vote each: one per binary query, two per
-        histogram of more than two classes.
+        Number of released integers that one teacher can move, by one vote each: one per binary
+        query, two per histogram of more than two classes.
     """
 
     sigma: float
@@ -139,7 +144,8 @@ class PureEvent(Event):
 
 @dataclass(frozen=True)
 class StabilityEvent(Event):
-    """Distance-to-instability tests: the value itself where dist + discrete Laplace noise > threshold.
+    """Distance-to-instability tests: the value itself where dist + discrete Laplace noise >
+    threshold.
 
     Parameters
     ----------
@@ -164,14 +170,17 @@ class StabilityEvent(Event):
 
 @dataclass(frozen=True)
 class SparseVectorEvent(Event):
-    """A stream of distance-to-instability tests under the sparse vector, stopped at the T-th abstention.
+    """A stream of distance-to-instability tests under the sparse vector, stopped at the T-th
+    abstention.
 
     Parameters
     ----------
     threshold_scale, query_scale : float
-        Scales of the discrete Laplace noise on the threshold and on every query's distance, in votes.
+        Scales of the discrete Laplace noise on the threshold and on every query's distance, in
+        votes.
     threshold : int
-        Public threshold w, in votes; at least 0. A query is answered if dist + noise > w + threshold noise.
+        Public threshold w, in votes; at least 0. A query is answered if dist + noise > w +
+        threshold noise.
     max_unstable : int
         Number T of abstentions at which the stream stops.
     refresh : bool
@@ -196,19 +205,21 @@ class SparseVectorEvent(Event):
 
 @dataclass(frozen=True)
 class RelabelledSampleEvent(Event):
-    """A stream asked of teachers that learned from a secret random sample of the records, relabelled.
+    """A stream asked of teachers that learned from a secret random sample of the records,
+    relabelled.
 
-    The sample is drawn for this stream alone and never told; a labelling of its points is chosen with probability
-    proportional to exp(-relabel_epsilon * mistakes / 2) among those that a class of hypotheses gives; one record of the
-    relabelled sample reaches one teacher.
+    The sample is drawn for this stream alone and never told; a labelling of its points is chosen
+    with probability proportional to exp(-relabel_epsilon * mistakes / 2) among those that a class
+    of hypotheses gives; one record of the relabelled sample reaches one teacher.
 
     Parameters
     ----------
     stream : SparseVectorEvent
         What the teachers are asked by.
     sampled, out_of : int
-        Under "replace-one" `sampled` of `out_of` records are drawn without replacement, in random order. Under
-        "add-remove" each record is taken by itself with probability `sampled` / `out_of`.
+        Under "replace-one" `sampled` of `out_of` records are drawn without replacement, in random
+        order. Under "add-remove" each record is taken by itself with probability `sampled` /
+        `out_of`.
     neighbours : {"replace-one", "add-remove"}
         Relation that the promise is about.
     relabel_epsilon : float
@@ -224,16 +235,23 @@ class RelabelledSampleEvent(Event):
 
     def __post_init__(self) -> None:
         if not isinstance(self.stream, SparseVectorEvent):
-            raise ParameterError(f"stream is a {type(self.stream).__name__}; it must be a SparseVectorEvent.")
+            raise ParameterError(
+                f"stream is a {type(self.stream).__name__}; it must be a SparseVectorEvent."
+            )
         object.__setattr__(self, "sampled", _count("sampled", self.sampled))
         object.__setattr__(self, "out_of", _count("out_of", self.out_of))
         if not self.sampled <= self.out_of:
-            raise ParameterError(f"sampled is {self.sampled} out of {self.out_of}; it must be at most all of them.")
+            raise ParameterError(
+                f"sampled is {self.sampled} out of {self.out_of}; it must be at most all of them."
+            )
         check_choice("neighbours", self.neighbours, ("replace-one", "add-remove"))
-        object.__setattr__(self, "relabel_epsilon", check_positive("relabel_epsilon", self.relabel_epsilon))
+        object.__setattr__(
+            self, "relabel_epsilon", check_positive("relabel_epsilon", self.relabel_epsilon)
+        )
         if not MIN_RELABEL <= self.relabel_epsilon <= MAX_RELABEL:
             raise ParameterError(
-                f"relabel_epsilon is {self.relabel_epsilon}; it must lie between 2^-20 and {MAX_RELABEL:g}."
+                f"relabel_epsilon is {self.relabel_epsilon}; it must lie between 2^-20 and"
+                f" {MAX_RELABEL:g}."
             )
 
     @property
@@ -242,7 +260,8 @@ class RelabelledSampleEvent(Event):
         return self.sampled / self.out_of
 
     def to_json(self) -> dict[str, Any]:
-        """Return the event as a JSON object with its name and version, and the stream as one inside."""
+        """Return the event as a JSON object with its name and version, and the stream as one
+        inside."""
         return super().to_json() | {"stream": self.stream.to_json()}
 
 
@@ -268,19 +287,26 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
         If the name or the version is unknown, a field is missing, extra or out of range.
     """
     if not isinstance(data, Mapping):
-        raise ParameterError("An event must be a JSON object with the fields 'event' and 'version'.")
+        raise ParameterError(
+            "An event must be a JSON object with the fields 'event' and 'version'."
+        )
     fields = dict(data)
     name, version = fields.pop("event", None), fields.pop("version", None)
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ParameterError(f"Event {name!r} is unknown; the known ones are {', '.join(sorted(_KINDS))}.")
+        raise ParameterError(
+            f"Event {name!r} is unknown; the known ones are {', '.join(sorted(_KINDS))}."
+        )
     if isinstance(version, bool) or version != kind.version:
         raise ParameterError(
-            f"Event {name!r} has version {version!r}; this program reads {kind.version}. Update secretballot."
+            f"Event {name!r} has version {version!r}; this program reads {kind.version}. Update"
+            " secretballot."
         )
     wanted = {field.name for field in dataclass_fields(kind)}
     if set(fields) != wanted:
-        raise ParameterError(f"Event {name!r} has fields {sorted(fields)}; it needs exactly {sorted(wanted)}.")
+        raise ParameterError(
+            f"Event {name!r} has fields {sorted(fields)}; it needs exactly {sorted(wanted)}."
+        )
     _refuse_text_numbers(name, fields)
     if kind is RelabelledSampleEvent:
         fields["stream"] = _stream_from_json(fields["stream"])
@@ -297,4 +323,6 @@ def _stream_from_json(data: Any) -> Event:
 def _refuse_text_numbers(name: object, fields: Mapping[str, Any]) -> None:
     for field, value in fields.items():
         if isinstance(value, float) and not math.isfinite(value):
-            raise ParameterError(f"Field {field!r} of event {name!r} is {shown(value)}; it must be finite.")
+            raise ParameterError(
+                f"Field {field!r} of event {name!r} is {shown(value)}; it must be finite."
+            )

@@ -1,13 +1,14 @@
 """Filters: what may still be bought when parameters are chosen after seeing earlier releases.
 
 Each release is a grant: a list of events, fixed before it started, bought at an (epsilon, delta) it
-was checked to fit. Which grant comes next may depend on everything released before; that is what a filter allows and a
-plain price does not.
+was checked to fit. Which grant comes next may depend on everything released before; that is what a
+filter allows and a plain price does not.
 
-- basic: the grants' epsilons and deltas add up (Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.2). Within a grant the
-  tightest price counts, so this is the choice where one or a few releases use the budget.
-- renyi: Renyi divergences of one order, fixed when the ledger is made, add up (Feldman and Zrnic 2021, Theorem 3.1).
-  The choice for many releases.
+- basic: the grants' epsilons and deltas add up (Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.2).
+  Within a grant the tightest price counts, so this is the choice where one or a few releases use
+  the budget.
+- renyi: Renyi divergences of one order, fixed when the ledger is made, add up (Feldman and Zrnic
+  2021, Theorem 3.1). The choice for many releases.
 """
 
 import functools
@@ -25,10 +26,20 @@ from secretballot.privacy.accounting.pricing import failure_probability, renyi_d
 from secretballot.privacy.accounting.renyi import ORDERS, renyi_epsilon
 from secretballot.privacy.accounting.rounding import round_up
 
-__all__ = ["COMPOSITIONS", "BasicFilter", "Costs", "Filter", "Grant", "RenyiFilter", "Totals", "filter_for"]
+__all__ = [
+    "COMPOSITIONS",
+    "BasicFilter",
+    "Costs",
+    "Filter",
+    "Grant",
+    "RenyiFilter",
+    "Totals",
+    "filter_for",
+]
 
 COMPOSITIONS = ("basic", "renyi")
-FAILURE_SHARE = 0.1  # of delta, kept for events that can fail outright; fixed beforehand, as a filter must
+# of delta, kept for events that can fail outright; fixed beforehand, as a filter must
+FAILURE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -67,11 +78,14 @@ class Totals:
 
     def changed(self, bought: Costs, used: Costs) -> "Totals":
         """Return the sums where one of the grants has turned out to be another."""
-        return Totals(self.grants, self.loss - bought[0] + used[0], self.failure - bought[1] + used[1])
+        return Totals(
+            self.grants, self.loss - bought[0] + used[0], self.failure - bought[1] + used[1]
+        )
 
 
 class Filter(ABC):
-    """Admits grants one by one; the whole sequence stays within the budget, however each grant was chosen."""
+    """Admits grants one by one; the whole sequence stays within the budget, however each grant
+    was chosen."""
 
     order: float | None = None
 
@@ -111,7 +125,8 @@ class Filter(ABC):
 
     @abstractmethod
     def left_of(self, totals: Totals) -> tuple[float, float]:
-        """Return the (epsilon, delta) to show as left after grants with these sums, rounded down."""
+        """Return the (epsilon, delta) to show as left after grants with these sums, rounded
+        down."""
 
 
 class BasicFilter(Filter):
@@ -124,7 +139,9 @@ class BasicFilter(Filter):
     def admits_after(self, totals: Totals, new: Grant) -> bool:
         """Return whether both sums, with `new`, stay within the budget."""
         after = totals.plus(self.costs(new))
-        return after.loss <= _decimal(self.budget.epsilon) and after.failure <= _decimal(self.budget.delta)
+        return after.loss <= _decimal(self.budget.epsilon) and after.failure <= _decimal(
+            self.budget.delta
+        )
 
     def spent_of(self, totals: Totals) -> tuple[float, float]:
         """Return both sums, as the floats nearest to the exact decimals."""
@@ -132,7 +149,10 @@ class BasicFilter(Filter):
 
     def left_of(self, totals: Totals) -> tuple[float, float]:
         """Return the budget less both sums: a grant at exactly this price is admitted."""
-        left = _decimal(self.budget.epsilon) - totals.loss, _decimal(self.budget.delta) - totals.failure
+        left = (
+            _decimal(self.budget.epsilon) - totals.loss,
+            _decimal(self.budget.delta) - totals.failure,
+        )
         return _float_below(left[0]), _float_below(left[1])
 
 
@@ -151,7 +171,8 @@ def _float_below(value: Fraction) -> float:
 
 
 class RenyiFilter(Filter):
-    """Sum of Renyi divergences of one order, and sum of failure probabilities, each within its own limit."""
+    """Sum of Renyi divergences of one order, and sum of failure probabilities, each within its
+    own limit."""
 
     order: float
 
@@ -160,14 +181,18 @@ class RenyiFilter(Filter):
         if not check_positive("order", order) > 1:
             raise ParameterError(f"order is {order}; a Renyi filter needs an order above 1.")
         if not budget.delta > 0:
-            raise ParameterError("delta is 0; a Renyi filter needs a delta above 0. Choose the basic composition.")
+            raise ParameterError(
+                "delta is 0; a Renyi filter needs a delta above 0. Choose the basic composition."
+            )
         self.order = order
         self.failure_limit = FAILURE_SHARE * budget.delta
         # the divergence at which the conversion at this one order just keeps the promise
         spare = renyi_epsilon(lambda _: 0.0, (1 - FAILURE_SHARE) * budget.delta, [order])
         self.divergence_limit = budget.epsilon - spare * (1 + 1e-10)
         if not self.divergence_limit > 0:
-            raise ParameterError(f"order {order} leaves nothing of epsilon {budget.epsilon}; use a larger order.")
+            raise ParameterError(
+                f"order {order} leaves nothing of epsilon {budget.epsilon}; use a larger order."
+            )
 
     def costs(self, grant: Grant) -> Costs:
         """Return the divergences and the failure probabilities of all events of a grant."""
@@ -187,11 +212,13 @@ class RenyiFilter(Filter):
         share = divergence / self.divergence_limit
         used = round_up((1 - FAILURE_SHARE) * self.budget.delta + failure)
         if failure <= self.failure_limit:
-            used = min(used, self.budget.delta)  # what was admitted is not rounded beyond the budget
+            # what was admitted is not rounded beyond the budget
+            used = min(used, self.budget.delta)
         return round_up(share * self.budget.epsilon), used
 
     def left_of(self, totals: Totals) -> tuple[float, float]:
-        """Return the unused share of epsilon, and of the delta kept for failures; the first grant takes the other."""
+        """Return the unused share of epsilon, and of the delta kept for failures; the first
+        grant takes the other."""
         if not totals.grants:
             return self.budget.epsilon, self.budget.delta
         share = max(0.0, 1 - float(totals.loss) / self.divergence_limit)
@@ -199,7 +226,8 @@ class RenyiFilter(Filter):
         return share * self.budget.epsilon * (1 - 1e-10), left * (1 - 1e-10)
 
 
-_BOUNDLESS = Fraction(2) ** 1000  # stands for infinity in exact sums, beyond every limit and within the floats
+# stands for infinity in exact sums, beyond every limit and within the floats
+_BOUNDLESS = Fraction(2) ** 1000
 
 
 @functools.lru_cache(maxsize=4096)  # a ledger holds the same few events many times
@@ -215,7 +243,8 @@ def _exact(value: float) -> Fraction:
 
 
 def filter_for(composition: str, budget: PrivacyBudget, order: float | None = None) -> Filter:
-    """Return the filter by its name; the order of a Renyi filter is the one that suits Gaussian noise, unless given.
+    """Return the filter by its name; the order of a Renyi filter is the one that suits Gaussian
+    noise, unless given.
 
     Raises
     ------
@@ -228,8 +257,13 @@ def filter_for(composition: str, budget: PrivacyBudget, order: float | None = No
 
 
 def _gaussian_order(budget: PrivacyBudget) -> float:
-    """Return the order at which the most Gaussian noise fits: divergence a rho, so largest limit / a."""
+    """Return the order at which the most Gaussian noise fits: divergence a rho, so largest limit
+    / a."""
     if not budget.delta > 0:
-        raise ParameterError("delta is 0; a Renyi filter needs a delta above 0. Choose the basic composition.")
+        raise ParameterError(
+            "delta is 0; a Renyi filter needs a delta above 0. Choose the basic composition."
+        )
     target = (1 - FAILURE_SHARE) * budget.delta
-    return max(ORDERS, key=lambda a: (budget.epsilon - renyi_epsilon(lambda _: 0.0, target, [a])) / a)
+    return max(
+        ORDERS, key=lambda a: (budget.epsilon - renyi_epsilon(lambda _: 0.0, target, [a])) / a
+    )

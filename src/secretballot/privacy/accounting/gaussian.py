@@ -1,11 +1,12 @@
 """Prices of discrete Gaussian noise, and the analytic Gaussian beside it.
 
-The analytic privacy profile (Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2019) speaks about continuous noise.
-What we draw is discrete, so what we price is discrete: n released integers, each moved by at most one vote, compose to
-the n-fold product of the pair (N, N + 1), whose privacy loss depends on the sum of the noises alone. That sum is, up to
-a Fourier error below any float, a normal law restricted to the integers; its hockey-stick divergence is a plain sum.
-The difference from the analytic figure is of the order z^2 / (12 n sigma^2) in relative delta (z about 5): 5e-5 at
-100 queries and sigma 20, less for more noise. `docs/prices.md` has the proof.
+The analytic privacy profile (Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2019) speaks about
+continuous noise. What we draw is discrete, so what we price is discrete: n released integers, each
+moved by at most one vote, compose to the n-fold product of the pair (N, N + 1), whose privacy loss
+depends on the sum of the noises alone. That sum is, up to a Fourier error below any float, a normal
+law restricted to the integers; its hockey-stick divergence is a plain sum. The difference from the
+analytic figure is of the order z^2 / (12 n sigma^2) in relative delta (z about 5): 5e-5 at 100
+queries and sigma 20, less for more noise. `docs/prices.md` has the proof.
 """
 
 import functools
@@ -27,7 +28,8 @@ __all__ = [
 ]
 
 FLAT_SIGMA = 4.0  # from here on |P(S = s) - normal density| <= 5 n exp(-pi^2 sigma^2 / 2) < 3e-34 n
-MAX_TERMS = 100_000  # lattice points summed directly; beyond, the rounding bound below is under 1e-7 of delta
+# lattice points summed directly; beyond, the rounding bound below is under 1e-7 of delta
+MAX_TERMS = 100_000
 MAX_FOLDS = 16384  # shifts convolved directly when sigma is below FLAT_SIGMA
 TAIL = 12.5  # standard deviations; the sub-Gaussian tail beyond is exp(-TAIL^2 / 2) < 2e-34
 
@@ -50,24 +52,33 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if a < 0:
         # e^epsilon Phi(-b) <= Phi(-a) <= 1: no overflow, and no cancellation that matters
-        upper = math.exp(-a * a / 2) * erfcx(b / math.sqrt(2)) / 2 if b > 0 else math.exp(epsilon) * ndtr(-b)
+        upper = (
+            math.exp(-a * a / 2) * erfcx(b / math.sqrt(2)) / 2
+            if b > 0
+            else math.exp(epsilon) * ndtr(-b)
+        )
         return float(max(0.0, ndtr(-a) - upper))
     return float(math.exp(-a * a / 2) * (erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2))) / 2)
 
 
 def gaussian_epsilon(delta: float, mu: float) -> float:
-    """Return the smallest epsilon >= 0 with `gaussian_delta` at most `delta` (to 12 digits, rounded up)."""
-    return bisect_down(lambda epsilon: gaussian_delta(epsilon, mu) <= delta, 0.0, mu * mu / 2 + 40 * mu + 1)
+    """Return the smallest epsilon >= 0 with `gaussian_delta` at most `delta` (to 12 digits,
+    rounded up)."""
+    return bisect_down(
+        lambda epsilon: gaussian_delta(epsilon, mu) <= delta, 0.0, mu * mu / 2 + 40 * mu + 1
+    )
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu with `gaussian_delta` at most `delta` at `epsilon` (to 12 digits, rounded down)."""
+    """Return the largest mu with `gaussian_delta` at most `delta` at `epsilon` (to 12 digits,
+    rounded down)."""
     inverse = bisect_down(lambda noise: gaussian_delta(epsilon, 1 / noise) <= delta, 1e-6, 1e9)
     return 1 / inverse
 
 
 def discrete_gaussian_pmf(sigma: float) -> tuple[int, NDArray[np.float64]]:
-    """Return (reach, pmf) of the discrete Gaussian on -reach..reach; what is left out weighs less than 1e-42."""
+    """Return (reach, pmf) of the discrete Gaussian on -reach..reach; what is left out weighs
+    less than 1e-42."""
     reach = math.ceil(14 * sigma) + 2
     x = np.arange(-reach, reach + 1, dtype=np.float64)
     weight = np.exp(-(x * x) / (2 * sigma * sigma))
@@ -75,7 +86,8 @@ def discrete_gaussian_pmf(sigma: float) -> tuple[int, NDArray[np.float64]]:
 
 
 def discrete_gaussian_delta(epsilon: float, sigma: float, shifts: int) -> float:
-    """Return delta(epsilon), rounded up, of `shifts` integers released with discrete Gaussian noise.
+    """Return delta(epsilon), rounded up, of `shifts` integers released with discrete Gaussian
+    noise.
 
     Every integer moves by at most one vote between neighbours; the values may be chosen adaptively.
 
@@ -106,13 +118,17 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, shifts: int) -> float:
 
 
 def _lattice_delta(epsilon: float, sigma: float, shifts: int) -> float:
-    """Sum the hockey stick of the loss (2 s + n) / (2 sigma^2) over the lattice, s ~ normal(0, n sigma^2)."""
+    """Sum the hockey stick of the loss (2 s + n) / (2 sigma^2) over the lattice, s ~ normal(0, n
+    sigma^2)."""
     variance = shifts * sigma * sigma
     deviation = math.sqrt(variance)
     start = epsilon * sigma * sigma - shifts / 2
     first, last = max(math.floor(start), math.floor(-TAIL * deviation)), math.ceil(TAIL * deviation)
     terms = max(0, last - first + 1)
-    beyond = 2 * math.exp(-TAIL * TAIL / 2) + 5 * shifts * math.exp(-(math.pi**2) * sigma * sigma / 2) * terms
+    beyond = (
+        2 * math.exp(-TAIL * TAIL / 2)
+        + 5 * shifts * math.exp(-(math.pi**2) * sigma * sigma / 2) * terms
+    )
     if not terms:
         return beyond
     if terms > MAX_TERMS:
@@ -127,8 +143,9 @@ def _lattice_delta(epsilon: float, sigma: float, shifts: int) -> float:
 def _lattice_excess(epsilon: float, start: float, shifts: int, variance: float) -> float:
     """Bound lattice sum minus integral: a quarter of the total variation of the integrand's slope.
 
-    The integrand is n(s) - e^epsilon n(s + shifts) from `start` on, n the normal density. Past one deviation both
-    slopes shrink towards 0, and the two terms agree at `start`; before, each slope varies by less than 1 / variance.
+    The integrand is n(s) - e^epsilon n(s + shifts) from `start` on, n the normal density. Past one
+    deviation both slopes shrink towards 0, and the two terms agree at `start`; before, each slope
+    varies by less than 1 / variance.
     """
     if start <= math.sqrt(variance):
         return min(1.0, (1 + math.exp(min(epsilon, 700.0))) / (2 * variance))
@@ -137,12 +154,14 @@ def _lattice_excess(epsilon: float, start: float, shifts: int, variance: float) 
 
 
 def _convolved_delta(epsilon: float, sigma: float, shifts: int) -> float:
-    """The same sum for small sigma, where the law of the sum comes from convolving the pmf with itself."""
+    """The same sum for small sigma, where the law of the sum comes from convolving the pmf with
+    itself."""
     law = _folded(sigma, shifts)
     reach = len(law) // 2
     s = np.arange(-reach, reach + 1, dtype=np.float64)
     gain = -np.expm1(np.minimum(0.0, (epsilon * sigma * sigma - shifts / 2 - s) / (sigma * sigma)))
-    # a cut drops less than 2 exp(-TAIL^2 / 2), and a block that was cut counts at most `shifts` times
+    # a cut drops less than 2 exp(-TAIL^2 / 2), and a block that was cut counts at most `shifts`
+    # times
     return float(np.sum(law * gain)) + 4 * shifts * math.exp(-TAIL * TAIL / 2)
 
 

@@ -1,10 +1,11 @@
 """Many labels: the game of a block, and blocks composed as if each met its own worst case.
 
-The game of section 2 of `docs/prices.md` takes one step for each label. Here it is played for a block of some hundred
-labels. What comes out is the largest hockey stick of the block at every epsilon at once: the profile of a pair of
-distributions that dominates the block. Blocks then compose by convolution of their privacy losses. It costs about 1 %
-of delta, as the adversary may choose another strategy inside a block for every epsilon, and takes a time that hardly
-grows with the number of labels.
+The game of section 2 of `docs/prices.md` takes one step for each label. Here it is played for a
+block of some hundred labels. What comes out is the largest hockey stick of the block at every
+epsilon at once: the profile of a pair of distributions that dominates the block. Blocks then
+compose by convolution of their privacy losses. It costs about 1 % of delta, as the adversary may
+choose another strategy inside a block for every epsilon, and takes a time that hardly grows with
+the number of labels.
 """
 
 import functools
@@ -14,7 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from secretballot.privacy.accounting.label_game import MIN_SIGMA, RESOLUTION, Grid, game_cost, game_values
+from secretballot.privacy.accounting.label_game import (
+    MIN_SIGMA,
+    RESOLUTION,
+    Grid,
+    game_cost,
+    game_values,
+)
 from secretballot.privacy.accounting.parts import FLOAT_ERROR
 from secretballot.privacy.accounting.rounding import round_up
 
@@ -22,7 +29,8 @@ __all__ = ["LossDistribution", "block_size", "composed_blocks", "loss_distributi
 
 BLOCKS = (1024, 512, 256, 128, 64, 32)  # labels
 BLOCK_COST = 2e9  # multiplications that the game of one block may take, about a second
-REACH = 9.0  # standard deviations of a block's loss that its grid covers; the rest counts as a failure
+# standard deviations of a block's loss that its grid covers; the rest counts as a failure
+REACH = 9.0
 MAX_LOSSES = 6000  # entries of a distribution; where there are more, the grid is coarsened
 MOST_LOSSES = 100_000  # beyond, one label is so dear that a block says nothing
 MOST_DISTANCE = 1.0  # nats between neighbouring losses
@@ -64,8 +72,9 @@ class LossDistribution:
 def loss_distribution(value: Floats, grid: Grid) -> LossDistribution:
     """Return the losses whose profile lies on or above a game's value at every x.
 
-    Between grid points the profile is linear, so at each of them sits the probability by which its slope changes. Below
-    x = 1 it is read off its mirror image, since neighbours have no order: V(x) = 1 - x + x V(1 / x).
+    Between grid points the profile is linear, so at each of them sits the probability by which its
+    slope changes. Below x = 1 it is read off its mirror image, since neighbours have no order: V(x)
+    = 1 - x + x V(1 / x).
     """
     v = value[grid.below :]
     x = np.exp(grid.h * np.arange(len(v)))
@@ -74,11 +83,14 @@ def loss_distribution(value: Floats, grid: Grid) -> LossDistribution:
     up = np.maximum(0.0, x[1:] * np.diff(slope)) + 2.0**-50 * v[:-1] / -math.expm1(-grid.h)
     down = up / x[1:]
     middle = max(0.0, 1 - float(v[-1]) - math.fsum(up) - math.fsum(down)) + 2.0**-50
-    return _trimmed(LossDistribution(grid.h, -len(up), np.concatenate([down[::-1], [middle], up]), float(v[-1])))
+    return _trimmed(
+        LossDistribution(grid.h, -len(up), np.concatenate([down[::-1], [middle], up]), float(v[-1]))
+    )
 
 
 def _trimmed(losses: LossDistribution) -> LossDistribution:
-    """Return the losses without their ends: low ones are raised to the lowest that stays, high ones become certain."""
+    """Return the losses without their ends: low ones are raised to the lowest that stays, high
+    ones become certain."""
     chance = losses.chance
     low = int(np.searchsorted(np.cumsum(chance), NEGLIGIBLE))
     high = len(chance) - int(np.searchsorted(np.cumsum(chance[::-1]), NEGLIGIBLE))
@@ -86,11 +98,14 @@ def _trimmed(losses: LossDistribution) -> LossDistribution:
         return losses
     kept = chance[low:high].copy()
     kept[0] += chance[:low].sum()
-    return LossDistribution(losses.h, losses.first + low, kept, losses.certain + float(chance[high:].sum()))
+    return LossDistribution(
+        losses.h, losses.first + low, kept, losses.certain + float(chance[high:].sum())
+    )
 
 
 def _coarsened(losses: LossDistribution) -> LossDistribution:
-    """Return the losses on a grid of twice the distance: odd ones are split so that P and Q keep their mass."""
+    """Return the losses on a grid of twice the distance: odd ones are split so that P and Q keep
+    their mass."""
     h, chance = losses.h, losses.chance
     first = losses.first - losses.first % 2
     before = losses.first - first
@@ -104,11 +119,16 @@ def _coarsened(losses: LossDistribution) -> LossDistribution:
 def _convolved(one: LossDistribution, other: LossDistribution) -> LossDistribution:
     chance = np.convolve(one.chance, other.chance) * (1 + CONVOLUTION_ERROR)
     certain = one.certain + other.certain - one.certain * other.certain
-    return _trimmed(LossDistribution(one.h, one.first + other.first, chance, min(1.0, round_up(certain))))
+    return _trimmed(
+        LossDistribution(one.h, one.first + other.first, chance, min(1.0, round_up(certain)))
+    )
 
 
-def _power(base: LossDistribution, count: int, rest: LossDistribution | None) -> LossDistribution | None:
-    """Return `count` times the base and once the rest, by repeated squaring on one grid, coarser as they grow.
+def _power(
+    base: LossDistribution, count: int, rest: LossDistribution | None
+) -> LossDistribution | None:
+    """Return `count` times the base and once the rest, by repeated squaring on one grid, coarser as
+    they grow.
 
     None where losses spread so far that the grid would be of no use.
     """
@@ -137,8 +157,11 @@ def block_size(sigma: float, n_teachers: int | None) -> int | None:
 
 
 @functools.lru_cache(maxsize=64)
-def composed_blocks(sigma: float, queries: int, n_teachers: int | None, block: int) -> LossDistribution | None:
-    """Return losses that dominate `queries` adaptively asked labels, by blocks of `block`; None if they are too many.
+def composed_blocks(
+    sigma: float, queries: int, n_teachers: int | None, block: int
+) -> LossDistribution | None:
+    """Return losses that dominate `queries` adaptively asked labels, by blocks of `block`; None if
+    they are too many.
 
     Parameters
     ----------

@@ -1,16 +1,19 @@
 """The exact price of binary labels released alone: a game against an adaptive adversary.
 
-One label is a Bernoulli variable. Between neighbours its probability moves from p(v) to p(v +- 1), where v, chosen
-adaptively by the adversary from everything released so far, is the number of votes for class 1. Let V_j(x) be the
-largest hockey-stick divergence that j further labels can reach from likelihood ratio x = e^epsilon Q / P:
+One label is a Bernoulli variable. Between neighbours its probability moves from p(v) to p(v +- 1),
+where v, chosen adaptively by the adversary from everything released so far, is the number of votes
+for class 1. Let V_j(x) be the largest hockey-stick divergence that j further labels can reach from
+likelihood ratio x = e^epsilon Q / P:
 
     V_0(x) = max(0, 1 - x),    V_{j+1}(x) = max over (p, q) of p V_j(x q / p) + (1 - p) V_j(x (1 - q) / (1 - p)),
 
-and delta(epsilon) = V_l(e^epsilon). Every V_j is convex and decreasing with V_j(0) = 1, so linear interpolation between
-grid points bounds it from above: what is computed is an upper bound, and converges to the exact value.
+and delta(epsilon) = V_l(e^epsilon). Every V_j is convex and decreasing with V_j(0) = 1, so linear
+interpolation between grid points bounds it from above: what is computed is an upper bound, and
+converges to the exact value.
 
-The value of a step is convex in (p, q), so the maximum over the curve of pairs is at most the maximum over the corners
-of any polygon around the curve: a few dozen corners stand for thousands of vote counts. Proofs: `docs/prices.md`.
+The value of a step is convex in (p, q), so the maximum over the curve of pairs is at most the
+maximum over the corners of any polygon around the curve: a few dozen corners stand for thousands of
+vote counts. Proofs: `docs/prices.md`.
 """
 
 import functools
@@ -44,8 +47,11 @@ __all__ = [
     "vote_curve",
 ]
 
-RESOLUTION = 10  # grid points per step of the likelihood ratio at an even vote; the excess falls with its square
-FAR = 9.5  # standard deviations past which one corner covers all vote counts: beyond, a label tells less than 1e-20
+# grid points per step of the likelihood ratio at an even vote; the excess falls with its square
+RESOLUTION = 10
+# standard deviations past which one corner covers all vote counts: beyond, a label tells less than
+# 1e-20
+FAR = 9.5
 DENSITY = 24  # corners per standard deviation near an even vote
 NEAR = 3.0  # standard deviations within which corners stand densely
 REACH = 6.5  # standard deviations of the total loss that the grid covers
@@ -53,21 +59,25 @@ OVERHEAD = 50  # multiplications that handling one grid point once is worth
 MAX_NUMBERS = 5e7  # numbers held at once: 400 MB
 MAX_EPSILON = 25.0  # nats; beyond, a promise is worth no long game
 MAX_SIGMA = 2e5  # beyond, the noise's law would fill the memory; the Gaussian price holds
-MIN_SIGMA = 0.25  # below, one label is nearly the vote itself and the Gaussian price says all there is
+# below, one label is nearly the vote itself and the Gaussian price says all there is
+MIN_SIGMA = 0.25
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class VoteCurve:
-    """Pairs (p, p + gap): the probability of label 1 under v and under v + 1 votes, or corners that cover them.
+    """Pairs (p, p + gap): the probability of label 1 under v and under v + 1 votes, or corners that
+    cover them.
 
     Attributes
     ----------
     p, rest, gap, over : ndarray of shape (n,)
-        In increasing order of p; rest = 1 - p and over = 1 - (p + gap), apart so that both tails keep their digits.
+        In increasing order of p; rest = 1 - p and over = 1 - (p + gap), apart so that both tails
+        keep their digits.
     outer : float
-        Gap of the two corners (0, outer) and (1 - outer, 1) that cover the vote counts farther out; 0 if there is none.
+        Gap of the two corners (0, outer) and (1 - outer, 1) that cover the vote counts farther out;
+        0 if there is none.
     """
 
     p: Floats
@@ -80,26 +90,33 @@ class VoteCurve:
 def vote_curve(sigma: float, n_teachers: int | None) -> VoteCurve:
     """Return the corners of one query's pairs, closed under exchanging neighbours and classes.
 
-    With t = ceil(K / 2) - v, label 1 has probability P(N >= t) under v votes and P(N >= t - 1) under v + 1. For either
-    parity of K the t lie in [1 - K // 2, 1 + K // 2], which exchanging neighbours and classes maps to itself: t to
-    2 - t.
+    With t = ceil(K / 2) - v, label 1 has probability P(N >= t) under v votes and P(N >= t - 1)
+    under v + 1. For either parity of K the t lie in [1 - K // 2, 1 + K // 2], which exchanging
+    neighbours and classes maps to itself: t to 2 - t.
     """
     reach, pmf = discrete_gaussian_pmf(sigma)
     above = np.cumsum(pmf[::-1])[::-1]  # above[i] = P(N >= i - reach)
     far = math.ceil(FAR * sigma)
     half = far + 1 if n_teachers is None else n_teachers // 2
     t = np.arange(1 + min(far, half), -min(far, half), -1)
-    pairs = VoteCurve(above[t + reach], above[1 - t + reach], pmf[t - 1 + reach], above[2 - t + reach], 0.0)
-    outer = float(pairs.gap[0] - math.expm1((2 * t[0] - 3) / (2 * sigma**2)) * pairs.p[0]) if half > far else 0.0
+    pairs = VoteCurve(
+        above[t + reach], above[1 - t + reach], pmf[t - 1 + reach], above[2 - t + reach], 0.0
+    )
+    outer = (
+        float(pairs.gap[0] - math.expm1((2 * t[0] - 3) / (2 * sigma**2)) * pairs.p[0])
+        if half > far
+        else 0.0
+    )
     return replace(_corners(pairs, int(t[0]), sigma), outer=outer)
 
 
 def _corners(pairs: VoteCurve, first_t: int, sigma: float) -> VoteCurve:
-    """Return corners of a polygon around the pairs, dense near an even vote; each edge lies on or above all pairs.
+    """Return corners of a polygon around the pairs, dense near an even vote; each edge lies on or
+    above all pairs.
 
     Edge k joins pair k to pair k + 1: a step of gap[k] in p, along which the gap changes with slope
-    expm1((2 t_k - 3) / (2 sigma^2)), decreasing in k. Where edges i < j meet is a sum of positive terms: no digits are
-    lost.
+    expm1((2 t_k - 3) / (2 sigma^2)), decreasing in k. Where edges i < j meet is a sum of positive
+    terms: no digits are lost.
     """
     n = len(pairs.p)
     stride = int(sigma / DENSITY)
@@ -129,15 +146,22 @@ class Grid:
     above: int
 
     @classmethod
-    def of(cls, sigma: float, queries: int, epsilon: float, resolution: int, reach: float = REACH) -> "Grid":
-        """Return the grid for a game: `reach` standard deviations of its total loss, and `epsilon` on the grid."""
+    def of(
+        cls, sigma: float, queries: int, epsilon: float, resolution: int, reach: float = REACH
+    ) -> "Grid":
+        """Return the grid for a game: `reach` standard deviations of its total loss, and
+        `epsilon` on the grid."""
         even = _even_chance(sigma)
         step = math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
         total = step * math.sqrt(queries)
         h = min(step / resolution, 0.02)
         if epsilon > h:
             h = epsilon / math.ceil(epsilon / h)  # epsilon itself becomes a grid point
-        return cls(h, math.ceil(reach * total / h), math.ceil((max(epsilon, 0.0) + reach * total + total**2 / 2) / h))
+        return cls(
+            h,
+            math.ceil(reach * total / h),
+            math.ceil((max(epsilon, 0.0) + reach * total + total**2 / 2) / h),
+        )
 
     @property
     def size(self) -> int:
@@ -149,15 +173,18 @@ class Grid:
 def _even_chance(sigma: float) -> float:
     """Return P(N = 0), by which an even vote's two labels differ between neighbours."""
     if sigma > 20:
-        return 1 / (math.sqrt(2 * math.pi) * sigma)  # right to all digits (docs/prices.md, section 1)
+        # right to all digits (docs/prices.md, section 1)
+        return 1 / (math.sqrt(2 * math.pi) * sigma)
     _, pmf = discrete_gaussian_pmf(sigma)
     return float(pmf.max())
 
 
 def _stencil(curve: VoteCurve, grid: Grid) -> tuple[int, csr_array]:
-    """Return (offset, weights): row c maps V on a window starting `offset` points lower to the value of pair c."""
+    """Return (offset, weights): row c maps V on a window starting `offset` points lower to the
+    value of pair c."""
     up, down = np.log1p(curve.gap / curve.p) / grid.h, np.log(curve.over / curve.rest) / grid.h
-    up = np.minimum(up, grid.size)  # past the grid V stays at its last value, so how far past does not matter
+    # past the grid V stays at its last value, so how far past does not matter
+    up = np.minimum(up, grid.size)
     offset = -math.floor(down.min())
     rows, columns, weights = [], [], []
     for shift, chance in ((up, curve.p), (down, curve.rest)):
@@ -199,13 +226,15 @@ def game_cost(
 
 @dataclass(frozen=True, eq=False)
 class LabelProfile:
-    """delta(epsilon) of a label-only release: an upper bound everywhere, sharp up to the epsilon it was made for."""
+    """delta(epsilon) of a label-only release: an upper bound everywhere, sharp up to the epsilon
+    it was made for."""
 
     value: Floats
     grid: Grid
 
     def delta(self, epsilon: float) -> float:
-        """Return the bound at `epsilon`: linear between grid points in x = e^epsilon, as V is convex there."""
+        """Return the bound at `epsilon`: linear between grid points in x = e^epsilon, as V is
+        convex there."""
         grid, value = self.grid, self.value
         place = epsilon / grid.h + grid.below
         if place <= 0:
@@ -234,8 +263,8 @@ def label_profile(
     epsilon : float
         Largest epsilon at which the profile will be read, in nats.
     resolution : int
-        Grid points per typical step: the excess falls, and the time grows, with its square; 10 keeps delta within 2 %
-        of the exact value at 300 labels and sigma 60.
+        Grid points per typical step: the excess falls, and the time grows, with its square; 10
+        keeps delta within 2 % of the exact value at 300 labels and sigma 60.
 
     Privacy
     -------
@@ -248,8 +277,11 @@ def label_profile(
     return LabelProfile(game_values(sigma, n_teachers, grid, [queries])[0], grid)
 
 
-def game_values(sigma: float, n_teachers: int | None, grid: Grid, after: Sequence[int]) -> list[Floats]:
-    """Return the game's value at every grid point, rounded up, after each of the given numbers of labels.
+def game_values(
+    sigma: float, n_teachers: int | None, grid: Grid, after: Sequence[int]
+) -> list[Floats]:
+    """Return the game's value at every grid point, rounded up, after each of the given numbers of
+    labels.
 
     Parameters
     ----------
@@ -290,7 +322,8 @@ def label_game_delta(
 
 
 def _outer_value(value: Floats, outer: float, h: float) -> Floats:
-    """Value of the two outer corners: (0, outer) keeps V(x (1 - outer)); (1 - outer, 1) loses `outer` to certainty."""
+    """Value of the two outer corners: (0, outer) keeps V(x (1 - outer)); (1 - outer, 1) loses
+    `outer` to certainty."""
     # outer is far below h: x (1 - outer) lies between a grid point and the one before
     part = (-math.expm1(-h) - outer) / -math.expm1(-h)
     first = part * value + (1 - part) * np.concatenate([value[:1], value[:-1]])
@@ -299,7 +332,8 @@ def _outer_value(value: Floats, outer: float, h: float) -> Floats:
 
 
 def corner_numbers(sigma: float) -> float:
-    """Return about how many numbers `label_renyi` handles to find its corners; 0 where it gives no bound."""
+    """Return about how many numbers `label_renyi` handles to find its corners; 0 where it gives
+    no bound."""
     return 30 * sigma if sigma <= MAX_SIGMA else 0.0
 
 
@@ -307,9 +341,10 @@ def corner_numbers(sigma: float) -> float:
 def label_renyi(order: float, sigma: float, n_teachers: int | None) -> float:
     """Return the largest Renyi divergence of one label between neighbours, over all vote counts.
 
-    Like the game's value, the divergence's moment is convex in the pair of probabilities, so corners stand for all
-    pairs. Where not all vote counts can be enumerated, orders past 1 + 4 sigma get no bound (infinity): below, a count
-    farther than 14 sigma from an even vote adds less than 1e-18.
+    Like the game's value, the divergence's moment is convex in the pair of probabilities, so
+    corners stand for all pairs. Where not all vote counts can be enumerated, orders past 1 + 4
+    sigma get no bound (infinity): below, a count farther than 14 sigma from an even vote adds less
+    than 1e-18.
     """
     if sigma > MAX_SIGMA:
         return math.inf
@@ -333,13 +368,16 @@ def label_renyi_at_orders(sigma: float, n_teachers: int | None) -> Floats:
 
 @functools.lru_cache(maxsize=64)
 def _all_corners(sigma: float, n_teachers: int | None) -> tuple[VoteCurve | None, bool]:
-    """Return corners around all pairs within 14 sigma, and whether that is all there are; None where floats run out."""
+    """Return corners around all pairs within 14 sigma, and whether that is all there are; None
+    where floats run out."""
     reach, pmf = discrete_gaussian_pmf(sigma)
     complete = n_teachers is not None and n_teachers // 2 <= reach - 2
     half = n_teachers // 2 if n_teachers is not None and complete else reach - 2
     above = np.cumsum(pmf[::-1])[::-1]
     t = np.arange(1 + half, -half, -1)
-    pairs = VoteCurve(above[t + reach], above[1 - t + reach], pmf[t - 1 + reach], above[2 - t + reach], 0.0)
+    pairs = VoteCurve(
+        above[t + reach], above[1 - t + reach], pmf[t - 1 + reach], above[2 - t + reach], 0.0
+    )
     if not (np.all(pairs.p > 0) and np.all(pairs.rest > pairs.gap)):
         return None, complete
     return _corners(pairs, int(t[0]), sigma), complete

@@ -1,8 +1,10 @@
-"""Optimal composition of (epsilon0, delta0) parts, alone or together with anything that has a privacy profile.
+"""Optimal composition of (epsilon0, delta0) parts, alone or together with anything that has a
+privacy profile.
 
-Randomised response dominates every epsilon0-DP part, so T parts dominate by a binomial mixture: i of the T losses are
--epsilon0 and the rest +epsilon0 (Kairouz, Oh, Viswanath 2015, Theorem 3.3). Another mechanism that runs beside them is
-priced at the remaining epsilon of every term, in expectation.
+Randomised response dominates every epsilon0-DP part, so T parts dominate by a binomial mixture: i
+of the T losses are -epsilon0 and the rest +epsilon0 (Kairouz, Oh, Viswanath 2015, Theorem 3.3).
+Another mechanism that runs beside them is priced at the remaining epsilon of every term, in
+expectation.
 """
 
 import math
@@ -18,7 +20,8 @@ from secretballot.exceptions import ParameterError
 
 __all__ = ["Part", "beside_parts", "compose_parts", "is_composable", "one_of_many", "point_profile"]
 
-MAX_COMBINATIONS = 200_000  # of the groups' loss counts; more groups than that are priced by Renyi divergence
+# of the groups' loss counts; more groups than that are priced by Renyi divergence
+MAX_COMBINATIONS = 200_000
 FLOAT_ERROR = 2.0**-49  # relative; a sum of a few products
 MAX_READINGS = 512  # of another profile beside parts, each of up to a hundred thousand terms
 LARGE = 600.0  # nats; beyond, e^epsilon is not computed
@@ -85,10 +88,12 @@ def compose_parts(parts: Sequence[Part], epsilon: float, profile: Profile = poin
 
 
 def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Profile:
-    """Return the profile of the parts composed with a mechanism of the given privacy profile; see `compose_parts`.
+    """Return the profile of the parts composed with a mechanism of the given privacy profile; see
+    `compose_parts`.
 
-    Where the parts have many total losses, the other profile is read at `MAX_READINGS` points or so, and by chords
-    between them: a hockey-stick divergence is convex in e^epsilon, so a chord lies above.
+    Where the parts have many total losses, the other profile is read at `MAX_READINGS` points or
+    so, and by chords between them: a hockey-stick divergence is convex in e^epsilon, so a chord
+    lies above.
 
     Raises
     ------
@@ -97,8 +102,8 @@ def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Pro
     """
     if not is_composable(parts):
         raise ParameterError(
-            f"{len(parts)} groups of parts have more than {MAX_COMBINATIONS} combinations of losses; "
-            "price them by Renyi divergence."
+            f"{len(parts)} groups of parts have more than {MAX_COMBINATIONS} combinations of"
+            " losses; price them by Renyi divergence."
         )
     losses, weights, left_out = _combined_losses(parts)
     failure = math.fsum(part.count * math.log1p(-part.delta) for part in parts if part.delta < 1)
@@ -112,7 +117,8 @@ def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Pro
     def delta(epsilon: float) -> float:
         if any(part.delta >= 1 for part in parts):
             return 1.0
-        # the difference of two near numbers keeps no more digits than they have: read the profile a little lower
+        # the difference of two near numbers keeps no more digits than they have: read the profile a
+        # little lower
         at = epsilon - losses - FLOAT_ERROR * (abs(epsilon) + np.abs(losses))
         if profile is point_profile:
             read = -np.expm1(np.minimum(0.0, at))
@@ -137,7 +143,9 @@ def _combined_losses(parts: Sequence[Part]) -> tuple[Floats, Floats, float]:
     return losses, weights, left_out
 
 
-def _read_by_chords(profile: Profile, at: Floats, spacing: float, known: dict[int, float]) -> Floats:
+def _read_by_chords(
+    profile: Profile, at: Floats, spacing: float, known: dict[int, float]
+) -> Floats:
     """Return bounds on the profile from its values at multiples of `spacing`, kept in `known`."""
     low = np.floor(at / spacing)
     nodes = np.unique(np.concatenate([low, low + 1]))
@@ -146,7 +154,11 @@ def _read_by_chords(profile: Profile, at: Floats, spacing: float, known: dict[in
             known[int(node)] = profile(node * spacing)
     values = np.array([known[int(node)] for node in nodes.tolist()])
     # where nodes are so far apart that floats end, the lower node stands for all
-    share = np.clip(np.expm1(at - low * spacing) / math.expm1(spacing), 0.0, 1.0) if spacing < LARGE else 0.0 * at
+    share = (
+        np.clip(np.expm1(at - low * spacing) / math.expm1(spacing), 0.0, 1.0)
+        if spacing < LARGE
+        else 0.0 * at
+    )
     below, above = values[np.searchsorted(nodes, low)], values[np.searchsorted(nodes, low + 1)]
     read: Floats = (1 - share) * below + share * above
     return read

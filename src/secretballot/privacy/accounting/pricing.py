@@ -1,18 +1,21 @@
-"""The price of a list of events whose parameters were fixed beforehand: the best of several certified routes.
+"""The price of a list of events whose parameters were fixed beforehand: the best of several
+certified routes.
 
 Every route is an upper bound by itself, so the smallest figure is one too.
 
-- Renyi: divergences add up order by order; failure probabilities add up beside them. Always available.
-- Profile: one privacy profile (the Gaussian noises of one scale, the label-only game, or one stream on a relabelled
-  sample), composed with pure and approximate parts by the binomial mixture.
+- Renyi: divergences add up order by order; failure probabilities add up beside them. Always
+  available.
+- Profile: one privacy profile (the Gaussian noises of one scale, the label-only game, or one stream
+  on a relabelled sample), composed with pure and approximate parts by the binomial mixture.
 
-Queries inside an event may be chosen adaptively; parameters chosen after seeing outputs are the filters' business
-(`accounting.filters`).
+Queries inside an event may be chosen adaptively; parameters chosen after seeing outputs are the
+filters' business (`accounting.filters`).
 
-Work is bounded before it is begun, by public numbers alone, so that events from a stranger cannot keep the program
-busy: a game is played for a block of labels at most (`label_blocks`), at most `LABEL_WORK` is spent on divergences of
-labels, and at most `MAX_READINGS` points of a profile are read beside parts. Past these limits a larger price holds.
-Altogether a list of a thousand events takes some seconds.
+Work is bounded before it is begun, by public numbers alone, so that events from a stranger cannot
+keep the program busy: a game is played for a block of labels at most (`label_blocks`), at most
+`LABEL_WORK` is spent on divergences of labels, and at most `MAX_READINGS` points of a profile are
+read beside parts. Past these limits a larger price holds. Altogether a list of a thousand events
+takes some seconds.
 """
 
 import math
@@ -45,13 +48,20 @@ from secretballot.privacy.accounting.parts import (
     point_profile,
 )
 from secretballot.privacy.accounting.relabelled import relabelling_loss, sampled_delta
-from secretballot.privacy.accounting.renyi import ORDERS, renyi_delta_at_orders, response_renyi, responses_renyi
+from secretballot.privacy.accounting.renyi import (
+    ORDERS,
+    renyi_delta_at_orders,
+    response_renyi,
+    responses_renyi,
+)
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
 
 __all__ = ["delta_upper", "epsilon_upper", "failure_probability", "price", "renyi_divergence"]
 
-GAME_COST = 4e9  # multiplications that one game may take, some seconds; beyond, it is composed of blocks
-LABEL_WORK = 4e7  # numbers handled for divergences of labels, some seconds; beyond, those of their noisy counts hold
+# multiplications that one game may take, some seconds; beyond, it is composed of blocks
+GAME_COST = 4e9
+# numbers handled for divergences of labels, some seconds; beyond, those of their noisy counts hold
+LABEL_WORK = 4e7
 CORNER_WORK = 3e5  # numbers handled for one kind of label, however little noise it has
 MAX_EPSILON = 1e4  # nats; no promise is left long before
 
@@ -67,13 +77,16 @@ class _Route:
 
 
 def renyi_divergence(event: Event, order: float) -> float:
-    """Return an upper bound on the Renyi divergence of `order` that `event` allows, its failures set aside."""
+    """Return an upper bound on the Renyi divergence of `order` that `event` allows, its failures
+    set aside."""
     match event:
         case GaussianEvent():
             return order * event.shifts / (2 * event.sigma**2)
         case LabelGaussianEvent():
             gaussian = order / (2 * event.sigma**2)
-            return event.queries * min(gaussian, label_game.label_renyi(order, event.sigma, event.n_teachers))
+            return event.queries * min(
+                gaussian, label_game.label_renyi(order, event.sigma, event.n_teachers)
+            )
         case PureEvent():
             return event.count * response_renyi(order, event.epsilon)
         case StabilityEvent():
@@ -84,7 +97,8 @@ def renyi_divergence(event: Event, order: float) -> float:
             pure = response_renyi(order, sparse_vector.pure_bound(event))
             return min(pure, sparse_vector.hit_charge_renyi(event, order))
         case RelabelledSampleEvent():
-            # Of the whole sample: divergences are quasi-convex, so drawing a part of it never adds to them.
+            # Of the whole sample: divergences are quasi-convex, so drawing a part of it never adds
+            # to them.
             loss = relabelling_loss(event.neighbours, event.relabel_epsilon)
             return response_renyi(order, loss) + renyi_divergence(event.stream, order)
     raise ParameterError(f"{type(event).__name__} has no price.")
@@ -125,26 +139,32 @@ def _renyi_route(events: Sequence[Event]) -> _Route:
     counted = Counter(events)
     failure = sum(count * failure_probability(event) for event, count in counted.items())
     kinds = {(e.sigma, e.n_teachers) for e in counted if isinstance(e, LabelGaussianEvent)}
-    labels_apart = sum(CORNER_WORK + label_game.corner_numbers(sigma) for sigma, _ in kinds) <= LABEL_WORK
+    labels_apart = (
+        sum(CORNER_WORK + label_game.corner_numbers(sigma) for sigma, _ in kinds) <= LABEL_WORK
+    )
     divergences = np.zeros(len(ORDERS))
     for event, count in counted.items():
         divergences = divergences + count * _divergences(event, labels_apart=labels_apart)
     return _Route(
         lambda epsilon: renyi_delta_at_orders(divergences, epsilon) + failure,
         "renyi",
-        "Renyi composition (Mironov 2017) and conversion of Canonne, Kamath, Steinke 2020, Proposition 12",
+        "Renyi composition (Mironov 2017) and conversion of Canonne, Kamath, Steinke 2020,"
+        " Proposition 12",
     )
 
 
 def _divergences(event: Event, *, labels_apart: bool = True) -> Floats:
-    """Return `renyi_divergence` at all of `ORDERS`; labels as their noisy counts unless `labels_apart`."""
+    """Return `renyi_divergence` at all of `ORDERS`; labels as their noisy counts unless
+    `labels_apart`."""
     match event:
         case GaussianEvent():
             return _ORDERS * (event.shifts / (2 * event.sigma**2))
         case LabelGaussianEvent():
             each = _ORDERS / (2 * event.sigma**2)
             if labels_apart:
-                each = np.minimum(each, label_game.label_renyi_at_orders(event.sigma, event.n_teachers))
+                each = np.minimum(
+                    each, label_game.label_renyi_at_orders(event.sigma, event.n_teachers)
+                )
             return event.queries * each
         case PureEvent():
             return event.count * responses_renyi(event.epsilon)
@@ -162,7 +182,8 @@ def _divergences(event: Event, *, labels_apart: bool = True) -> Floats:
 
 
 def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
-    """Return the one profile among the events: of Gaussian noise of one scale or of one sample; with none, of silence.
+    """Return the one profile among the events: of Gaussian noise of one scale or of one sample;
+    with none, of silence.
 
     None where there is more than one of them.
     """
@@ -171,7 +192,9 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
     if samples:
         return _sample_route(samples[0]) if len(samples) == 1 and not gaussian else None
     if not gaussian:
-        return _Route(point_profile, "parts", "optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3)")
+        return _Route(
+            point_profile, "parts", "optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3)"
+        )
     if len({e.sigma for e in gaussian}) > 1:
         return None
     sigma = gaussian[0].sigma
@@ -179,7 +202,8 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
     counts = _Route(
         lambda at: discrete_gaussian_delta(at, sigma, shifts),
         "discrete-gaussian",
-        "exact profile of discrete Gaussian noise; Balle and Wang 2018, Theorem 8, for the continuous case",
+        "exact profile of discrete Gaussian noise; Balle and Wang 2018, Theorem 8, for the"
+        " continuous case",
     )
     labels = [e for e in gaussian if isinstance(e, LabelGaussianEvent)]
     game = _game(labels, epsilon) if len(labels) == len(gaussian) else None
@@ -187,12 +211,17 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
         return counts
 
     def least(at: float) -> float:
-        # no more than the counts that the labels are read off, which the game's corners can exceed for a few labels
+        # no more than the counts that the labels are read off, which the game's corners can exceed
+        # for a few labels
         return min(game(at), counts.delta(at))
 
     if counts.delta(epsilon) <= game(epsilon):
         return replace(counts, delta=least)
-    return _Route(least, "label-game", "value of the adaptive label-only game, bounded from above (docs/prices.md)")
+    return _Route(
+        least,
+        "label-game",
+        "value of the adaptive label-only game, bounded from above (docs/prices.md)",
+    )
 
 
 def _sample_route(event: RelabelledSampleEvent) -> _Route:
@@ -208,13 +237,14 @@ def _sample_route(event: RelabelledSampleEvent) -> _Route:
     return _Route(
         lambda at: sampled_delta(event, stream, at),
         "relabelled-sample",
-        "bounded range of the relabelling, then amplification by sampling (Balle, Barthe, Gaboardi 2018); "
-        "docs/prices.md",
+        "bounded range of the relabelling, then amplification by sampling (Balle, Barthe, Gaboardi"
+        " 2018); docs/prices.md",
     )
 
 
 def _game(labels: Sequence[LabelGaussianEvent], epsilon: float) -> Callable[[float], float] | None:
-    """Return the profile of labels alone, from one game or from blocks; None where no game is played."""
+    """Return the profile of labels alone, from one game or from blocks; None where no game is
+    played."""
     sigma, queries = labels[0].sigma, sum(e.queries for e in labels)
     sizes = [e.n_teachers for e in labels if e.n_teachers is not None]
     teachers = max(sizes) if len(sizes) == len(labels) else None
@@ -228,12 +258,15 @@ def _game(labels: Sequence[LabelGaussianEvent], epsilon: float) -> Callable[[flo
 
 
 def _routes(events: Sequence[Event], epsilon: float) -> list[_Route]:
-    """Return the routes open to these events; `epsilon` is the largest at which they will be read."""
+    """Return the routes open to these events; `epsilon` is the largest at which they will be
+    read."""
     routes = [_renyi_route(events)]
     parts = _parts(events)
     profile = _profile(events, epsilon) if is_composable(parts) else None
     if profile is not None:
-        method = profile.method if not parts or profile.method == "parts" else f"{profile.method}+parts"
+        method = (
+            profile.method if not parts or profile.method == "parts" else f"{profile.method}+parts"
+        )
         routes.append(
             _Route(
                 beside_parts(parts, profile.delta) if parts else profile.delta,
@@ -250,20 +283,29 @@ def _checked(events: Sequence[Event]) -> list[Event]:
         raise ParameterError("The list of events is empty; a price needs at least one event.")
     for event in listed:
         if not isinstance(event, Event):
-            raise ParameterError(f"{type(event).__name__} is no event; build it with event_from_json.")
+            raise ParameterError(
+                f"{type(event).__name__} is no event; build it with event_from_json."
+            )
     return listed
 
 
 def _pure_loss(events: Sequence[Event]) -> float:
     """Return the sum of pure losses, rounded up; infinite if some event is not pure."""
-    losses = [event.count * event.epsilon if isinstance(event, PureEvent) else math.inf for event in events]
+    losses = [
+        event.count * event.epsilon if isinstance(event, PureEvent) else math.inf
+        for event in events
+    ]
     return math.fsum(losses) * (1 + 1e-15)
 
 
 def _best(events: Sequence[Event], epsilon: float) -> Price:
     if _pure_loss(events) <= epsilon:
-        return Price(epsilon, 0.0, "pure", "basic composition (Dwork and Roth 2014, Corollary 3.15)")
-    found = [(min(1.0, round_up(route.delta(epsilon))), route) for route in _routes(events, epsilon)]
+        return Price(
+            epsilon, 0.0, "pure", "basic composition (Dwork and Roth 2014, Corollary 3.15)"
+        )
+    found = [
+        (min(1.0, round_up(route.delta(epsilon))), route) for route in _routes(events, epsilon)
+    ]
     delta, route = min(found, key=lambda pair: pair[0])
     return Price(epsilon, delta, route.method, route.source)
 
@@ -287,7 +329,8 @@ def delta_upper(events: Sequence[Event], epsilon: float) -> float:
 
 
 def epsilon_upper(events: Sequence[Event], delta: float) -> float:
-    """Return the smallest certified epsilon >= 0, rounded up, at `delta`; infinite where no route gives one.
+    """Return the smallest certified epsilon >= 0, rounded up, at `delta`; infinite where no route
+    gives one.
 
     Raises
     ------
@@ -297,7 +340,9 @@ def epsilon_upper(events: Sequence[Event], delta: float) -> float:
     return price(events, delta=delta).epsilon
 
 
-def price(events: Sequence[Event], *, epsilon: float | None = None, delta: float | None = None) -> Price:
+def price(
+    events: Sequence[Event], *, epsilon: float | None = None, delta: float | None = None
+) -> Price:
     """Price `events` at a given epsilon or at a given delta (exactly one of them).
 
     Raises
@@ -314,16 +359,20 @@ def price(events: Sequence[Event], *, epsilon: float | None = None, delta: float
     # the Renyi route costs little and says where to look
     ceiling = _first_epsilon(_renyi_route(listed), target, MAX_EPSILON)
     routes = _routes(listed, min(ceiling, MAX_EPSILON))
-    found = [(_first_epsilon(route, target, min(ceiling * 1.01 + 1e-6, MAX_EPSILON)), route) for route in routes]
+    found = [
+        (_first_epsilon(route, target, min(ceiling * 1.01 + 1e-6, MAX_EPSILON)), route)
+        for route in routes
+    ]
     best, route = min(found, key=lambda pair: pair[0])
     return Price(_confirmed(listed, best, target), target, route.method, route.source)
 
 
 def _confirmed(events: Sequence[Event], epsilon: float, delta: float) -> float:
-    """Return the least epsilon in small steps from `epsilon` on at which `delta_upper` agrees with the price.
+    """Return the least epsilon in small steps from `epsilon` on at which `delta_upper` agrees with
+    the price.
 
-    The game's grid follows the epsilon at which it is read, so the two may differ in the last digits; what is bought at
-    this price must pass the same accountant at the door.
+    The game's grid follows the epsilon at which it is read, so the two may differ in the last
+    digits; what is bought at this price must pass the same accountant at the door.
     """
     step = 1e-6
     while math.isfinite(epsilon) and not _best(events, epsilon).delta <= delta:

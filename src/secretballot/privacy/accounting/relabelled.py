@@ -1,17 +1,21 @@
-"""The price of a stream that runs on a relabelled secret sample: relabelling first, then amplification by sampling.
+"""The price of a stream that runs on a relabelled secret sample: relabelling first, then
+amplification by sampling.
 
-Relabelling (Nandi and Bassily 2020, Algorithm 2) chooses a labelling of the sample by the exponential mechanism. Its
-candidates depend on the sample, so that it is not private by itself; but on the points that two neighbouring samples
-share, the chosen labels have laws whose log-ratio lies in an interval of length eta = log c,
+Relabelling (Nandi and Bassily 2020, Algorithm 2) chooses a labelling of the sample by the
+exponential mechanism. Its candidates depend on the sample, so that it is not private by itself; but
+on the points that two neighbouring samples share, the chosen labels have laws whose log-ratio lies
+in an interval of length eta = log c,
 
     c = (1 + e^(et / 2))^2 where one record is replaced, c = 1 + e^(et / 2) where one comes or goes,
 
-and given these labels the relabelled samples differ in one record. With H the profile of the stream that follows,
+and given these labels the relabelled samples differ in one record. With H the profile of the stream
+that follows,
 
-    delta(eps) <= max over t in [0, eta] of p_t H(eps - t) + (1 - p_t) H(eps - t + eta),  p_t = (c - e^t) / (c - 1),
+    delta(eps) <= max over t in [0, eta] of p_t H(eps - t) + (1 - p_t) H(eps - t + eta),  p_t = (c -
+    e^t) / (c - 1),
 
-which is below H(eps - eta), and far below the printed 4 e H(eps - 3). Sampling then turns delta(e1) into q delta(e1) at
-eps = log(1 + q (e^e1 - 1)). Proofs: `docs/prices.md`.
+which is below H(eps - eta), and far below the printed 4 e H(eps - 3). Sampling then turns delta(e1)
+into q delta(e1) at eps = log(1 + q (e^e1 - 1)). Proofs: `docs/prices.md`.
 """
 
 import math
@@ -33,14 +37,16 @@ LARGE = 600.0  # nats; beyond, e^epsilon is not computed
 
 
 def relabelling_loss(neighbours: str, relabel_epsilon: float) -> float:
-    """Return eta = log c, rounded up: how far apart the log-ratios of two labellings can lie, in nats."""
+    """Return eta = log c, rounded up: how far apart the log-ratios of two labellings can lie, in
+    nats."""
     factors = 2 if neighbours == "replace-one" else 1
     half = relabel_epsilon / 2
     return factors * (half + math.log1p(math.exp(-half))) * (1 + SLACK)
 
 
 def relabelled_delta(stream: Profile, epsilon: float, loss: float) -> float:
-    """Return delta(epsilon) of relabelling followed by a stream, rounded up but for the profile's own error.
+    """Return delta(epsilon) of relabelling followed by a stream, rounded up but for the profile's
+    own error.
 
     Parameters
     ----------
@@ -55,15 +61,20 @@ def relabelled_delta(stream: Profile, epsilon: float, loss: float) -> float:
     t = np.linspace(0.0, loss, STEPS + 1)
     if 0 < start < loss:
         t = np.sort(np.append(t, start))  # a profile may bend sharply where its argument is 0
-    near, far = (np.array([_on_the_line(stream, start - at + more) for at in t.tolist()]) for more in (0.0, loss))
+    near, far = (
+        np.array([_on_the_line(stream, start - at + more) for at in t.tolist()])
+        for more in (0.0, loss)
+    )
     return min(1.0, _largest_between(np.exp(-t), near, far, math.exp(loss)) * (1 + SLACK))
 
 
 def _largest_between(u: Floats, near: Floats, far: Floats, c: float) -> float:
-    """Return the largest p H(g u) + (1 - p) H(g c u) with p = (c - 1 / u) / (c - 1), from H at some points u.
+    """Return the largest p H(g u) + (1 - p) H(g c u) with p = (c - 1 / u) / (c - 1), from H at some
+    points u.
 
-    Hockey-stick divergences are convex in g u, so between two points a chord lies above. With chords for both terms the
-    sum is A + B u + C / u on every cell: largest at an end, or at sqrt(C / B) where it is concave.
+    Hockey-stick divergences are convex in g u, so between two points a chord lies above. With
+    chords for both terms the sum is A + B u + C / u on every cell: largest at an end, or at sqrt(C
+    / B) where it is concave.
     """
     width = u[:-1] - u[1:]
     slopes = [(values[:-1] - values[1:]) / width for values in (near, far)]
@@ -73,13 +84,18 @@ def _largest_between(u: Floats, near: Floats, far: Floats, c: float) -> float:
         top = np.sqrt(bending / rising)
     top = np.where((rising < 0) & (bending < 0), np.clip(top, u[1:], u[:-1]), u[1:])
     ends = [
-        (at, near[1:] + slopes[0] * (at - u[1:]), far[1:] + slopes[1] * (at - u[1:])) for at in (u[1:], u[:-1], top)
+        (at, near[1:] + slopes[0] * (at - u[1:]), far[1:] + slopes[1] * (at - u[1:]))
+        for at in (u[1:], u[:-1], top)
     ]
-    return max(float(np.max(((c - 1 / at) * first + (1 / at - 1) * second) / (c - 1))) for at, first, second in ends)
+    return max(
+        float(np.max(((c - 1 / at) * first + (1 / at - 1) * second) / (c - 1)))
+        for at, first, second in ends
+    )
 
 
 def _on_the_line(profile: Profile, epsilon: float) -> float:
-    """Return a bound on delta at any real epsilon from one at epsilon >= 0, as neighbours have no order."""
+    """Return a bound on delta at any real epsilon from one at epsilon >= 0, as neighbours have
+    no order."""
     if epsilon >= 0:
         return min(1.0, profile(epsilon))
     return 1 - math.exp(epsilon) * (1 - min(1.0, profile(-epsilon)))

@@ -20,16 +20,20 @@ __all__ = [
     "responses_renyi",
 ]
 
-# Orders at which a curve is read; the certified figure is the best of them, so the grid only costs sharpness.
+# Orders at which a curve is read; the certified figure is the best of them, so the grid only costs
+# sharpness.
 ORDERS: tuple[float, ...] = tuple(float(x) for x in 1 + np.geomspace(1e-3, 5e3, 300))
 
 
 def _log_factor(order: float) -> float:
-    # Canonne, Kamath, Steinke 2020, Proposition 12: delta = exp((a-1)(tau - epsilon)) / (a-1) * (1 - 1/a)^a
+    # Canonne, Kamath, Steinke 2020, Proposition 12: delta = exp((a-1)(tau - epsilon)) / (a-1) * (1
+    # - 1/a)^a
     return order * math.log1p(-1 / order) - math.log(order - 1)
 
 
-def renyi_delta(curve: Callable[[float], float], epsilon: float, orders: Iterable[float] = ORDERS) -> float:
+def renyi_delta(
+    curve: Callable[[float], float], epsilon: float, orders: Iterable[float] = ORDERS
+) -> float:
     """Return the smallest delta at `epsilon` that a bound on the Renyi divergence gives.
 
     Parameters
@@ -41,7 +45,10 @@ def renyi_delta(curve: Callable[[float], float], epsilon: float, orders: Iterabl
     orders : iterable of float
         Orders to try.
     """
-    return min(1.0, math.exp(min(0.0, min((a - 1) * (curve(a) - epsilon) + _log_factor(a) for a in orders))))
+    return min(
+        1.0,
+        math.exp(min(0.0, min((a - 1) * (curve(a) - epsilon) + _log_factor(a) for a in orders))),
+    )
 
 
 _ORDERS = np.array(ORDERS)
@@ -49,11 +56,17 @@ _LOG_FACTORS = np.array([_log_factor(order) for order in ORDERS])
 
 
 def renyi_delta_at_orders(divergences: Floats, epsilon: float) -> float:
-    """Return what `renyi_delta` returns, from the bounds at all of `ORDERS`, an array of their shape."""
-    return min(1.0, math.exp(min(0.0, float(np.min((_ORDERS - 1) * (divergences - epsilon) + _LOG_FACTORS)))))
+    """Return what `renyi_delta` returns, from the bounds at all of `ORDERS`, an array of their
+    shape."""
+    return min(
+        1.0,
+        math.exp(min(0.0, float(np.min((_ORDERS - 1) * (divergences - epsilon) + _LOG_FACTORS)))),
+    )
 
 
-def renyi_epsilon(curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS) -> float:
+def renyi_epsilon(
+    curve: Callable[[float], float], delta: float, orders: Iterable[float] = ORDERS
+) -> float:
     """Return the smallest epsilon >= 0 at `delta` that a bound on the Renyi divergence gives."""
     if not delta > 0:
         return math.inf
@@ -64,20 +77,25 @@ def renyi_epsilon(curve: Callable[[float], float], delta: float, orders: Iterabl
 def response_renyi(order: float, epsilon: float) -> float:
     """Return the Renyi divergence of randomised response, the worst of all epsilon-DP mechanisms.
 
-    Source: Kairouz, Oh, Viswanath 2015 (randomised response dominates). Discrete Laplace noise of scale 1 / epsilon
-    under a shift by one has exactly this pair: its privacy loss takes the two values +-epsilon.
+    Source: Kairouz, Oh, Viswanath 2015 (randomised response dominates). Discrete Laplace noise of
+    scale 1 / epsilon under a shift by one has exactly this pair: its privacy loss takes the two
+    values +-epsilon.
     """
     excess = response_excess(order, epsilon)
     if math.isinf(excess):
         # log cosh(u) = u - log 2 + log1p(e^(-2 u)); the last term is nothing at such u
-        return ((2 * order - 1) * epsilon / 2 - epsilon / 2 - math.log1p(math.exp(-epsilon))) / (order - 1)
+        return ((2 * order - 1) * epsilon / 2 - epsilon / 2 - math.log1p(math.exp(-epsilon))) / (
+            order - 1
+        )
     return math.log1p(excess) / (order - 1)
 
 
 def response_excess(order: float, epsilon: float) -> float:
-    """Return E_Q[(P / Q)^order] - 1 of randomised response, without losing digits where it is small; may be infinite.
+    """Return E_Q[(P / Q)^order] - 1 of randomised response, without losing digits where it is
+    small; may be infinite.
 
-    The moment is cosh((2 a - 1) e / 2) / cosh(e / 2), and the difference of two cosh a product of two sinh.
+    The moment is cosh((2 a - 1) e / 2) / cosh(e / 2), and the difference of two cosh a product of
+    two sinh.
     """
     if (2 * order - 1) * epsilon > 1200:
         return math.inf
@@ -103,7 +121,8 @@ def responses_renyi(epsilon: float) -> Floats:
 
 
 def bernoulli_renyi(order: float, p: Floats, rest: Floats, gap: Floats) -> float:
-    """Return the largest Renyi divergence between Bernoulli(p) and Bernoulli(p + gap), either way round.
+    """Return the largest Renyi divergence between Bernoulli(p) and Bernoulli(p + gap), either way
+    round.
 
     Parameters
     ----------
@@ -116,6 +135,8 @@ def bernoulli_renyi(order: float, p: Floats, rest: Floats, gap: Floats) -> float
     with np.errstate(over="ignore"):
         # E_P[(P/Q)^(a-1)] - 1, with expm1 so that tiny divergences are not lost
         forward = p * np.expm1((1 - order) * up) + rest * np.expm1((1 - order) * down)
-        backward = (p + gap) * np.expm1((order - 1) * up) + (rest - gap) * np.expm1((order - 1) * down)
+        backward = (p + gap) * np.expm1((order - 1) * up) + (rest - gap) * np.expm1(
+            (order - 1) * down
+        )
     worst = float(np.max(np.maximum(forward, backward)))
     return math.log1p(worst) / (order - 1) if worst > 0 else 0.0

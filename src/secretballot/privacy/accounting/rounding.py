@@ -9,16 +9,21 @@ SLACK = 1e-10  # relative; float error of every sum and special function used he
 
 
 def round_up(value: float) -> float:
-    """Return a number above `value` by more than the float error it may carry; nan and negatives become infinity."""
+    """Return a number above `value` by more than the float error it may carry; nan and negatives
+    become infinity."""
     if not value >= 0:
         return math.inf
     return value * (1 + SLACK) + 1e-300
 
 
-def bisect_down(holds: Callable[[float], bool], low: float, high: float, *, tolerance: float = 1e-13) -> float:
-    """Return the smallest argument in [low, high] from which on `holds`, rounded up to relative `tolerance`.
+def bisect_down(
+    holds: Callable[[float], bool], low: float, high: float, *, tolerance: float = 1e-13
+) -> float:
+    """Return the smallest argument in [low, high] from which on `holds`, rounded up to relative
+    `tolerance`.
 
-    `holds` must be false then true. The returned argument was itself tested, or is `low`. Infinity if it never holds.
+    `holds` must be false then true. The returned argument was itself tested, or is `low`. Infinity
+    if it never holds.
     """
     if holds(low):
         return low

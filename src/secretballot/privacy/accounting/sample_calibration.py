@@ -1,4 +1,5 @@
-"""How large a secret sample may be, and what it may be asked by, under a budget. What is returned was priced."""
+"""How large a secret sample may be, and what it may be asked by, under a budget. What is
+returned was priced."""
 
 import functools
 import math
@@ -14,12 +15,15 @@ from secretballot.privacy.accounting.rounding import bisect_down
 
 __all__ = ["calibrate_relabelled", "largest_sample", "sample_grid", "stream_budget"]
 
-_RATE_GRID = 10**6  # denominator of sampling rates under add-remove, where no number of records is known
-_MOST_DELTA = 0.5  # of the stream inside; a rate so small that more would do leaves no record to sample
+# denominator of sampling rates under add-remove, where no number of records is known
+_RATE_GRID = 10**6
+# of the stream inside; a rate so small that more would do leaves no record to sample
+_MOST_DELTA = 0.5
 
 
 def sample_grid(neighbours: str, n_records: int | None) -> int:
-    """Return out of how many the sample is drawn: the records, or a grid of rates where their number is private.
+    """Return out of how many the sample is drawn: the records, or a grid of rates where their
+    number is private.
 
     Raises
     ------
@@ -29,7 +33,9 @@ def sample_grid(neighbours: str, n_records: int | None) -> int:
     if check_choice("neighbours", neighbours, ("replace-one", "add-remove")) == "replace-one":
         return check_count("n_records", n_records)
     if n_records is not None:
-        raise ParameterError("n_records is given with 'add-remove', where it is private; leave it out.")
+        raise ParameterError(
+            "n_records is given with 'add-remove', where it is private; leave it out."
+        )
     return _RATE_GRID
 
 
@@ -66,7 +72,11 @@ def stream_budget(budget: PrivacyBudget, neighbours: str, relabel_epsilon: float
 
 @functools.lru_cache(maxsize=64)
 def largest_sample(
-    budget: PrivacyBudget, stream: SparseVectorEvent, out_of: int, neighbours: str, relabel_epsilon: float
+    budget: PrivacyBudget,
+    stream: SparseVectorEvent,
+    out_of: int,
+    neighbours: str,
+    relabel_epsilon: float,
 ) -> RelabelledSampleEvent:
     """Return the stream on the largest sample that the budget allows.
 
@@ -79,7 +89,8 @@ def largest_sample(
     def event(sampled: int) -> RelabelledSampleEvent:
         return RelabelledSampleEvent(stream, sampled, out_of, neighbours, relabel_epsilon)
 
-    low, high = 0, out_of  # the price rises with the sample: `low` fits, or is nothing; from `high` + 1 on none does
+    # the price rises with the sample: `low` fits, or is nothing; from `high` + 1 on none does
+    low, high = 0, out_of
     while low < high:
         middle = (low + high + 1) // 2
         if delta_upper([event(middle)], budget.epsilon) <= budget.delta:
@@ -89,8 +100,9 @@ def largest_sample(
     if low:
         return event(low)
     raise ParameterError(
-        f"epsilon {budget.epsilon:g} and delta {budget.delta:g} do not allow one of {out_of} records to be sampled and "
-        f"relabelled at {relabel_epsilon:g}; use a larger epsilon, a smaller relabel_epsilon, or more records."
+        f"epsilon {budget.epsilon:g} and delta {budget.delta:g} do not allow one of {out_of}"
+        f" records to be sampled and relabelled at {relabel_epsilon:g}; use a larger epsilon, a"
+        " smaller relabel_epsilon, or more records."
     )
 
 
@@ -123,5 +135,7 @@ def calibrate_relabelled(
         If a parameter is out of its range, or the budget does not allow one record to be sampled.
     """
     out_of = sample_grid(neighbours, n_records)
-    stream = calibrate_sparse_vector(stream_budget(budget, neighbours, relabel_epsilon), max_unstable)
+    stream = calibrate_sparse_vector(
+        stream_budget(budget, neighbours, relabel_epsilon), max_unstable
+    )
     return largest_sample(budget, stream, out_of, neighbours, relabel_epsilon)

@@ -2,16 +2,16 @@
 
 Two bounds hold and the smaller one counts.
 
-Fresh threshold noise after each abstention (docs/differences.md 2): an epoch is
-(e0, p0)-DP with e0 = 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at distance 0 is
+Fresh threshold noise after each abstention (docs/differences.md 2): an epoch is (e0, p0)-DP with e0
+= 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at distance 0 is
 answered; T epochs compose optimally.
 
-Threshold noise drawn once ("hit charge"): reveal it, shifted by one between neighbours, at the price of randomised
-response with 1 / threshold_scale. Then a query abstains with probability f, respectively f' >= max(e^-e2 f,
-1 - e^e2 (1 - f)), e2 = 2 / query_scale; answers favour the neighbour, so only abstentions cost:
-(P / Q)^a e^(-kappa #abstentions) is a supermartingale under Q with
-kappa(a) = log(p^a q^(1-a) / (1 - q^a p^(1-a))), p = e^e2 / (1 + e^e2), q = 1 - p.
-The number of queries does not enter. Both proofs: `docs/prices.md`.
+Threshold noise drawn once ("hit charge"): reveal it, shifted by one between neighbours, at the
+price of randomised response with 1 / threshold_scale. Then a query abstains with probability f,
+respectively f' >= max(e^-e2 f, 1 - e^e2 (1 - f)), e2 = 2 / query_scale; answers favour the
+neighbour, so only abstentions cost: (P / Q)^a e^(-kappa #abstentions) is a supermartingale under Q
+with kappa(a) = log(p^a q^(1-a) / (1 - q^a p^(1-a))), p = e^e2 / (1 + e^e2), q = 1 - p. The number
+of queries does not enter. Both proofs: `docs/prices.md`.
 """
 
 import math
@@ -49,7 +49,8 @@ _ORDERS = np.array(ORDERS)
 
 
 def laplace_above(value: float, scale: float) -> float:
-    """Return P(X > value) for discrete Laplace noise X of the given scale and an integer `value`."""
+    """Return P(X > value) for discrete Laplace noise X of the given scale and an integer
+    `value`."""
     r = math.exp(-1 / scale)
     if value >= 0:
         return max(LEAST, math.exp(-(value + 1) / scale) / (1 + r))
@@ -57,9 +58,11 @@ def laplace_above(value: float, scale: float) -> float:
 
 
 def false_answer(event: SparseVectorEvent, distance: int = 0) -> float:
-    """Return the probability that one query at `distance` passes the noisy threshold; p0 at distance 0.
+    """Return the probability that one query at `distance` passes the noisy threshold; p0 at
+    distance 0.
 
-    P(X - Y > w - distance) for discrete Laplace noises X and Y. Both are symmetric, so it is the tail of X + Y.
+    P(X - Y > w - distance) for discrete Laplace noises X and Y. Both are symmetric, so it is the
+    tail of X + Y.
     """
     need = event.threshold - distance + 1
     if need < 1:
@@ -68,10 +71,11 @@ def false_answer(event: SparseVectorEvent, distance: int = 0) -> float:
 
 
 def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
-    """Return P(X + Y >= n), n >= 1, for discrete Laplace X and Y, by partial fractions of the generating function.
+    """Return P(X + Y >= n), n >= 1, for discrete Laplace X and Y, by partial fractions of the
+    generating function.
 
-    With a = e^(-1 / larger scale), b = e^(-1 / smaller scale) and f(x) = x^(n + 1) / ((1 - x^2) (1 - x)) it is
-    (1 - a)^2 (1 - b)^2 (f(a) - f(b)) / ((a - b) (1 - a b)).
+    With a = e^(-1 / larger scale), b = e^(-1 / smaller scale) and f(x) = x^(n + 1) / ((1 - x^2) (1
+    - x)) it is (1 - a)^2 (1 - b)^2 (f(a) - f(b)) / ((a - b) (1 - a b)).
     """
     small, large = sorted((first_scale, second_scale))
     a, b = math.exp(-1 / large), math.exp(-1 / small)
@@ -79,28 +83,39 @@ def _sum_tail(n: int, first_scale: float, second_scale: float) -> float:
     gap = (large - small) / small / large  # b / a = e^(-gap)
     if not gap > 0:
         return math.exp(-n / large) / (1 + a) ** 2 * ((n + 1) * rest_a + 2 * a * a / (1 + a) + a)
-    # f(a) - f(b) as f(a) (1 - f(b) / f(a)), the ratio from its logarithm: no digits are lost where scales nearly meet
+    # f(a) - f(b) as f(a) (1 - f(b) / f(a)), the ratio from its logarithm: no digits are lost where
+    # scales nearly meet
     apart = a * -math.expm1(-gap)
     log_ratio = -(n + 1) * gap + math.log1p(apart / (1 + b)) + 2 * math.log1p(-apart / rest_b)
     both = -math.expm1(-1 / small - 1 / large)
-    # f(a) / (a - b) with one factor a cancelled, so that scales below 1 / 745, where a is no float, keep their tail
-    return rest_b**2 * math.exp(-n / large) * -math.expm1(log_ratio) / ((1 + a) * -math.expm1(-gap) * both)
+    # f(a) / (a - b) with one factor a cancelled, so that scales below 1 / 745, where a is no float,
+    # keep their tail
+    return (
+        rest_b**2
+        * math.exp(-n / large)
+        * -math.expm1(log_ratio)
+        / ((1 + a) * -math.expm1(-gap) * both)
+    )
 
 
 def epochs(event: SparseVectorEvent) -> Part:
-    """Return the stream as T parts, each (e0, p0)-DP; valid where the threshold noise is refreshed."""
+    """Return the stream as T parts, each (e0, p0)-DP; valid where the threshold noise is
+    refreshed."""
     loss = 1 / event.threshold_scale + 2 / event.query_scale
     return Part(loss, false_answer(event), event.max_unstable)
 
 
 def pure_bound(event: SparseVectorEvent) -> float:
-    """Return the largest privacy loss of the abstention pattern when the threshold noise is drawn once."""
+    """Return the largest privacy loss of the abstention pattern when the threshold noise is
+    drawn once."""
     return 1 / event.threshold_scale + 2 * event.max_unstable / event.query_scale
 
 
 def abstention_charge(order: float, loss: float) -> float:
-    """Return kappa(order) for one abstention, `loss` = 2 / query_scale: the supremum over all f, attained at f = p."""
-    # with g = p^a q^(1-a), h = q^a p^(1-a): kappa = log(g / (1 - h)) = log1p((g + h - 1) / (1 - h)), and h <= 1/2
+    """Return kappa(order) for one abstention, `loss` = 2 / query_scale: the supremum over all f,
+    attained at f = p."""
+    # with g = p^a q^(1-a), h = q^a p^(1-a): kappa = log(g / (1 - h)) = log1p((g + h - 1) / (1 -
+    # h)), and h <= 1/2
     h = math.exp(-order * loss) / (1 + math.exp(-loss))
     excess = response_excess(order, loss)
     if math.isinf(excess):
@@ -111,11 +126,14 @@ def abstention_charge(order: float, loss: float) -> float:
 def hit_charge_renyi(event: SparseVectorEvent, order: float) -> float:
     """Return the bound on the Renyi divergence of a stream whose threshold noise is drawn once."""
     kappa = abstention_charge(order, 2 / event.query_scale)
-    return response_renyi(order, 1 / event.threshold_scale) + event.max_unstable * kappa / (order - 1)
+    return response_renyi(order, 1 / event.threshold_scale) + event.max_unstable * kappa / (
+        order - 1
+    )
 
 
 def pattern_delta(event: SparseVectorEvent, epsilon: float) -> float:
-    """Return delta(epsilon) of the pattern of answers and abstentions alone, labels that differ left aside."""
+    """Return delta(epsilon) of the pattern of answers and abstentions alone, labels that differ
+    left aside."""
     if event.refresh:
         return compose_parts([Part(epochs(event).epsilon, 0.0, event.max_unstable)], epsilon)
     pure = compose_parts([Part(pure_bound(event), 0.0, 1)], epsilon)
@@ -130,12 +148,15 @@ def hit_charges_renyi(event: SparseVectorEvent) -> Floats:
     far = np.isinf(excess)
     near = np.log1p(np.where(far, 0.0, excess) / (1 - h))
     kappa = np.where(far, (_ORDERS - 1) * responses_renyi(loss) - np.log1p(-h), near)
-    total: Floats = responses_renyi(1 / event.threshold_scale) + event.max_unstable * kappa / (_ORDERS - 1)
+    total: Floats = responses_renyi(1 / event.threshold_scale) + event.max_unstable * kappa / (
+        _ORDERS - 1
+    )
     return total
 
 
 def answer_failure(event: SparseVectorEvent) -> float:
-    """Return the probability that some query whose label differs is answered: at most 1 - (1 - p0)^T, any stream."""
+    """Return the probability that some query whose label differs is answered: at most 1 - (1 -
+    p0)^T, any stream."""
     return one_of_many(false_answer(event), event.max_unstable)
 
 

@@ -1,6 +1,7 @@
 """The durable account of one private dataset: reserve, draw elsewhere, commit or forfeit.
 
-What is reserved is spent, whatever happens afterwards: a crash between reserve and commit costs and is never refunded.
+What is reserved is spent, whatever happens afterwards: a crash between reserve and commit costs and
+is never refunded.
 """
 
 from secretballot.privacy.ledger.handle import Ledger

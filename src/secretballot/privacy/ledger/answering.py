@@ -1,4 +1,5 @@
-"""Answers that are given one by one under one reservation, each on the disk before it is returned."""
+"""Answers that are given one by one under one reservation, each on the disk before it is
+returned."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -16,8 +17,8 @@ __all__ = ["AnswerPage", "check_used", "refuse_unknown_or_closed"]
 class AnswerPage:
     """The answers of one open reservation, held against everyone else until the transaction ends.
 
-    What is added here is on the disk when the transaction ends, and not at all if it does not: draw, add, leave, and
-    only then return an answer to the world.
+    What is added here is on the disk when the transaction ends, and not at all if it does not:
+    draw, add, leave, and only then return an answer to the world.
 
     Parameters
     ----------
@@ -31,8 +32,15 @@ class AnswerPage:
         Name of the ledger, for messages.
     """
 
-    def __init__(self, connection: sqlite3.Connection, seen: Progress, reservation: int, where: str) -> None:
-        self._connection, self._seen, self._reservation, self._where = connection, seen, reservation, where
+    def __init__(
+        self, connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
+    ) -> None:
+        self._connection, self._seen, self._reservation, self._where = (
+            connection,
+            seen,
+            reservation,
+            where,
+        )
 
     @property
     def count(self) -> int:
@@ -66,10 +74,14 @@ class AnswerPage:
     def add(self, parts: Sequence[tuple[bytes, bytes]]) -> None:
         """Store answers as (question, answer); none of the questions may have an answer yet."""
         first = self.count + 1
-        self._seen = add_parts(self._connection, self._seen, self._reservation, first, parts, utc_now())
+        self._seen = add_parts(
+            self._connection, self._seen, self._reservation, first, parts, utc_now()
+        )
 
 
-def refuse_unknown_or_closed(connection: sqlite3.Connection, seen: Progress, reservation: int, where: str) -> None:
+def refuse_unknown_or_closed(
+    connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
+) -> None:
     """Refuse a reservation that takes no further answers.
 
     Raises
@@ -79,65 +91,82 @@ def refuse_unknown_or_closed(connection: sqlite3.Connection, seen: Progress, res
     """
     if reservation > seen.reservations:
         raise LedgerError(f"{where} has no reservation {reservation}; give a number from reserve.")
-    row = connection.execute("SELECT state FROM closing WHERE reservation = ?", (reservation,)).fetchone()
+    row = connection.execute(
+        "SELECT state FROM closing WHERE reservation = ?", (reservation,)
+    ).fetchone()
     if row is not None:
-        raise LedgerError(f"Reservation {reservation} is {row[0]} already; a reservation is closed once.")
+        raise LedgerError(
+            f"Reservation {reservation} is {row[0]} already; a reservation is closed once."
+        )
     counted = int(connection.execute(_COUNT, (reservation,)).fetchone()[0])
     if counted != seen.open_parts.get(reservation, 0):
-        raise LedgerError(f"{where} had answers of reservation {reservation} removed by hand; restore it from a copy.")
+        raise LedgerError(
+            f"{where} had answers of reservation {reservation} removed by hand; restore it from a"
+            " copy."
+        )
 
 
 def check_used(account: Account, bought: Bought, used: Sequence[Event], answered: int) -> str:
     """Return the text to store for what a plan used of what it bought.
 
-    Under a Renyi filter the divergences of one order add up over the steps that were really taken, whatever decided
-    when to stop (Feldman and Zrnic 2021, Theorem 3.1), so steps that were not taken can be spent on something else.
-    Sums of (epsilon, delta) pairs know no such thing: a pair is about the whole plan.
+    Under a Renyi filter the divergences of one order add up over the steps that were really taken,
+    whatever decided when to stop (Feldman and Zrnic 2021, Theorem 3.1), so steps that were not
+    taken can be spent on something else. Sums of (epsilon, delta) pairs know no such thing: a pair
+    is about the whole plan.
 
-    How many steps were taken is not taken on trust: it follows from the answers stored and from how many were bought.
+    How many steps were taken is not taken on trust: it follows from the answers stored and from how
+    many were bought.
 
     Raises
     ------
     LedgerError
         If the account adds up pairs.
     ParameterError
-        If the used events are not the bought ones with the steps of just these answers or more, or nobody can tell.
+        If the used events are not the bought ones with the steps of just these answers or more, or
+        nobody can tell.
     """
     if account.composition != "renyi":
         raise LedgerError(
-            f"The ledger of {in_brief(account.dataset)!r} composes by {in_brief(account.composition)!r}, where a plan"
-            " that stops early costs as much as the whole plan; keep the rest of the plan open, or use a ledger with"
-            " composition 'renyi'."
+            f"The ledger of {in_brief(account.dataset)!r} composes by"
+            f" {in_brief(account.composition)!r}, where a plan that stops early costs as much as"
+            " the whole plan; keep the rest of the plan open, or use a ledger with composition"
+            " 'renyi'."
         )
     given = tuple(used)
     stopped = len(given) == len(bought.events) and all(map(_is_start_of, given, bought.events))
-    never_began = not given and not answered and all(isinstance(event, _STEPPED) for event in bought.events)
+    never_began = (
+        not given and not answered and all(isinstance(event, _STEPPED) for event in bought.events)
+    )
     covered = all(
         _steps(part) >= _steps_of(whole, bought.queries, answered)
         for part, whole in zip(given, bought.events, strict=False)
     )
     if not (never_began or (stopped and covered)):
         raise ParameterError(
-            "The used events must be the bought ones with as many queries as were answered, of a number of queries that"
-            " was stated when they were bought; count them again, or leave used out."
+            "The used events must be the bought ones with as many queries as were answered, of a"
+            " number of queries that was stated when they were bought; count them again, or leave"
+            " used out."
         )
     return encode_events(given)
 
 
 def _steps_of(event: Event, queries: int | None, answered: int) -> int:
-    """Return how many steps of an event that was bought for so many queries this many answers took."""
+    """Return how many steps of an event that was bought for so many queries this many answers
+    took."""
     match event:
         case LabelGaussianEvent():
             return answered
         case GaussianEvent() if queries is not None and event.shifts % queries == 0:
             return event.shifts // queries * answered
         case GaussianEvent():
-            return event.shifts  # a histogram takes two steps and a count one: who was not told cannot tell
+            # a histogram takes two steps and a count one: who was not told cannot tell
+            return event.shifts
     return 0
 
 
 def _is_start_of(part: Event, whole: Event) -> bool:
-    """Return whether `part` is the beginning of a run of `whole`, stopped after some of its steps."""
+    """Return whether `part` is the beginning of a run of `whole`, stopped after some of its
+    steps."""
     if isinstance(part, LabelGaussianEvent) and isinstance(whole, LabelGaussianEvent):
         return part.queries <= whole.queries and part == replace(whole, queries=part.queries)
     if isinstance(part, GaussianEvent) and isinstance(whole, GaussianEvent):
@@ -158,5 +187,7 @@ _STEPPED = (LabelGaussianEvent, GaussianEvent)
 _UNCOUNTED = 2**62  # other events are kept whole, however many answers they gave
 _COUNT = "SELECT coalesce(max(number), 0) FROM part WHERE reservation = ?"
 _ANSWER = "SELECT position, answer, question FROM part WHERE reservation = ? AND question = ?"
-_LAST = "SELECT position, answer, question FROM part WHERE reservation = ? ORDER BY number DESC LIMIT 1"
+_LAST = (
+    "SELECT position, answer, question FROM part WHERE reservation = ? ORDER BY number DESC LIMIT 1"
+)
 _PARTS = "SELECT position, answer, question FROM part WHERE reservation = ? ORDER BY number"

@@ -28,7 +28,8 @@ class Book:
     path : Path or None
         Absolute path of the file; None for an account in memory.
     memory : sqlite3.Connection or None
-        The one connection to an account in memory; None for a file, which gets a connection per transaction.
+        The one connection to an account in memory; None for a file, which gets a connection per
+        transaction.
     name : str
         What messages call it.
 
@@ -65,17 +66,20 @@ class Book:
 
     @classmethod
     def of_file(cls, path: Path, dataset: str | None, digest: str | None) -> Self:
-        """Open the file at `path`, if it is the account of `dataset` and has `digest`, where these are given."""
+        """Open the file at `path`, if it is the account of `dataset` and has `digest`, where
+        these are given."""
         with file.sqlite_in_words(f"Ledger {path}"):
             file.check_place(path)
         book = cls(path, None, f"Ledger {path}")
         if dataset is not None and book.account.dataset != dataset:
             raise LedgerError(
-                f"{book.where} is the account of {in_brief(book.account.dataset)!r}, not of {in_brief(dataset)!r}; give"
-                " the path of the right ledger."
+                f"{book.where} is the account of {in_brief(book.account.dataset)!r}, not of"
+                f" {in_brief(dataset)!r}; give the path of the right ledger."
             )
         if digest is not None and book.account.digest.hex() != digest:
-            raise LedgerError(f"{book.where} is not the one this handle was made for; restore that one.")
+            raise LedgerError(
+                f"{book.where} is not the one this handle was made for; restore that one."
+            )
         return book
 
     @classmethod
@@ -91,7 +95,9 @@ class Book:
     def create_file(path: Path, terms: GivenTerms) -> None:
         """Make a new account at `path`, or leave the one that another process made meanwhile."""
         if terms.budget is None:
-            raise LedgerError(f"There is no ledger at {path}; give a budget to make one, or the right path.")
+            raise LedgerError(
+                f"There is no ledger at {path}; give a budget to make one, or the right path."
+            )
         with file.sqlite_in_words(f"Ledger {path}"):
             file.create_file(path, terms.new_account(terms.budget))
 
@@ -102,7 +108,8 @@ class Book:
 
     @contextmanager
     def reading(self) -> Iterator[tuple[sqlite3.Connection, Progress]]:
-        """Give a connection inside a transaction that only reads, and the rows checked up to its state.
+        """Give a connection inside a transaction that only reads, and the rows checked up to its
+        state.
 
         Raises
         ------
@@ -117,12 +124,16 @@ class Book:
             yield connection, seen
 
     @contextmanager
-    def writing(self, *, answer_to: int | None = None) -> Iterator[tuple[sqlite3.Connection, Progress]]:
-        """Give a connection inside a transaction that may write; at the end it is on the disk, or nothing is changed.
+    def writing(
+        self, *, answer_to: int | None = None
+    ) -> Iterator[tuple[sqlite3.Connection, Progress]]:
+        """Give a connection inside a transaction that may write; at the end it is on the disk, or
+        nothing is changed.
 
-        In this order: the room that was claimed for an answer is given back, in a transaction of its own whose lock is
-        kept, so that nobody else takes it; the caller writes; what was written is read back and checked, and a
-        checkpoint follows it when one is due; the transaction is committed.
+        In this order: the room that was claimed for an answer is given back, in a transaction of
+        its own whose lock is kept, so that nobody else takes it; the caller writes; what was
+        written is read back and checked, and a checkpoint follows it when one is due; the
+        transaction is committed.
 
         Parameters
         ----------
@@ -169,8 +180,11 @@ class Book:
         self._seen = catch_up(connection, Progress(0, self.account.digest), self.filter, self.where)
 
     @contextmanager
-    def _begun(self, connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"]) -> Iterator[Progress]:
-        """Begin a transaction, check what is new, give the rows checked, and commit at the end or roll back."""
+    def _begun(
+        self, connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"]
+    ) -> Iterator[Progress]:
+        """Begin a transaction, check what is new, give the rows checked, and commit at the end
+        or roll back."""
         known = self._seen  # taken before the transaction starts: never newer than what that sees
         try:
             connection.execute(f"BEGIN {kind}")
@@ -198,6 +212,8 @@ class Book:
                 yield connection
             return
         if os.getpid() != self._process:  # after a fork both processes would hold the whole budget
-            raise LedgerError(f"{self.where} belongs to the process that made it; share a ledger file instead.")
+            raise LedgerError(
+                f"{self.where} belongs to the process that made it; share a ledger file instead."
+            )
         with self._lock:
             yield self._memory

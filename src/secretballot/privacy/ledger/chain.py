@@ -1,6 +1,7 @@
 """The rows of a ledger as a hash chain, and how they are added; `following` reads and checks them.
 
-Every row carries the SHA-256 of itself and of the row before it; the first one follows the terms of the account.
+Every row carries the SHA-256 of itself and of the row before it; the first one follows the terms of
+the account.
 """
 
 import hashlib
@@ -32,7 +33,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Account:
-    """What is fixed when a ledger is made: whose data, what is promised, how much, and how releases compose.
+    """What is fixed when a ledger is made: whose data, what is promised, how much, and how releases
+    compose.
 
     Parameters
     ----------
@@ -78,10 +80,11 @@ class Progress:
     chain : bytes
         SHA-256 of the last of them.
     totals : Totals
-        Sums over every reservation among them, whatever its state, up to what its closing says it used where the
-        composition allows that.
+        Sums over every reservation among them, whatever its state, up to what its closing says it
+        used where the composition allows that.
     parts, closings : int
-        How many there are; the number of reservations is that of the grants in `totals`, and their ids are 1, 2, 3, ...
+        How many there are; the number of reservations is that of the grants in `totals`, and their
+        ids are 1, 2, 3, ...
     open_parts : mapping of int to int
         How many parts each open reservation has, where it has any.
     start : int
@@ -107,7 +110,12 @@ class Progress:
     def as_checkpoint(self, rule: Filter) -> Checkpoint:
         """Return what a checkpoint after these rows says."""
         return Checkpoint(
-            self.reservations, self.parts, self.closings, self.totals, dict(self.open_parts), priced_by(rule)
+            self.reservations,
+            self.parts,
+            self.closings,
+            self.totals,
+            dict(self.open_parts),
+            priced_by(rule),
         )
 
 
@@ -120,8 +128,11 @@ class Bought(NamedTuple):
 
 def link(previous: bytes, fields: Sequence[Any]) -> bytes:
     """Return the SHA-256 of one row and everything before it."""
-    # a value of a type that no ledger writes can only come from an edit by hand, and must give another hash
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), default=lambda value: ["?", repr(value)])
+    # a value of a type that no ledger writes can only come from an edit by hand, and must give
+    # another hash
+    text = json.dumps(
+        fields, ensure_ascii=False, separators=(",", ":"), default=lambda value: ["?", repr(value)]
+    )
     return hashlib.sha256(previous + text.encode(errors="surrogatepass")).digest()
 
 
@@ -148,20 +159,29 @@ def decode_events(text: str) -> Bought:
         If an event is unknown to this version or out of range.
     """
     content = json.loads(text)
-    listed, queries = (content["events"], content["queries"]) if isinstance(content, dict) else (content, None)
+    listed, queries = (
+        (content["events"], content["queries"]) if isinstance(content, dict) else (content, None)
+    )
     return Bought(tuple(event_from_json(item) for item in listed), queries)
 
 
 def add_reservation(
-    connection: sqlite3.Connection, seen: Progress, request: str, purpose: str, events: str, *, grant: Grant, at: str
+    connection: sqlite3.Connection,
+    seen: Progress,
+    request: str,
+    purpose: str,
+    events: str,
+    *,
+    grant: Grant,
+    at: str,
 ) -> int:
     """Append a reservation after `seen` and return its number."""
     number, position = seen.reservations + 1, seen.position + 1
     fields = (number, request, purpose, events, grant.epsilon, grant.delta, at)
     chain = link(seen.chain, (position, "reservation", *fields))
     connection.execute(
-        "INSERT INTO reservation (position, chain, id, request, purpose, events, epsilon, delta, reserved_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO reservation (position, chain, id, request, purpose, events, epsilon, delta,"
+        " reserved_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (position, chain, *fields),
     )
     _move_head(connection, position, chain)
@@ -176,11 +196,23 @@ def add_parts(
     parts: Sequence[tuple[bytes, bytes]],
     at: str,
 ) -> Progress:
-    """Append answers, as (question, answer), to an open reservation, numbered from `first`; return where to go on."""
+    """Append answers, as (question, answer), to an open reservation, numbered from `first`;
+    return where to go on."""
     position, chain = seen.position, seen.chain
     for number, (question, answer) in enumerate(parts, first):
         position += 1
-        chain = link(chain, (position, "part", reservation, number, question.hex().upper(), answer.hex().upper(), at))
+        chain = link(
+            chain,
+            (
+                position,
+                "part",
+                reservation,
+                number,
+                question.hex().upper(),
+                answer.hex().upper(),
+                at,
+            ),
+        )
         connection.execute(
             "INSERT INTO part (position, chain, reservation, number, question, answer, answered_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -200,15 +232,16 @@ def add_closing(
     used: str | None,
     at: str,
 ) -> None:
-    """Append the closing of reservation `number` after `seen`: committed if `released` is given, else forfeited."""
+    """Append the closing of reservation `number` after `seen`: committed if `released` is given,
+    else forfeited."""
     position = seen.position + 1
     state = "forfeited" if released is None else "committed"
     digest = None if released is None else hashlib.sha256(released).hexdigest()
     fields = (number, state, digest, reason, used, at)
     chain = link(seen.chain, (position, "closing", *fields))
     connection.execute(
-        "INSERT INTO closing (position, chain, reservation, state, released_sha256, reason, used, closed_at, released)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO closing (position, chain, reservation, state, released_sha256, reason, used,"
+        " closed_at, released) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (position, chain, *fields, released),
     )
     _move_head(connection, position, chain)
@@ -234,8 +267,11 @@ def _move_head(connection: sqlite3.Connection, position: int, chain: bytes) -> N
 def read_account(connection: sqlite3.Connection, where: str) -> Account:
     """Return what was fixed at creation, or raise `LedgerError` if it is gone."""
     row = connection.execute(
-        "SELECT dataset, unit, neighbours, epsilon, delta, composition, filter_order, created_at FROM account"
+        "SELECT dataset, unit, neighbours, epsilon, delta, composition, filter_order, created_at"
+        " FROM account"
     ).fetchone()
     if row is None:
-        raise LedgerError(f"{where} has lost the row that holds its budget; restore it from a copy.")
+        raise LedgerError(
+            f"{where} has lost the row that holds its budget; restore it from a copy."
+        )
     return Account(*row)

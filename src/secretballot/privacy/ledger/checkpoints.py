@@ -1,7 +1,9 @@
-"""Checkpoints: what all rows of a ledger before one of them come to, so that a new reader need not read them all.
+"""Checkpoints: what all rows of a ledger before one of them come to, so that a new reader need not
+read them all.
 
-A checkpoint is a row of the chain like any other, written every thousand rows. Its sums are exact, but the divergences
-in them are those of the program that priced them, so it names that program: another one prices anew.
+A checkpoint is a row of the chain like any other, written every thousand rows. Its sums are exact,
+but the divergences in them are those of the program that priced them, so it names that program:
+another one prices anew.
 """
 
 import functools
@@ -78,18 +80,21 @@ class Checkpoint:
 
 
 def priced_by(rule: Filter) -> str:
-    """Return what names the program whose prices are in the sums of a filter: none where it adds up decimals."""
+    """Return what names the program whose prices are in the sums of a filter: none where it adds
+    up decimals."""
     return "decimals" if rule.order is None else _pricing_program()
 
 
 @functools.cache
 def _pricing_program() -> str:
-    """Return a digest of all that may move the last digit of a price: our own sources, and what computes them.
+    """Return a digest of all that may move the last digit of a price: our own sources, and what
+    computes them.
 
     The C library and the processor have no version to ask for, so their functions are tried out.
     """
     sources = sorted(Path(str(accounting.__file__)).parent.glob("*.py"))
-    if not sources:  # nothing to tell two programs apart by: then none takes over another one's sums
+    # nothing to tell two programs apart by: then none takes over another one's sums
+    if not sources:
         return f"unknown since {time.time_ns()}"
     digest = hashlib.sha256()
     for source in sources:
@@ -101,8 +106,20 @@ def _pricing_program() -> str:
 
 
 def _last_digits() -> bytes:
-    """Return what the functions in prices make of some hundred numbers, here and now, to the last digit."""
+    """Return what the functions in prices make of some hundred numbers, here and now, to the
+    last digit."""
     some = np.geomspace(1e-6, 30.0, 600)
-    of_arrays = [np.exp(some), np.expm1(-some), np.log(some), np.log1p(some), np.sinh(some), ndtr(-some), erfcx(some)]
-    of_numbers = [[f(x) for x in some.tolist()] for f in (math.exp, math.expm1, math.log, math.log1p, math.sinh)]
+    of_arrays = [
+        np.exp(some),
+        np.expm1(-some),
+        np.log(some),
+        np.log1p(some),
+        np.sinh(some),
+        ndtr(-some),
+        erfcx(some),
+    ]
+    of_numbers = [
+        [f(x) for x in some.tolist()]
+        for f in (math.exp, math.expm1, math.log, math.log1p, math.sinh)
+    ]
     return np.array([*of_arrays, *of_numbers]).tobytes()

@@ -22,11 +22,16 @@ SELECT reservation.position, closing.position, released, released_sha256
 FROM closing JOIN reservation ON reservation = id
 WHERE request = ? AND state = 'committed'
 """
-_STATE = "SELECT coalesce(state, 'reserved') FROM reservation LEFT JOIN closing ON reservation = id WHERE request = ?"
+_STATE = (
+    "SELECT coalesce(state, 'reserved') FROM reservation LEFT JOIN closing ON reservation = id"
+    " WHERE request = ?"
+)
 
 _KNOWN = {
     "committed": "was answered already; use the stored answer, which is public",
-    "reserved": "is being drawn or was interrupted, and stays spent; ask under another key to buy it again",
+    "reserved": (
+        "is being drawn or was interrupted, and stays spent; ask under another key to buy it again"
+    ),
     "forfeited": "was forfeited and stays spent; ask under another key to buy it again",
 }
 
@@ -36,7 +41,9 @@ def entries_of(connection: sqlite3.Connection, where: str) -> list[LedgerEntry]:
     return [_entry(where, *row[2:]) for row in connection.execute(f"{_ENTRIES} ORDER BY id")]
 
 
-def entry_of(connection: sqlite3.Connection, seen: Progress, request: str, where: str) -> LedgerEntry | None:
+def entry_of(
+    connection: sqlite3.Connection, seen: Progress, request: str, where: str
+) -> LedgerEntry | None:
     """Return the reservation of a request, None where there is none.
 
     Raises
@@ -53,12 +60,18 @@ def entry_of(connection: sqlite3.Connection, seen: Progress, request: str, where
     return _entry(where, *row[2:])
 
 
-def _entry(where: str, number: int, request: str, purpose: str, events: str, *rest: Any) -> LedgerEntry:
+def _entry(
+    where: str, number: int, request: str, purpose: str, events: str, *rest: Any
+) -> LedgerEntry:
     bought = bought_in(events, where)
-    return replace(LedgerEntry(number, request, purpose, bought.events, *rest), queries=bought.queries)
+    return replace(
+        LedgerEntry(number, request, purpose, bought.events, *rest), queries=bought.queries
+    )
 
 
-def answer_of(connection: sqlite3.Connection, seen: Progress, request: str, where: str) -> bytes | None:
+def answer_of(
+    connection: sqlite3.Connection, seen: Progress, request: str, where: str
+) -> bytes | None:
     """Return the released bytes of a committed request, None where there is no answer.
 
     Raises

@@ -1,4 +1,5 @@
-"""The file behind a ledger: made whole or not at all, opened with full durability, its failures told in words."""
+"""The file behind a ledger: made whole or not at all, opened with full durability, its failures
+told in words."""
 
 import os
 import sqlite3
@@ -54,8 +55,11 @@ def connect(path: Path | None) -> sqlite3.Connection:
         If it cannot be written with the durability that a ledger needs.
     """
     target = ":memory:" if path is None else f"{path.as_uri()}?mode=rw"
-    # A connection may be closed by the garbage collector of another thread, hence check_same_thread.
-    connection = sqlite3.connect(target, uri=True, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
+    # A connection may be closed by the garbage collector of another thread, hence
+    # check_same_thread.
+    connection = sqlite3.connect(
+        target, uri=True, timeout=WAIT_S, isolation_level=None, check_same_thread=False
+    )
     try:
         _set_durability(connection, "memory" if path is None else "persist", path)
     except BaseException:
@@ -69,12 +73,13 @@ def _set_durability(connection: sqlite3.Connection, journal: str, path: Path | N
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: a plain fsync does not reach the platter
     connection.execute("PRAGMA synchronous = EXTRA")
-    connection.execute("PRAGMA secure_delete = OFF")  # pages of a claim are given back without being written again
+    # pages of a claim are given back without being written again
+    connection.execute("PRAGMA secure_delete = OFF")
     mode = connection.execute(f"PRAGMA journal_mode = {journal}").fetchone()[0]
     if mode != journal:
         raise LedgerError(
-            f"Ledger {path} keeps its journal in mode {in_brief(mode)!r} and will not leave it; close the programs that"
-            " hold it open, then try again."
+            f"Ledger {path} keeps its journal in mode {in_brief(mode)!r} and will not leave it;"
+            " close the programs that hold it open, then try again."
         )
 
 
@@ -91,17 +96,21 @@ def create_tables(connection: sqlite3.Connection, account: Account) -> None:
 
 
 def create_file(path: Path, account: Account) -> None:
-    """Make a ledger file, complete or not at all; if another process made one meanwhile, leave that one.
+    """Make a ledger file, complete or not at all; if another process made one meanwhile, leave that
+    one.
 
-    The file is written under a passing name and then linked, so that nobody ever finds a half-made or empty one: an
-    empty file at `path` is damage, not a fresh start.
+    The file is written under a passing name and then linked, so that nobody ever finds a half-made
+    or empty one: an empty file at `path` is damage, not a fresh start.
     """
     if not path.parent.is_dir():
-        raise LedgerError(f"The folder {path.parent} does not exist; make it, or give another path.")
+        raise LedgerError(
+            f"The folder {path.parent} does not exist; make it, or give another path."
+        )
     released = release_above(path.parent)
     if released is not None:
         raise LedgerError(
-            f"The ledger {path} would lie in the release {released}, which is published; give a path outside of it."
+            f"The ledger {path} would lie in the release {released}, which is published; give a"
+            " path outside of it."
         )
     _refuse_lost_ledger(path)
     sweep_drafts(path.parent, path.name)
@@ -118,12 +127,13 @@ def create_file(path: Path, account: Account) -> None:
 
 
 def _refuse_lost_ledger(path: Path) -> None:
-    # A ledger leaves its journal beside it. Seen in this order, another process that is creating cannot deceive us.
+    # A ledger leaves its journal beside it. Seen in this order, another process that is creating
+    # cannot deceive us.
     journal = path.with_name(f"{path.name}-journal")
     if journal.exists() and not path.exists():
         raise LedgerError(
-            f"The ledger {path} is gone and its journal {journal.name} is left; restore it from a copy, or remove the"
-            " journal too if nothing was ever released under it."
+            f"The ledger {path} is gone and its journal {journal.name} is left; restore it from a"
+            " copy, or remove the journal too if nothing was ever released under it."
         )
 
 
@@ -146,13 +156,17 @@ def check_place(path: Path) -> None:
         If there is nothing, a folder, a device, or an empty file.
     """
     if not path.exists():
-        raise LedgerError(f"There is no ledger at {path}; give the right path, or restore it from a copy.")
+        raise LedgerError(
+            f"There is no ledger at {path}; give the right path, or restore it from a copy."
+        )
     if not path.is_file():
-        raise LedgerError(f"{path} is a folder or a device, not a file; give the path of a ledger file.")
+        raise LedgerError(
+            f"{path} is a folder or a device, not a file; give the path of a ledger file."
+        )
     if path.stat().st_size == 0:
         raise LedgerError(
-            f"{path} is empty, which a ledger never is; restore it from a copy, or remove it if nothing was ever"
-            " released under it."
+            f"{path} is empty, which a ledger never is; restore it from a copy, or remove it if"
+            " nothing was ever released under it."
         )
 
 
@@ -175,16 +189,23 @@ def check_header(connection: sqlite3.Connection, where: str) -> None:
     if version != SCHEMA_VERSION:
         mend = "update secretballot" if version > SCHEMA_VERSION else "restore it from a copy"
         if version == UPGRADABLE:
-            mend = "bring it up with secretballot ledger upgrade, after which earlier versions cannot read it"
+            mend = (
+                "bring it up with secretballot ledger upgrade, after which earlier versions cannot"
+                " read it"
+            )
         elif 1 <= version < UPGRADABLE:
             mend = "go on with the earlier version of secretballot that made it"
         raise LedgerError(
-            f"{where} has format version {version} and this program reads version {SCHEMA_VERSION}; {mend}."
+            f"{where} has format version {version} and this program reads version {SCHEMA_VERSION};"
+            f" {mend}."
         )
 
 
-def check_body(connection: sqlite3.Connection, where: str, statements: tuple[str, ...] = STATEMENTS) -> None:
-    """Refuse a file that is damaged, as far as a short look tells, or has lost the triggers that keep it append-only.
+def check_body(
+    connection: sqlite3.Connection, where: str, statements: tuple[str, ...] = STATEMENTS
+) -> None:
+    """Refuse a file that is damaged, as far as a short look tells, or has lost the triggers that
+    keep it append-only.
 
     Raises
     ------
@@ -193,9 +214,13 @@ def check_body(connection: sqlite3.Connection, where: str, statements: tuple[str
     """
     if connection.execute("PRAGMA page_count").fetchone()[0] <= _FEW_PAGES:
         check_pages(connection, where)
-    found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    found = {
+        sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    }
     if found != set(statements):
-        raise LedgerError(f"{where} has tables or triggers that were changed by hand; restore it from a copy.")
+        raise LedgerError(
+            f"{where} has tables or triggers that were changed by hand; restore it from a copy."
+        )
 
 
 _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
@@ -205,15 +230,18 @@ def check_pages(connection: sqlite3.Connection, where: str) -> None:
     """Refuse a file with a damaged page, with `LedgerError`; it reads all of them."""
     report = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if report != "ok":
-        raise LedgerError(f"{where} is damaged ({in_brief(report)}); restore it from the newest copy.")
+        raise LedgerError(
+            f"{where} is damaged ({in_brief(report)}); restore it from the newest copy."
+        )
 
 
 def upgrade_file(path: Path) -> bool:
-    """Bring a file of the version before to this one, in one transaction: wholly or not at all, whatever breaks.
+    """Bring a file of the version before to this one, in one transaction: wholly or not at all,
+    whatever breaks.
 
-    In this order: the file is checked as the program that wrote it would have done, the new tables are made, every row
-    is followed along the chain, and only then the version is changed. The rows, and what vaults know the account by,
-    stay as they are.
+    In this order: the file is checked as the program that wrote it would have done, the new tables
+    are made, every row is followed along the chain, and only then the version is changed. The rows,
+    and what vaults know the account by, stay as they are.
 
     Returns
     -------
@@ -249,24 +277,39 @@ NOTHING_CHANGED = "nothing was changed"
 ANSWER_NOT_STORED = "the answer was not stored, and what was reserved for it stays spent"
 
 _IN_WORDS = {
-    sqlite3.SQLITE_BUSY: "is locked by another program; {}, so try again when that one has finished",
-    sqlite3.SQLITE_LOCKED: "is locked by another program; {}, so try again when that one has finished",
-    sqlite3.SQLITE_READONLY: "cannot be written; {}, so give yourself write permission on the file and its folder",
+    sqlite3.SQLITE_BUSY: (
+        "is locked by another program; {}, so try again when that one has finished"
+    ),
+    sqlite3.SQLITE_LOCKED: (
+        "is locked by another program; {}, so try again when that one has finished"
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "cannot be written; {}, so give yourself write permission on the file and its folder"
+    ),
     sqlite3.SQLITE_PERM: "may not be opened; give yourself read and write permission on it",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened; check that the file is still there and that you may read and write it"
-    " and its folder",
-    sqlite3.SQLITE_FULL: "could not grow because the disk is full; {}, so free some space and try again",
-    sqlite3.SQLITE_IOERR: "could not be read or written by the system; {}, so check the disk, its free space and its"
-    " quota",
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot be opened; check that the file is still there and that you may read and write it"
+        " and its folder"
+    ),
+    sqlite3.SQLITE_FULL: (
+        "could not grow because the disk is full; {}, so free some space and try again"
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "could not be read or written by the system; {}, so check the disk, its free space and its"
+        " quota"
+    ),
     sqlite3.SQLITE_TOOBIG: "cannot hold a value this large; release it in parts",
-    sqlite3.SQLITE_NOTADB: "is not a ledger or is damaged; give the path of the ledger or restore it from a copy",
+    sqlite3.SQLITE_NOTADB: (
+        "is not a ledger or is damaged; give the path of the ledger or restore it from a copy"
+    ),
     sqlite3.SQLITE_CORRUPT: "is damaged; restore it from the newest copy",
 }
 
 
 @contextmanager
 def sqlite_in_words(where: str, after: str = NOTHING_CHANGED) -> Iterator[None]:
-    """Turn every error of SQLite and of the system into a `LedgerError` of one sentence that begins with `where`.
+    """Turn every error of SQLite and of the system into a `LedgerError` of one sentence that begins
+    with `where`.
 
     Parameters
     ----------
@@ -282,7 +325,11 @@ def sqlite_in_words(where: str, after: str = NOTHING_CHANGED) -> Iterator[None]:
         words = _IN_WORDS.get(code, "cannot be trusted any further; check the file").format(after)
         raise LedgerError(f"{where} {words} ({in_brief(error)}).") from error
     except UnicodeDecodeError as error:  # the message would quote the bytes
-        raise LedgerError(f"{where} holds bytes that are no text; restore it from a copy.") from error
+        raise LedgerError(
+            f"{where} holds bytes that are no text; restore it from a copy."
+        ) from error
     except OSError as error:
         detail = error.strerror or type(error).__name__
-        raise LedgerError(f"{where} could not be made or reached ({detail}); check the folder and its disk.") from error
+        raise LedgerError(
+            f"{where} could not be made or reached ({detail}); check the folder and its disk."
+        ) from error

@@ -1,7 +1,9 @@
-"""How a reader follows the rows of a ledger: from the first one, from a checkpoint, or only on from where it was.
+"""How a reader follows the rows of a ledger: from the first one, from a checkpoint, or only on from
+where it was.
 
-A row that was followed is one whose SHA-256, and those of all rows before it, are as stored, up to the row `head`. From
-a checkpoint on, what was before it is taken from its row, with the number of rows and the parts of what was open then.
+A row that was followed is one whose SHA-256, and those of all rows before it, are as stored, up to
+the row `head`. From a checkpoint on, what was before it is taken from its row, with the number of
+rows and the parts of what was open then.
 """
 
 import functools
@@ -11,14 +13,30 @@ from typing import Any
 
 from secretballot.exceptions import LedgerError, SecretBallotError
 from secretballot.privacy.accounting import Filter, Grant
-from secretballot.privacy.ledger.chain import Account, Bought, Progress, decode_events, link, read_account
+from secretballot.privacy.ledger.chain import (
+    Account,
+    Bought,
+    Progress,
+    decode_events,
+    link,
+    read_account,
+)
 from secretballot.privacy.ledger.checkpoints import Checkpoint, priced_by
 from secretballot.privacy.ledger.terms import in_brief
 
-__all__ = ["bought_in", "bought_of", "catch_up", "check_row", "contains_row", "is_answer", "start_of"]
+__all__ = [
+    "bought_in",
+    "bought_of",
+    "catch_up",
+    "check_row",
+    "contains_row",
+    "is_answer",
+    "start_of",
+]
 
-# All kinds of rows in the order they were written. Columns: position, kind, chain, then what the chain covers, filled
-# up with NULL; last the released bytes of a closing, which the chain covers through their SHA-256.
+# All kinds of rows in the order they were written. Columns: position, kind, chain, then what the
+# chain covers, filled up with NULL; last the released bytes of a closing, which the chain covers
+# through their SHA-256.
 _ROWS = """
 SELECT position, 'reservation', chain, id, request, purpose, events, epsilon, delta, reserved_at, NULL
 FROM reservation WHERE position {which}
@@ -65,14 +83,19 @@ def catch_up(connection: sqlite3.Connection, seen: Progress, rule: Filter, where
     for row in connection.execute(_ROWS.format(which="> :after"), {"after": seen.position}):
         walk.follow(row)
     if head != (walk.position, walk.chain):
-        raise LedgerError(f"{where} has lost entries, or was replaced by an older copy; restore the newest copy of it.")
+        raise LedgerError(
+            f"{where} has lost entries, or was replaced by an older copy; restore the newest copy"
+            " of it."
+        )
     return walk.progress()
 
 
 class _Walk:
     """A reader on its way along the rows; what it has counted becomes a `Progress` at the end."""
 
-    def __init__(self, connection: sqlite3.Connection, seen: Progress, rule: Filter, where: str) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, seen: Progress, rule: Filter, where: str
+    ) -> None:
         self._connection, self._rule, self._where = connection, rule, where
         self._seen, self._pricing = seen, priced_by(rule)
         self._take = {
@@ -91,7 +114,8 @@ class _Walk:
         self.chain = _next_link(self.chain, row)
         if (row[0], row[2]) != (self.position, self.chain) or not self._take[row[1]](row):
             raise LedgerError(
-                f"{self._where} was changed by hand at entry {self.position} or before it; restore it from a copy."
+                f"{self._where} was changed by hand at entry {self.position} or before it; restore"
+                " it from a copy."
             )
 
     def progress(self) -> Progress:
@@ -110,7 +134,9 @@ class _Walk:
     def _reservation(self, row: Row) -> bool:
         if row[3] != self._totals.grants + 1:
             return False
-        self._totals = self._totals.plus(self._rule.costs(_grant(row[6], row[7], row[8], self._where)))
+        self._totals = self._totals.plus(
+            self._rule.costs(_grant(row[6], row[7], row[8], self._where))
+        )
         return True
 
     def _part(self, row: Row) -> bool:
@@ -129,11 +155,14 @@ class _Walk:
         if row[7] is not None:
             events, epsilon, delta = _purchase(self._connection, self._seen, row[3], self._where)
             bought = self._rule.costs(_grant(events, epsilon, delta, self._where))
-            self._totals = self._totals.changed(bought, self._rule.costs(_grant(row[7], epsilon, delta, self._where)))
+            self._totals = self._totals.changed(
+                bought, self._rule.costs(_grant(row[7], epsilon, delta, self._where))
+            )
         return True
 
     def _agrees(self, row: Row) -> bool:
-        """Return whether a checkpoint says what was counted; sums only if this very program has priced them."""
+        """Return whether a checkpoint says what was counted; sums only if this very program has
+        priced them."""
         self._checkpoint = row[0]
         stated = Checkpoint.of_row(row[_FIRST:])
         own = self.progress().as_checkpoint(self._rule)
@@ -152,7 +181,8 @@ def _row_at(connection: sqlite3.Connection, position: int) -> Row | None:
 
 
 def check_row(connection: sqlite3.Connection, seen: Progress, position: int, where: str) -> None:
-    """Refuse a row that was not followed, as it lies before the start, and does not follow from the one before it.
+    """Refuse a row that was not followed, as it lies before the start, and does not follow from the
+    one before it.
 
     Parameters
     ----------
@@ -175,35 +205,47 @@ def check_row(connection: sqlite3.Connection, seen: Progress, position: int, whe
 
 
 def _linked_row(connection: sqlite3.Connection, position: int, where: str) -> Row:
-    """Return a row, if it follows from the one before it, or the first one from the terms of the account."""
+    """Return a row, if it follows from the one before it, or the first one from the terms of the
+    account."""
     row, before = _row_at(connection, position), _row_at(connection, position - 1)
     previous = before[2] if before is not None else read_account(connection, where).digest
     if row is None or (before is None) != (position == 1) or _next_link(previous, row) != row[2]:
-        raise LedgerError(f"{where} was changed by hand at entry {position}; restore it from a copy.")
+        raise LedgerError(
+            f"{where} was changed by hand at entry {position}; restore it from a copy."
+        )
     return row
 
 
-def contains_row(connection: sqlite3.Connection, position: int, chain: str, account: Account) -> bool:
-    """Return whether the row at a position has this SHA-256, in hexadecimal; that of no row is the account's."""
+def contains_row(
+    connection: sqlite3.Connection, position: int, chain: str, account: Account
+) -> bool:
+    """Return whether the row at a position has this SHA-256, in hexadecimal; that of no row is
+    the account's."""
     if not position:
         return chain == account.digest.hex()
     row = _row_at(connection, position)
     return row is not None and isinstance(row[2], bytes) and row[2].hex() == chain
 
 
-def start_of(connection: sqlite3.Connection, account: Account, rule: Filter, where: str) -> Progress:
-    """Return the progress from which a new reader follows: that of the last checkpoint but one, else of no row at all.
+def start_of(
+    connection: sqlite3.Connection, account: Account, rule: Filter, where: str
+) -> Progress:
+    """Return the progress from which a new reader follows: that of the last checkpoint but one,
+    else of no row at all.
 
-    So the newest thousand rows and more are always followed. Of a checkpoint are looked at: its own link, the number of
-    all rows, and the parts of every reservation that was open then, on which its next answer depends. Sums that were
-    priced by another program are not taken over.
+    So the newest thousand rows and more are always followed. Of a checkpoint are looked at: its own
+    link, the number of all rows, and the parts of every reservation that was open then, on which
+    its next answer depends. Sums that were priced by another program are not taken over.
 
     Raises
     ------
     LedgerError
         If the file does not fit the checkpoint.
     """
-    select = "SELECT position FROM checkpoint WHERE priced_by = ? ORDER BY position DESC LIMIT 1 OFFSET 1"
+    select = (
+        "SELECT position FROM checkpoint WHERE priced_by = ? ORDER BY position DESC LIMIT 1"
+        " OFFSET 1"
+    )
     found = connection.execute(select, (priced_by(rule),)).fetchone()
     if found is None:
         return Progress(0, account.digest)
@@ -211,7 +253,9 @@ def start_of(connection: sqlite3.Connection, account: Account, rule: Filter, whe
     row = _linked_row(connection, position, where)
     stated = Checkpoint.of_row(row[_FIRST:]) if row[1] == "checkpoint" else None
     if stated is None or not _fits_file(connection, position, stated):
-        raise LedgerError(f"{where} does not fit its checkpoint at entry {position}; restore it from a copy.")
+        raise LedgerError(
+            f"{where} does not fit its checkpoint at entry {position}; restore it from a copy."
+        )
     return Progress(
         position,
         row[2],
@@ -235,7 +279,9 @@ _CLOSED_BEFORE = "SELECT count(*) FROM closing WHERE reservation = ? AND positio
 
 
 def _fits_file(connection: sqlite3.Connection, position: int, stated: Checkpoint) -> bool:
-    reservations, parts, closings, checkpoints, head, *later = connection.execute(_COUNTS, {"at": position}).fetchone()
+    reservations, parts, closings, checkpoints, head, *later = connection.execute(
+        _COUNTS, {"at": position}
+    ).fetchone()
     if reservations + parts + closings + checkpoints != head:
         return False
     before = (reservations - later[0], parts - later[1], closings - later[2])
@@ -249,7 +295,9 @@ def _fits_file(connection: sqlite3.Connection, position: int, stated: Checkpoint
     return True
 
 
-def bought_of(connection: sqlite3.Connection, seen: Progress, reservation: int, where: str) -> Bought:
+def bought_of(
+    connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
+) -> Bought:
     """Return what a reservation bought.
 
     Raises
@@ -260,8 +308,11 @@ def bought_of(connection: sqlite3.Connection, seen: Progress, reservation: int, 
     return bought_in(_purchase(connection, seen, reservation, where)[0], where)
 
 
-def _purchase(connection: sqlite3.Connection, seen: Progress, reservation: int, where: str) -> tuple[str, float, float]:
-    """Return events, epsilon and delta of a reservation: what is given back must not exceed what was taken."""
+def _purchase(
+    connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
+) -> tuple[str, float, float]:
+    """Return events, epsilon and delta of a reservation: what is given back must not exceed what
+    was taken."""
     select = "SELECT position, events, epsilon, delta FROM reservation WHERE id = ?"
     position, events, epsilon, delta = connection.execute(select, (reservation,)).fetchone()
     check_row(connection, seen, position, where)
@@ -283,14 +334,18 @@ def bought_in(text: str, where: str) -> Bought:
     try:
         return _decoded(text)
     except (SecretBallotError, TypeError, ValueError, LookupError, RecursionError) as error:
-        raise LedgerError(f"{where} holds a reservation that this program cannot read: {in_brief(error)}") from error
+        raise LedgerError(
+            f"{where} holds a reservation that this program cannot read: {in_brief(error)}"
+        ) from error
 
 
-_decoded = functools.lru_cache(maxsize=4096)(decode_events)  # a ledger holds the same few events many times
+# a ledger holds the same few events many times
+_decoded = functools.lru_cache(maxsize=4096)(decode_events)
 
 
 def is_answer(released: object, digest: object) -> bool:
-    """Return whether `released` is what was committed under the stored SHA-256, or both are None."""
+    """Return whether `released` is what was committed under the stored SHA-256, or both are
+    None."""
     if not isinstance(released, bytes):
         return released is None and digest is None
     return hashlib.sha256(released).hexdigest() == digest

@@ -37,9 +37,10 @@ LONGEST_REQUEST = 240  # letters; more than a name has, since learners make seve
 class Ledger:
     """Open the account of a private dataset, or make it if there is none at `path`.
 
-    One SQLite file per private dataset. Every operation opens its own connection and runs in one transaction that is
-    on the disk when the call returns, so all threads and processes of a machine share one account.
-    The object itself is a handle: a pickled one carries path and name only, and a copy is the same account.
+    One SQLite file per private dataset. Every operation opens its own connection and runs in one
+    transaction that is on the disk when the call returns, so all threads and processes of a machine
+    share one account. The object itself is a handle: a pickled one carries path and name only, and
+    a copy is the same account.
 
     Parameters
     ----------
@@ -48,18 +49,20 @@ class Ledger:
     dataset : str
         Name of the private dataset; a file made for another one is refused.
     budget : PrivacyBudget, optional
-        All that may ever be spent on the dataset. Needed where there is no file yet; where there is one it may be
-        omitted, and must be equal if given, because a ledger's budget is fixed at creation.
+        All that may ever be spent on the dataset. Needed where there is no file yet; where there is
+        one it may be omitted, and must be equal if given, because a ledger's budget is fixed at
+        creation.
     composition : {"basic", "renyi"}, optional
-        How releases add up, fixed at creation: "basic" sums epsilons and deltas; "renyi" sums Renyi divergences at one
-        order and admits more small releases. None takes what the file says, "basic" for a new one.
+        How releases add up, fixed at creation: "basic" sums epsilons and deltas; "renyi" sums Renyi
+        divergences at one order and admits more small releases. None takes what the file says,
+        "basic" for a new one.
     unit : {"record", "user", "label"}, optional
-        Whose data the total is a promise about, fixed at creation: one record, all records of one user, or the label of
-        one record, whose features are public ("replace-one" only). None takes what the file says, "record" for a new
-        one.
+        Whose data the total is a promise about, fixed at creation: one record, all records of one
+        user, or the label of one record, whose features are public ("replace-one" only). None takes
+        what the file says, "record" for a new one.
     neighbours : {"add-remove", "replace-one"}, optional
-        Relation that the total is a promise about, fixed at creation. None takes what the file says, "add-remove" for a
-        new one.
+        Relation that the total is a promise about, fixed at creation. None takes what the file
+        says, "add-remove" for a new one.
 
     Attributes
     ----------
@@ -80,19 +83,23 @@ class Ledger:
     Privacy
     -------
     Unit, relation : as fixed at creation. Under "add-remove" an account about records also takes releases by user;
-        under "replace-one" one about labels takes releases by record. Any other unit or relation is refused by
-        `check_promise`, which the door asks before it reserves. What makes a user (which column) is not known here, and
-        must be the same for every release.
+        under "replace-one" one about labels takes releases by record. Any other unit or relation is
+        refused by `check_promise`, which the door asks before it reserves. What makes a user (which
+        column) is not known here, and must be the same for every release.
     Price : the releases of all reservations together, chosen adaptively and even overlapping in time (Haney et al.
-        2023, arXiv:2309.05901), satisfy the budget, by the filter that is asked inside the transaction that reserves.
-        A reservation is admitted only if `delta_upper` certifies its events at its price, whatever the caller says.
-    Contents : public parameters, times and released bytes; nothing that was computed from private data otherwise.
-    Limits : the rows form a hash chain, so that an edit by hand, or an older copy put in place under a living handle,
-        is noticed. A new handle follows the newest thousand rows and more; of what was before it takes the sums from a
-        checkpoint in the chain, and looks at the number of rows and at what was open. An edit there changes nothing
-        that may be spent or asked, and is noticed by `check`, by `history`, and wherever the row itself is read. The
-        chain is no signature: who can write the file can forge it whole, delete it, restore an old copy before the next
-        start (vaults that used it notice), or keep two ledgers for the same data. Guard the vault accordingly.
+        2023, arXiv:2309.05901), satisfy the budget, by the filter that is asked inside the
+        transaction that reserves. A reservation is admitted only if `delta_upper` certifies its
+        events at its price, whatever the caller says.
+    Contents : public parameters, times and released bytes; nothing that was computed from private
+    data otherwise. Limits : the rows form a hash chain, so that an edit by hand, or an older copy
+    put in place under a living handle,
+        is noticed. A new handle follows the newest thousand rows and more; of what was before it
+        takes the sums from a checkpoint in the chain, and looks at the number of rows and at what
+        was open. An edit there changes nothing that may be spent or asked, and is noticed by
+        `check`, by `history`, and wherever the row itself is read. The chain is no signature: who
+        can write the file can forge it whole, delete it, restore an old copy before the next start
+        (vaults that used it notice), or keep two ledgers for the same data. Guard the vault
+        accordingly.
     """
 
     def __init__(
@@ -131,7 +138,9 @@ class Ledger:
         """
         terms = GivenTerms(dataset, budget, composition, unit, neighbours)
         if budget is None:
-            raise ParameterError("budget is None; a ledger in memory is always new and needs a PrivacyBudget.")
+            raise ParameterError(
+                "budget is None; a ledger in memory is always new and needs a PrivacyBudget."
+            )
         ledger = cls.__new__(cls)
         ledger._hold(None, dataset, None)
         ledger._opened = Book.in_memory(terms.new_account(budget))
@@ -153,10 +162,11 @@ class Ledger:
 
     @staticmethod
     def upgrade(path: str | os.PathLike[str]) -> bool:
-        """Bring a file of the format before to this one, in one transaction; return whether anything was to be done.
+        """Bring a file of the format before to this one, in one transaction; return whether
+        anything was to be done.
 
-        Every row is checked first and stays as it is, and vaults go on knowing the account. Earlier versions of this
-        program cannot read the file afterwards.
+        Every row is checked first and stays as it is, and vaults go on knowing the account. Earlier
+        versions of this program cannot read the file afterwards.
 
         Raises
         ------
@@ -184,7 +194,8 @@ class Ledger:
 
     @property
     def account(self) -> str:
-        """What tells this account from every other one: the SHA-256 of its terms, in hexadecimal."""
+        """What tells this account from every other one: the SHA-256 of its terms, in
+        hexadecimal."""
         return self._book.account.digest.hex()
 
     @property
@@ -208,14 +219,16 @@ class Ledger:
         return self._book.account.neighbours
 
     def check_promise(self, unit: str, neighbours: str) -> None:
-        """Refuse a release about this unit and relation if it does not add to what the ledger promises.
+        """Refuse a release about this unit and relation if it does not add to what the ledger
+        promises.
 
         Raises
         ------
         ParameterError
             If the unit or the relation is unknown.
         LedgerError
-            If they are others than the ledger's, and not "user" in an account about records under "add-remove".
+            If they are others than the ledger's, and not "user" in an account about records under
+            "add-remove".
         """
         refuse_other_promise(self._book.account, unit, neighbours, self._book.where)
 
@@ -225,7 +238,8 @@ class Ledger:
             return Amount(*self._book.filter.spent_of(seen.totals))
 
     def remaining(self) -> Amount:
-        """Return what is left, rounded down; with basic composition a release at just this price is admitted."""
+        """Return what is left, rounded down; with basic composition a release at just this price
+        is admitted."""
         with self._book.reading() as (_, seen):
             return Amount(*self._book.filter.left_of(seen.totals))
 
@@ -243,7 +257,8 @@ class Ledger:
     def check(self) -> None:
         """Check every page of the file and every row of the account, from the first one on.
 
-        Opening a ledger follows the newest thousand rows and more, and takes what was before them from a checkpoint.
+        Opening a ledger follows the newest thousand rows and more, and takes what was before them
+        from a checkpoint.
 
         Raises
         ------
@@ -253,14 +268,18 @@ class Ledger:
         self._book.check_all()
 
     def head(self) -> tuple[int, str]:
-        """Return the number of rows, and the SHA-256 of the last one, in hexadecimal: it stands for all of them."""
+        """Return the number of rows, and the SHA-256 of the last one, in hexadecimal: it stands
+        for all of them."""
         with self._book.reading() as (_, seen):
             return seen.position, seen.chain.hex()
 
     def contains(self, position: int, chain: str) -> bool:
-        """Return whether the row at this position has this SHA-256: whether the ledger goes on from where that was."""
+        """Return whether the row at this position has this SHA-256: whether the ledger goes on
+        from where that was."""
         with self._book.reading() as (connection, _):
-            return contains_row(connection, check_count("position", position, minimum=0), chain, self._book.account)
+            return contains_row(
+                connection, check_count("position", position, minimum=0), chain, self._book.account
+            )
 
     def entry(self, request: str) -> LedgerEntry | None:
         """Return the reservation of a request, None where there is none."""
@@ -269,7 +288,8 @@ class Ledger:
             return entry_of(connection, seen, request, self._book.where)
 
     def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
-        """Let `work` have what `head` returns after everything that this handle writes; one of each name."""
+        """Let `work` have what `head` returns after everything that this handle writes; one of
+        each name."""
         self._book.after_commit[name] = work
 
     # --- buying ---
@@ -284,7 +304,8 @@ class Ledger:
         queries: int | None = None,
         room: int = 0,
     ) -> int:
-        """Buy `events` at `price` and return the number of the reservation; only then may noise be drawn.
+        """Buy `events` at `price` and return the number of the reservation; only then may noise be
+        drawn.
 
         Parameters
         ----------
@@ -293,24 +314,27 @@ class Ledger:
         price : PrivacyBudget
             (epsilon, delta) at which the events are bought.
         request : str
-            Key of the request, unique in the ledger: a repeated request is answered from `released`.
+            Key of the request, unique in the ledger: a repeated request is answered from
+            `released`.
         purpose : str
             What for; may be empty.
         queries : int, optional
-            How many answers the events are for, each of them the same share of every event. Where it is stated, what a
-            plan has not used can be told, and given back.
+            How many answers the events are for, each of them the same share of every event. Where
+            it is stated, what a plan has not used can be told, and given back.
         room : int
-            Bytes that the answer may need at most. They are taken on the disk together with the purchase, so that a
-            disk that fills up in the meantime does not cost the answer.
+            Bytes that the answer may need at most. They are taken on the disk together with the
+            purchase, so that a disk that fills up in the meantime does not cost the answer.
 
         Raises
         ------
         ParameterError
             If an argument is of the wrong type or empty, or the request is no name on one line.
         BudgetError
-            If the events cost more than the price, or the budget does not admit them; nothing was spent.
+            If the events cost more than the price, or the budget does not admit them; nothing was
+            spent.
         LedgerError
-            If the request is known already, or the ledger cannot be read or written; nothing may be drawn.
+            If the request is known already, or the ledger cannot be read or written; nothing may be
+            drawn.
         """
         text, grant = certified_grant(events, price, queries)
         check_name("request", request, longest=LONGEST_REQUEST)
@@ -320,13 +344,16 @@ class Ledger:
             refuse_known(connection, request)
             if not self._book.filter.admits_after(seen.totals, grant):
                 raise BudgetError(self._refusal(grant, seen))
-            number = add_reservation(connection, seen, request, purpose, text, grant=grant, at=utc_now())
+            number = add_reservation(
+                connection, seen, request, purpose, text, grant=grant, at=utc_now()
+            )
             claim(connection, self._book.path, number, size)
         return number
 
     @contextmanager
     def answering(self, reservation: int) -> Iterator[AnswerPage]:
-        """Hold the answers of an open reservation while some are added; they are on the disk at the end, or not at all.
+        """Hold the answers of an open reservation while some are added; they are on the disk at the
+        end, or not at all.
 
         Parameters
         ----------
@@ -336,7 +363,8 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the reservation is unknown or closed, or the ledger cannot be written; no answer may then leave.
+            If the reservation is unknown or closed, or the ledger cannot be written; no answer may
+            then leave.
         """
         number = check_count("reservation", reservation)
         with self._book.writing() as (connection, seen):
@@ -345,13 +373,22 @@ class Ledger:
 
     @contextmanager
     def reading(self, reservation: int) -> Iterator[AnswerPage]:
-        """Show the answers given so far under a reservation, open or closed; nothing can be added."""
+        """Show the answers given so far under a reservation, open or closed; nothing can be
+        added."""
         number = check_count("reservation", reservation)
         with self._book.reading() as (connection, seen):
             yield AnswerPage(connection, seen, number, self._book.where)
 
-    def commit(self, reservation: int, released: bytes, *, parts: int = 0, used: Sequence[Event] | None = None) -> None:
-        """Close a reservation with the bytes that will be released; return them to the world only afterwards.
+    def commit(
+        self,
+        reservation: int,
+        released: bytes,
+        *,
+        parts: int = 0,
+        used: Sequence[Event] | None = None,
+    ) -> None:
+        """Close a reservation with the bytes that will be released; return them to the world only
+        afterwards.
 
         Parameters
         ----------
@@ -360,19 +397,20 @@ class Ledger:
         released : bytes
             The answer, public; a repeated request gets exactly these bytes.
         parts : int
-            How many answers were given in parts, all of them in `released`: with others the reservation stays open.
+            How many answers were given in parts, all of them in `released`: with others the
+            reservation stays open.
         used : sequence of Event, optional
-            The bought events with as many queries as were really answered; the rest goes back into the budget. Only
-            where the composition is "renyi", and, for counts, where the purchase stated its number of queries. By
-            default all that was bought is spent.
+            The bought events with as many queries as were really answered; the rest goes back into
+            the budget. Only where the composition is "renyi", and, for counts, where the purchase
+            stated its number of queries. By default all that was bought is spent.
 
         Raises
         ------
         ParameterError
             If an argument is of the wrong type, or `used` is no beginning of what was bought.
         LedgerError
-            If the reservation is unknown or closed or has other parts, `used` is given under another composition, or
-            the ledger cannot be written; the bytes must then not leave.
+            If the reservation is unknown or closed or has other parts, `used` is given under
+            another composition, or the ledger cannot be written; the bytes must then not leave.
         """
         if not isinstance(released, bytes):
             raise ParameterError(f"released is a {type(released).__name__}; it must be bytes.")
@@ -419,8 +457,9 @@ class Ledger:
         except LedgerError:  # a repr is for looking, often at what is broken
             return f"Ledger({place}, dataset={self._dataset!r}, unreadable)"
         return (
-            f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r}, neighbours={self.neighbours!r},"
-            f" budget=({budget.epsilon:g}, {budget.delta:g}), spent=({spent.epsilon:g}, {spent.delta:g}))"
+            f"Ledger({place}, dataset={self.dataset!r}, unit={self.unit!r},"
+            f" neighbours={self.neighbours!r}, budget=({budget.epsilon:g}, {budget.delta:g}),"
+            f" spent=({spent.epsilon:g}, {spent.delta:g}))"
         )
 
     def __copy__(self) -> Self:
@@ -432,7 +471,8 @@ class Ledger:
     def __getstate__(self) -> dict[str, str]:
         if self._path is None:
             raise LedgerError(
-                "A ledger in memory cannot be pickled, since a copy would be a second budget; give a path instead."
+                "A ledger in memory cannot be pickled, since a copy would be a second budget; give"
+                " a path instead."
             )
         return {"path": str(self._path), "dataset": self.dataset, "account": self.account}
 
@@ -463,28 +503,38 @@ class Ledger:
         used: Sequence[Event] | None = None,
     ) -> None:
         number = check_count("reservation", reservation)
-        with self._book.writing(answer_to=None if released is None else number) as (connection, seen):
+        with self._book.writing(answer_to=None if released is None else number) as (
+            connection,
+            seen,
+        ):
             refuse_unknown_or_closed(connection, seen, number, self._book.where)
             answered = AnswerPage(connection, seen, number, self._book.where).count
             if released is not None and answered != parts:
                 raise LedgerError(
-                    f"Reservation {number} has given {answered} answers in parts, not {parts}; read again."
+                    f"Reservation {number} has given {answered} answers in parts, not {parts}; read"
+                    " again."
                 )
             text = None
             if used is not None:
                 bought = bought_of(connection, seen, number, self._book.where)
                 text = check_used(self._book.account, bought, used, answered)
             give_back(connection, number)
-            add_closing(connection, seen, number, released=released, reason=reason, used=text, at=utc_now())
+            add_closing(
+                connection, seen, number, released=released, reason=reason, used=text, at=utc_now()
+            )
 
     def _refusal(self, grant: Grant, seen: Progress) -> str:
         budget, rule = self.budget, self._book.filter
         spent = Amount(*rule.spent_of(seen.totals))
         after = Amount(*rule.spent_of(seen.totals.plus(rule.costs(grant))))
-        sums = " in Renyi divergences of one order, which is how it adds up," if self.composition == "renyi" else ""
+        sums = (
+            " in Renyi divergences of one order, which is how it adds up,"
+            if self.composition == "renyi"
+            else ""
+        )
         return (
-            f"A release at epsilon {grant.epsilon:g}, delta {grant.delta:g} does not fit the ledger of"
-            f" {self.dataset!r}: of its budget ({budget.epsilon:g}, {budget.delta:g}),"
-            f" ({spent.epsilon:g}, {spent.delta:g}) is spent, and with the release it would be{sums}"
-            f" ({after.epsilon:g}, {after.delta:g}); ask for a smaller release."
+            f"A release at epsilon {grant.epsilon:g}, delta {grant.delta:g} does not fit the ledger"
+            f" of {self.dataset!r}: of its budget ({budget.epsilon:g}, {budget.delta:g}),"
+            f" ({spent.epsilon:g}, {spent.delta:g}) is spent, and with the release it would"
+            f" be{sums} ({after.epsilon:g}, {after.delta:g}); ask for a smaller release."
         )

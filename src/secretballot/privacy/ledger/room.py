@@ -1,8 +1,9 @@
 """Room on the disk for an answer that is paid for and not written yet.
 
-A purchase takes as many pages of the file as its answer can need and fills them with zeros; the commit gives them back
-and writes the answer into them, so the file need not grow. SQLite's journal needs a little space of its own at that
-moment: it keeps the size that it once had (mode "persist"), and `claim` makes it large enough.
+A purchase takes as many pages of the file as its answer can need and fills them with zeros; the
+commit gives them back and writes the answer into them, so the file need not grow. SQLite's journal
+needs a little space of its own at that moment: it keeps the size that it once had (mode "persist"),
+and `claim` makes it large enough.
 """
 
 import sqlite3
@@ -19,7 +20,8 @@ BALLAST_STATEMENT = f"INSERT INTO room VALUES (1, NULL, zeroblob({_BALLAST}))"
 
 
 def claim(connection: sqlite3.Connection, path: Path | None, reservation: int, size: int) -> None:
-    """Take room for an answer of `size` bytes, inside the transaction that reserves; in memory nothing is taken.
+    """Take room for an answer of `size` bytes, inside the transaction that reserves; in memory
+    nothing is taken.
 
     Raises
     ------
@@ -29,7 +31,10 @@ def claim(connection: sqlite3.Connection, path: Path | None, reservation: int, s
     if path is None or not size:
         return
     long_ago = (datetime.now(UTC) - _FORSAKEN).isoformat(timespec="microseconds")
-    old = "SELECT reservation.id FROM reservation JOIN room ON reservation.id = reservation AND reserved_at < ?"
+    old = (
+        "SELECT reservation.id FROM reservation JOIN room ON reservation.id = reservation AND"
+        " reserved_at < ?"
+    )
     connection.execute(f"DELETE FROM room WHERE reservation IN ({old})", (long_ago,))
     insert = "INSERT INTO room (reservation, filler) VALUES (?, zeroblob(?))"
     connection.execute(insert, (reservation, size + _SPARE))

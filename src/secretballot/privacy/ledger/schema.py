@@ -1,14 +1,23 @@
 """The tables of a ledger file, and the triggers that keep them append-only.
 
-Nothing is ever updated or deleted but the one row `head`, which counts forward: a reservation is one row, each part of
-an answer that is given in parts another, its closing (committed or forfeited) the last. Every thousand rows a
-checkpoint repeats what all rows before it come to. Beside this account, `room` holds places on the disk for answers
-that are paid for and not written yet; it says nothing, and comes and goes.
+Nothing is ever updated or deleted but the one row `head`, which counts forward: a reservation is
+one row, each part of an answer that is given in parts another, its closing (committed or forfeited)
+the last. Every thousand rows a checkpoint repeats what all rows before it come to. Beside this
+account, `room` holds places on the disk for answers that are paid for and not written yet; it says
+nothing, and comes and goes.
 """
 
 from collections.abc import Iterator
 
-__all__ = ["ADDED", "APPLICATION_ID", "DIGEST_VERSION", "EARLIER", "SCHEMA_VERSION", "STATEMENTS", "UPGRADABLE"]
+__all__ = [
+    "ADDED",
+    "APPLICATION_ID",
+    "DIGEST_VERSION",
+    "EARLIER",
+    "SCHEMA_VERSION",
+    "STATEMENTS",
+    "UPGRADABLE",
+]
 
 APPLICATION_ID = 0x53424C54  # "SBLT", in the header of the file
 SCHEMA_VERSION = 3
@@ -91,12 +100,15 @@ BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {verb} on {table} is refused
 """
 
 _NOT_ALONE = "WHEN EXISTS (SELECT 1 FROM {table})"
-# INSERT OR REPLACE deletes without firing delete triggers, so a row may take no place that is taken.
+# INSERT OR REPLACE deletes without firing delete triggers, so a row may take no place that is
+# taken.
 _NOT_NEXT = """WHEN new.position <> (SELECT position FROM head) + 1 OR EXISTS (SELECT 1 FROM {table} WHERE {taken})"""
 _TAKEN = {
     "reservation": "id = new.id OR request = new.request OR position = new.position",
-    "part": "position = new.position OR (reservation = new.reservation AND (number = new.number OR"
-    " question = new.question))",
+    "part": (
+        "position = new.position OR (reservation = new.reservation AND (number = new.number OR"
+        " question = new.question))"
+    ),
     "closing": "reservation = new.reservation OR position = new.position",
 }
 _NO_LATE_PART = """
@@ -109,12 +121,16 @@ BEGIN SELECT RAISE(ABORT, 'a closed reservation takes no further part'); END
 def _triggers() -> Iterator[str]:
     for table in ("account", "head", "reservation", "part", "closing"):
         yield _GUARDS.format(table=table, verb="DELETE", when="")
-        step = "WHEN new.position <> old.position + 1 OR new.id <> old.id" if table == "head" else ""
+        step = (
+            "WHEN new.position <> old.position + 1 OR new.id <> old.id" if table == "head" else ""
+        )
         yield _GUARDS.format(table=table, verb="UPDATE", when=step)
     for table in ("account", "head"):
         yield _GUARDS.format(table=table, verb="INSERT", when=_NOT_ALONE.format(table=table))
     for table, taken in _TAKEN.items():
-        yield _GUARDS.format(table=table, verb="INSERT", when=_NOT_NEXT.format(table=table, taken=taken))
+        yield _GUARDS.format(
+            table=table, verb="INSERT", when=_NOT_NEXT.format(table=table, taken=taken)
+        )
     yield _NO_LATE_PART
 
 

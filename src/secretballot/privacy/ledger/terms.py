@@ -1,4 +1,5 @@
-"""What a ledger is told and what it tells: its terms, the arguments of its calls, and its entries."""
+"""What a ledger is told and what it tells: its terms, the arguments of its calls, and its
+entries."""
 
 import os
 from collections.abc import Sequence
@@ -95,11 +96,14 @@ class LedgerEntry:
 
 
 def in_brief(detail: object) -> str:
-    """Return what a message may say of something that was read from a file: one line, bounded, without control letters.
+    """Return what a message may say of something that was read from a file: one line, bounded,
+    without control letters.
 
     Whoever can write the file chose these words.
     """
-    plain = "".join(letter if letter.isprintable() else " " for letter in str(detail)[: _LONGEST_DETAIL * 4])
+    plain = "".join(
+        letter if letter.isprintable() else " " for letter in str(detail)[: _LONGEST_DETAIL * 4]
+    )
     line = " ".join(plain.split())
     return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}..."
 
@@ -114,7 +118,8 @@ def utc_now() -> str:
 
 @dataclass(frozen=True)
 class GivenTerms:
-    """What a caller says of a ledger; None leaves a term to the file, or to the default of a new one.
+    """What a caller says of a ledger; None leaves a term to the file, or to the default of a new
+    one.
 
     Attributes
     ----------
@@ -145,7 +150,11 @@ class GivenTerms:
         check_text("dataset", self.dataset)
         if self.budget is not None and not isinstance(self.budget, PrivacyBudget):
             raise ParameterError(f"budget is {shown(self.budget)}; it must be a PrivacyBudget.")
-        for name, allowed in (("composition", COMPOSITIONS), ("unit", UNITS), ("neighbours", NEIGHBOURS)):
+        for name, allowed in (
+            ("composition", COMPOSITIONS),
+            ("unit", UNITS),
+            ("neighbours", NEIGHBOURS),
+        ):
             if getattr(self, name) is not None:
                 check_choice(name, getattr(self, name), allowed)
 
@@ -182,15 +191,16 @@ class GivenTerms:
         own = budget_of(account)
         if self.budget is not None and self.budget != own:
             raise LedgerError(
-                f"{where} has budget ({own.epsilon}, {own.delta}) and ({self.budget.epsilon}, {self.budget.delta}) was"
-                " given; a ledger's budget is fixed at creation, so leave it out or give the same."
+                f"{where} has budget ({own.epsilon}, {own.delta}) and ({self.budget.epsilon},"
+                f" {self.budget.delta}) was given; a ledger's budget is fixed at creation, so leave"
+                " it out or give the same."
             )
         for name in ("composition", "unit", "neighbours"):
             given, fixed = getattr(self, name), getattr(account, name)
             if given is not None and given != fixed:
                 raise LedgerError(
-                    f"{where} has {name} {fixed!r} and {given!r} was given; it is fixed at creation, so leave it out"
-                    " or give the same."
+                    f"{where} has {name} {fixed!r} and {given!r} was given; it is fixed at"
+                    " creation, so leave it out or give the same."
                 )
 
 
@@ -208,21 +218,23 @@ def refuse_other_promise(account: Account, unit: str, neighbours: str, where: st
     check_choice("neighbours", neighbours, NEIGHBOURS)
     check_relation(unit, neighbours)
     released, promised = (unit, neighbours), (account.unit, account.neighbours)
-    # One record more or less is in the one shard of its user, whom the release by user protects at the same price. A
-    # record that is replaced by another user's is in two shards, so this ends with add-remove.
+    # One record more or less is in the one shard of its user, whom the release by user protects at
+    # the same price. A record that is replaced by another user's is in two shards, so this ends
+    # with add-remove.
     #
-    # Datasets that differ in one label differ in one record, replaced in place by one with the same features. What is
-    # (epsilon, delta)-indistinguishable for every replaced record is so for these pairs too, and the events of all
-    # releases compose pair by pair. Not the other way: a release about labels says nothing of changed features.
+    # Datasets that differ in one label differ in one record, replaced in place by one with the same
+    # features. What is (epsilon, delta)-indistinguishable for every replaced record is so for these
+    # pairs too, and the events of all releases compose pair by pair. Not the other way: a release
+    # about labels says nothing of changed features.
     covered = (released, promised) in (
         (("user", "add-remove"), ("record", "add-remove")),
         (("record", "replace-one"), ("label", "replace-one")),
     )
     if released != promised and not covered:
         raise LedgerError(
-            f"{where} adds up a promise about unit {account.unit!r} under {account.neighbours!r}, and this release is"
-            f" about unit {unit!r} under {neighbours!r}; together they would promise neither, so release under the"
-            " ledger's unit and relation. Nothing was spent."
+            f"{where} adds up a promise about unit {account.unit!r} under {account.neighbours!r},"
+            f" and this release is about unit {unit!r} under {neighbours!r}; together they would"
+            " promise neither, so release under the ledger's unit and relation. Nothing was spent."
         )
 
 
@@ -232,7 +244,8 @@ def budget_of(account: Account) -> PrivacyBudget:
 
 
 def filter_of(account: Account, where: str) -> Filter:
-    """Return the filter of an account, at the order stored in it: a later version may choose another for new ones.
+    """Return the filter of an account, at the order stored in it: a later version may choose
+    another for new ones.
 
     Raises
     ------
@@ -242,10 +255,14 @@ def filter_of(account: Account, where: str) -> Filter:
     try:
         return filter_for(account.composition, budget_of(account), account.filter_order)
     except ParameterError as error:
-        raise LedgerError(f"{where} composes releases in a way unknown to this program: {error}") from error
+        raise LedgerError(
+            f"{where} composes releases in a way unknown to this program: {error}"
+        ) from error
 
 
-def certified_grant(events: Sequence[Event], price: PrivacyBudget, queries: int | None) -> tuple[str, Grant]:
+def certified_grant(
+    events: Sequence[Event], price: PrivacyBudget, queries: int | None
+) -> tuple[str, Grant]:
     """Return `events` as the text to store, and the grant read back from that text.
 
     Raises
@@ -259,20 +276,24 @@ def certified_grant(events: Sequence[Event], price: PrivacyBudget, queries: int 
         raise ParameterError(f"price is {shown(price)}; it must be a PrivacyBudget.")
     given = tuple(events)
     if not given or not all(isinstance(event, Event) for event in given):
-        raise ParameterError("events must be a sequence of one or more events of privacy.accounting.")
+        raise ParameterError(
+            "events must be a sequence of one or more events of privacy.accounting."
+        )
     text = encode_events(given, None if queries is None else check_count("queries", queries))
-    stored = decode_events(text).events  # what is priced is what is stored, whatever class the caller's events have
+    # what is priced is what is stored, whatever class the caller's events have
+    stored = decode_events(text).events
     delta = delta_upper(stored, price.epsilon)
     if not delta <= price.delta:
         raise BudgetError(
-            f"The events cost delta {delta:g} at epsilon {price.epsilon:g}, more than the delta {price.delta:g} they"
-            " are to be bought at; calibrate them to the price."
+            f"The events cost delta {delta:g} at epsilon {price.epsilon:g}, more than the delta"
+            f" {price.delta:g} they are to be bought at; calibrate them to the price."
         )
     return text, Grant(events=stored, epsilon=price.epsilon, delta=price.delta)
 
 
 def check_text(name: str, value: object, *, empty: bool = False) -> None:
-    """Refuse anything but text that a file can hold, and blank text unless `empty`, with `ParameterError`."""
+    """Refuse anything but text that a file can hold, and blank text unless `empty`, with
+    `ParameterError`."""
     if not isinstance(value, str):
         raise ParameterError(f"{name} is a {type(value).__name__}; it must be text.")
     if not empty and not value.strip():
@@ -283,7 +304,8 @@ def check_text(name: str, value: object, *, empty: bool = False) -> None:
 
 
 def absolute_path(path: object) -> Path:
-    """Return `path` made absolute, so that a change of folder does not lead a handle to another file."""
+    """Return `path` made absolute, so that a change of folder does not lead a handle to another
+    file."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ParameterError(f"path is {shown(path)}; it must be the path of a file.")

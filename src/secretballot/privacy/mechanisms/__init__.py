@@ -1,6 +1,7 @@
 """One noisy step on integers each, with its sensitivity, neighbouring relation and event stated.
 
-A mechanism knows votes and noise, never a budget: `event` says what was drawn, and the accountant prices it.
+A mechanism knows votes and noise, never a budget: `event` says what was drawn, and the accountant
+prices it.
 """
 
 from secretballot.privacy.mechanisms.distance_to_instability import ABSTAINED, DistanceToInstability

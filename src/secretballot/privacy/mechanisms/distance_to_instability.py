@@ -21,7 +21,8 @@ ABSTAINED = -1  # stands for the papers' bottom sign
 
 @dataclass(frozen=True)
 class DistanceToInstability(Mechanism):
-    """Release f exactly where its distance to instability, with discrete Laplace noise, exceeds a threshold.
+    """Release f exactly where its distance to instability, with discrete Laplace noise, exceeds a
+    threshold.
 
     Parameters
     ----------
@@ -35,10 +36,11 @@ class DistanceToInstability(Mechanism):
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : the caller's distance moves by at most 1 when one teacher moves one vote, and is 0 on both
-        sides wherever f changes, as `stability` of the plurality is. The un-halved margin is neither.
-    Price : per query (1 / scale, P(noise > threshold)).
-    Source : Smith, Thakurta 2013; Bassily, Thakurta, Thakkar 2018, Algorithm 1; Liu et al. 2021, Algorithm 6.
-    Rounding : none here; the accountant rounds upward.
+        sides wherever f changes, as `stability` of the plurality is. The un-halved margin is
+        neither.
+    Price : per query (1 / scale, P(noise > threshold)). Source : Smith, Thakurta 2013; Bassily,
+    Thakurta, Thakkar 2018, Algorithm 1; Liu et al. 2021, Algorithm 6. Rounding : none here; the
+    accountant rounds upward.
 
     Raises
     ------
@@ -62,7 +64,9 @@ class DistanceToInstability(Mechanism):
     def passes(self, distances: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
         """Return whether each noisy distance exceeds the threshold, shape (n_queries,)."""
         checked = check_values(distances)
-        return np.asarray(checked + noise.discrete_laplace(self.scale, len(checked)) > self.threshold)
+        return np.asarray(
+            checked + noise.discrete_laplace(self.scale, len(checked)) > self.threshold
+        )
 
     def release(self, distances: IntArray, values: IntArray, noise: NoiseSource) -> IntArray:
         """Return f's value where the test passes, else -1.
@@ -86,11 +90,15 @@ class DistanceToInstability(Mechanism):
         """
         exact = check_values(values)
         if len(exact) != len(np.asarray(distances)):
-            raise DataError(f"{len(exact)} values have {len(np.asarray(distances))} distances; give one for each.")
+            raise DataError(
+                f"{len(exact)} values have {len(np.asarray(distances))} distances; give one for"
+                " each."
+            )
         return np.where(self.passes(distances, noise), exact, ABSTAINED)
 
     def answer_probability(self, distance: int) -> float:
-        """Return the probability that a query at `distance` is answered: P(noise > threshold - distance)."""
+        """Return the probability that a query at `distance` is answered: P(noise > threshold -
+        distance)."""
         return laplace_above(self.threshold - distance, self.scale)
 
     def stable_distance(self, beta: float) -> int:

@@ -1,8 +1,10 @@
-"""What a released estimate of the error level says about a planned stream: post-processing, free of charge.
+"""What a released estimate of the error level says about a planned stream: post-processing, free of
+charge.
 
-Bassily, Thakurta, Thakkar 2018, remark 1, sets the number T of abstentions by a private estimate of how often the
-teachers disagree. Here it is one number over a fixed public pool (`StabilityQuantile` or `MinoritySum`), read with
-a stated failure probability. All inputs are released numbers and public settings.
+Bassily, Thakurta, Thakkar 2018, remark 1, sets the number T of abstentions by a private estimate of
+how often the teachers disagree. Here it is one number over a fixed public pool (`StabilityQuantile`
+or `MinoritySum`), read with a stated failure probability. All inputs are released numbers and
+public settings.
 """
 
 from collections.abc import Callable
@@ -16,7 +18,13 @@ from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.privacy.accounting.sparse_vector import false_answer, laplace_above
 from secretballot.privacy.mechanisms.pool_estimates import MinoritySum, StabilityQuantile
 
-__all__ = ["QuantileSlack", "answerable_fraction", "choose_max_unstable", "quantile_slack", "unstable_share_bound"]
+__all__ = [
+    "QuantileSlack",
+    "answerable_fraction",
+    "choose_max_unstable",
+    "quantile_slack",
+    "unstable_share_bound",
+]
 
 _ROUNDING = 1 + 1e-9  # float error of the tails used here stays far below
 
@@ -30,8 +38,8 @@ class QuantileSlack:
     estimate : int
         Votes by which the estimate's own noise may exceed 0, except with probability beta / 2.
     stream : int
-        Votes: all queries of the stream at a distance > threshold + stream are answered as long as it runs, except
-        with probability beta / 2.
+        Votes: all queries of the stream at a distance > threshold + stream are answered as long as
+        it runs, except with probability beta / 2.
     beta : float
         Failure probability of both together.
     """
@@ -46,7 +54,9 @@ class QuantileSlack:
         return self.estimate + self.stream
 
 
-def quantile_slack(quantile: StabilityQuantile, event: SparseVectorEvent, n_queries: int, beta: float) -> QuantileSlack:
+def quantile_slack(
+    quantile: StabilityQuantile, event: SparseVectorEvent, n_queries: int, beta: float
+) -> QuantileSlack:
     """Return the slack between a released quantile and the threshold of a planned stream.
 
     Parameters
@@ -76,14 +86,21 @@ def quantile_slack(quantile: StabilityQuantile, event: SparseVectorEvent, n_quer
     n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2
     estimate = _first(lambda votes: laplace_above(votes, quantile.scale) * _ROUNDING <= half)
     # X - Y is symmetric: below at w + stream + 1 is as likely as above at w - stream
-    stream = _first(lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half)
+    stream = _first(
+        lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
+    )
     return QuantileSlack(estimate, stream, beta)
 
 
 def answerable_fraction(
-    released: int, quantile: StabilityQuantile, event: SparseVectorEvent, n_queries: int, beta: float
+    released: int,
+    quantile: StabilityQuantile,
+    event: SparseVectorEvent,
+    n_queries: int,
+    beta: float,
 ) -> float:
-    """Return the share of the pool that a released quantile shows to be answerable: 1 - fraction, or 0.
+    """Return the share of the pool that a released quantile shows to be answerable: 1 - fraction,
+    or 0.
 
     Parameters
     ----------
@@ -101,15 +118,19 @@ def answerable_fraction(
     Returns
     -------
     float
-        1 - fraction if `released` > threshold + slack: then, except with probability `beta`, at least this share of
-        the pool's points is answered wherever they stand in the stream, as long as it runs. Else 0: nothing is shown.
+        1 - fraction if `released` > threshold + slack: then, except with probability `beta`, at
+        least this share of the pool's points is answered wherever they stand in the stream, as long
+        as it runs. Else 0: nothing is shown.
     """
     slack = quantile_slack(quantile, event, n_queries, beta)
     return 1 - quantile.fraction if released > event.threshold + slack.total else 0.0
 
 
-def unstable_share_bound(released: int, estimate: MinoritySum, n_teachers: int, distance: int, beta: float) -> float:
-    """Return a share of the pool that at most lies below a distance to instability, except with probability `beta`.
+def unstable_share_bound(
+    released: int, estimate: MinoritySum, n_teachers: int, distance: int, beta: float
+) -> float:
+    """Return a share of the pool that at most lies below a distance to instability, except with
+    probability `beta`.
 
     Parameters
     ----------
@@ -152,7 +173,8 @@ def unstable_share_bound(released: int, estimate: MinoritySum, n_teachers: int, 
 
 
 def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> int:
-    """Return T such that a stream of independent queries outlasts its abstentions, except with probability `beta`.
+    """Return T such that a stream of independent queries outlasts its abstentions, except with
+    probability `beta`.
 
     Parameters
     ----------
@@ -166,8 +188,8 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
     Returns
     -------
     int
-        B + 1, where B is the smallest whole number that Binomial(n_queries, unstable_share) exceeds with probability
-        at most `beta`. One more than B, since the T-th abstention ends the stream.
+        B + 1, where B is the smallest whole number that Binomial(n_queries, unstable_share) exceeds
+        with probability at most `beta`. One more than B, since the T-th abstention ends the stream.
 
     Raises
     ------
@@ -183,7 +205,9 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
     n, chance = check_count("n_queries", n_queries), check_probability("beta", beta)
     share = check_finite("unstable_share", unstable_share)
     if not 0 <= share <= 1:
-        raise ParameterError(f"unstable_share is {shown(unstable_share)}; it must lie between 0 and 1.")
+        raise ParameterError(
+            f"unstable_share is {shown(unstable_share)}; it must lie between 0 and 1."
+        )
     return _first(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
 
 

@@ -12,7 +12,8 @@ from secretballot.privacy.noise import IntArray
 
 __all__ = ["Mechanism", "check_counts", "check_values"]
 
-MAX_VOTES = 2**40  # with noise of at most 2^40 in scale, every sum and difference stays inside 64 bits
+# with noise of at most 2^40 in scale, every sum and difference stays inside 64 bits
+MAX_VOTES = 2**40
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Mechanism(ABC):
 
 
 def check_counts(counts: IntArray, n_classes: int) -> IntArray:
-    """Return vote counts as int64 of shape (n_queries, n_classes), or raise `DataError`, no value named."""
+    """Return vote counts as int64 of shape (n_queries, n_classes), or raise `DataError`, no
+    value named."""
     array = np.asarray(counts)
     if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != n_classes:
         raise DataError(
@@ -42,16 +44,21 @@ def check_counts(counts: IntArray, n_classes: int) -> IntArray:
             f"give whole numbers of shape (n_queries, {n_classes})."
         )
     if not ((array >= 0) & (array <= MAX_VOTES)).all():
-        raise DataError("counts hold a number of votes below 0 or above 2^40; give the number of teachers per class.")
+        raise DataError(
+            "counts hold a number of votes below 0 or above 2^40; give the number of teachers per"
+            " class."
+        )
     return array.astype(np.int64, copy=False)
 
 
 def check_values(values: IntArray) -> IntArray:
-    """Return one integer of sensitivity 1 per query as int64, or raise `DataError`, no value named."""
+    """Return one integer of sensitivity 1 per query as int64, or raise `DataError`, no value
+    named."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise DataError(
-            f"values have dtype {array.dtype} and shape {array.shape}; give whole numbers of shape (n_queries,)."
+            f"values have dtype {array.dtype} and shape {array.shape}; give whole numbers of shape"
+            " (n_queries,)."
         )
     if not ((array >= -MAX_VOTES) & (array <= MAX_VOTES)).all():
         raise DataError("values hold a number beyond 2^40 in size; give numbers of votes.")

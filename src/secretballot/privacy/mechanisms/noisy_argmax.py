@@ -30,7 +30,8 @@ def majority(noisy_counts: IntArray, n_teachers: int) -> IntArray:
 
 @dataclass(frozen=True)
 class GaussianNoisyMajority(Mechanism):
-    """Release one of two labels: 1 if the count of class 1, with discrete Gaussian noise, is at least half.
+    """Release one of two labels: 1 if the count of class 1, with discrete Gaussian noise, is at
+    least half.
 
     Parameters
     ----------
@@ -70,7 +71,9 @@ class GaussianNoisyMajority(Mechanism):
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return labels 0 or 1, shape (n_queries,), from counts of shape (n_queries, 2)."""
         votes = check_counts(counts, 2)
-        return majority(votes[:, 1] + noise.discrete_gaussian(self.sigma, len(votes)), self.n_teachers)
+        return majority(
+            votes[:, 1] + noise.discrete_gaussian(self.sigma, len(votes)), self.n_teachers
+        )
 
 
 @dataclass(frozen=True)
@@ -115,12 +118,15 @@ class GaussianNoisyArgmax(Mechanism):
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return class indices, shape (n_queries,), from counts of shape (n_queries, n_classes)."""
         votes = check_counts(counts, self.n_classes)
-        return plurality(votes + noise.discrete_gaussian(self.sigma, votes.size).reshape(votes.shape))
+        return plurality(
+            votes + noise.discrete_gaussian(self.sigma, votes.size).reshape(votes.shape)
+        )
 
 
 @dataclass(frozen=True)
 class LaplaceNoisyMajority(Mechanism):
-    """Release one of two labels: 1 if the count of class 1, with discrete Laplace noise, is at least half.
+    """Release one of two labels: 1 if the count of class 1, with discrete Laplace noise, is at
+    least half.
 
     Parameters
     ----------
@@ -160,7 +166,9 @@ class LaplaceNoisyMajority(Mechanism):
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return labels 0 or 1, shape (n_queries,), from counts of shape (n_queries, 2)."""
         votes = check_counts(counts, 2)
-        return majority(votes[:, 1] + noise.discrete_laplace(self.scale, len(votes)), self.n_teachers)
+        return majority(
+            votes[:, 1] + noise.discrete_laplace(self.scale, len(votes)), self.n_teachers
+        )
 
 
 @dataclass(frozen=True)
@@ -180,8 +188,9 @@ class LaplaceNoisyArgmax(Mechanism):
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : one teacher moves one vote between two classes: L1 2, L2 sqrt(2).
     Price : pure, 2 / scale per query. Proof for the lattice: hold the other classes' noise fixed; the winner
-        wins from some noise r on; next door its own count is at most 1 lower and one rival's at most 1
-        higher, so r + 2 is enough whatever the rule for ties, and P(X >= r + 2) >= exp(-2 / scale) P(X >= r).
+        wins from some noise r on; next door its own count is at most 1 lower and one rival's at
+        most 1 higher, so r + 2 is enough whatever the rule for ties, and P(X >= r + 2) >= exp(-2 /
+        scale) P(X >= r).
     Source : Papernot et al. 2017, arXiv:1610.05755, for the mechanism.
     Rounding : none here; the accountant rounds upward.
 
@@ -207,4 +216,6 @@ class LaplaceNoisyArgmax(Mechanism):
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
         """Return class indices, shape (n_queries,), from counts of shape (n_queries, n_classes)."""
         votes = check_counts(counts, self.n_classes)
-        return plurality(votes + noise.discrete_laplace(self.scale, votes.size).reshape(votes.shape))
+        return plurality(
+            votes + noise.discrete_laplace(self.scale, votes.size).reshape(votes.shape)
+        )

@@ -18,27 +18,28 @@ __all__ = ["ExponentialChoice"]
 
 @dataclass(frozen=True)
 class ExponentialChoice(Mechanism):
-    """Release the index of one candidate, drawn with probability proportional to exp(score / scale).
+    """Release the index of one candidate, drawn with probability proportional to exp(score /
+    scale).
 
     Parameters
     ----------
     epsilon : float
         Price of one choice, in nats; positive, at most 1e6.
     monotone : bool
-        True: when one unit comes, no score falls, or none rises, as counts of errors or of right answers do under
-        add or remove; scale = 1 / epsilon. False: scores may move both ways at once, as they do when a unit is
-        replaced; scale = 2 / epsilon.
+        True: when one unit comes, no score falls, or none rises, as counts of errors or of right
+        answers do under add or remove; scale = 1 / epsilon. False: scores may move both ways at
+        once, as they do when a unit is replaced; scale = 2 / epsilon.
 
     Privacy
     -------
     Unit : one record or user, as the caller's scores count them.
     Relation : add or remove one unit where `monotone`; else also replace it in place.
     Sensitivity : every score moves by at most 1 when one unit changes, all of them at once if need be. Scores
-        are whole numbers: an error rate errors / n would hide a private n. The candidates, their order and their
-        multiplicities are fixed without looking at the private data.
+        are whole numbers: an error rate errors / n would hide a private n. The candidates, their
+        order and their multiplicities are fixed without looking at the private data.
     Price : per choice (epsilon, 0). With w and w' the weights of neighbours, w(i) / w'(i) lies in [e^-1/scale,
-        e^1/scale] and so does the ratio of their sums: 2 / scale in all. Where all scores move one way, both
-        ratios lie on the same side of 1, and 1 / scale is enough.
+        e^1/scale] and so does the ratio of their sums: 2 / scale in all. Where all scores move one
+        way, both ratios lie on the same side of 1, and 1 / scale is enough.
     Source : McSherry, Talwar 2007, theorem 6; Nandi, Bassily 2020, algorithms 2 and 7, where the exponent has
         the half and is only safe with it, as records are replaced.
     Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact arithmetic.
@@ -77,7 +78,9 @@ class ExponentialChoice(Mechanism):
         """Return what `count` choices, adaptively made, are to the accountant."""
         return PureEvent(self.epsilon, count)
 
-    def release(self, scores: IntArray, noise: ChoiceNoise, multiplicities: IntArray | None = None) -> int:
+    def release(
+        self, scores: IntArray, noise: ChoiceNoise, multiplicities: IntArray | None = None
+    ) -> int:
         """Return the index of the chosen candidate.
 
         Parameters
@@ -95,15 +98,18 @@ class ExponentialChoice(Mechanism):
         """
         return noise.exponential_choice(_check_scores(scores), self.scale, multiplicities)
 
-    def release_range(self, starts: IntArray, ends: IntArray, noise: ChoiceNoise) -> tuple[int, int] | None:
+    def release_range(
+        self, starts: IntArray, ends: IntArray, noise: ChoiceNoise
+    ) -> tuple[int, int] | None:
         """Return the first and last place of the chosen range, or None for no range.
 
         Parameters
         ----------
         starts, ends : ndarray of int64, shape (m,)
-            The range from place i to place j >= i has the score starts[i] - ends[j], no range the score 0; or all of
-            them so much more or less, which changes no probability. Each of these m (m + 1) / 2 + 1 scores moves by at
-            most 1 when one unit changes, and where `monotone`, all of them one way.
+            The range from place i to place j >= i has the score starts[i] - ends[j], no range the
+            score 0; or all of them so much more or less, which changes no probability. Each of
+            these m (m + 1) / 2 + 1 scores moves by at most 1 when one unit changes, and where
+            `monotone`, all of them one way.
         noise : ChoiceNoise
 
         Raises
@@ -114,7 +120,8 @@ class ExponentialChoice(Mechanism):
         return noise.exponential_range(_check_scores(starts), _check_scores(ends), self.scale)
 
     def law(self, scores: IntArray, multiplicities: IntArray | None = None) -> NDArray[np.float64]:
-        """Return the probability of each candidate, shape (n_candidates,): private, for audits and tests."""
+        """Return the probability of each candidate, shape (n_candidates,): private, for audits
+        and tests."""
         values = _check_scores(scores)
         weights = np.exp((values - values.max()) / self.scale)
         if multiplicities is not None:
@@ -122,7 +129,8 @@ class ExponentialChoice(Mechanism):
         return np.asarray(weights / weights.sum(), dtype=np.float64)
 
     def score_loss(self, n_candidates: int, beta: float) -> float:
-        """Return how far the chosen score may fall short of the best, except with probability `beta`.
+        """Return how far the chosen score may fall short of the best, except with probability
+        `beta`.
 
         Parameters
         ----------
@@ -134,10 +142,12 @@ class ExponentialChoice(Mechanism):
         Returns
         -------
         float
-            scale * log(n_candidates / beta), in units of the score: each candidate that falls short by more is chosen
-            with probability below beta / n_candidates.
+            scale * log(n_candidates / beta), in units of the score: each candidate that falls short
+            by more is chosen with probability below beta / n_candidates.
         """
-        return self.scale * math.log(check_count("n_candidates", n_candidates) / check_probability("beta", beta))
+        return self.scale * math.log(
+            check_count("n_candidates", n_candidates) / check_probability("beta", beta)
+        )
 
 
 def _check_scores(scores: IntArray) -> IntArray:

@@ -48,7 +48,8 @@ class GaussianNoisyCount(Mechanism):
         return GaussianEvent(self.sigma, shifts=count)
 
     def release(self, counts: IntArray, noise: NoiseSource) -> IntArray:
-        """Return noisy counts of class 1, shape (n_queries,), from counts of shape (n_queries, 2)."""
+        """Return noisy counts of class 1, shape (n_queries,), from counts of shape (n_queries,
+        2)."""
         votes = check_counts(counts, 2)
         return votes[:, 1] + noise.discrete_gaussian(self.sigma, len(votes))
 

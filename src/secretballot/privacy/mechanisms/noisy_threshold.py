@@ -23,7 +23,9 @@ def check_threshold(value: object) -> int:
     try:
         threshold = operator.index(value)  # type: ignore[arg-type]  # any object may come; index refuses
     except TypeError:
-        raise ParameterError(f"threshold is {shown(value)}; it must be a whole number of votes.") from None
+        raise ParameterError(
+            f"threshold is {shown(value)}; it must be a whole number of votes."
+        ) from None
     if not abs(threshold) <= MAX_SCALE:
         raise ParameterError(f"threshold is {threshold}; it must be at most 2^40 votes in size.")
     return threshold
@@ -73,4 +75,6 @@ class GaussianThreshold(Mechanism):
     def release(self, values: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
         """Return whether each noisy value reaches the threshold, shape (n_queries,)."""
         checked = check_values(values)
-        return np.asarray(checked + noise.discrete_gaussian(self.sigma, len(checked)) >= self.threshold)
+        return np.asarray(
+            checked + noise.discrete_gaussian(self.sigma, len(checked)) >= self.threshold
+        )

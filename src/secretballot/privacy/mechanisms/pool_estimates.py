@@ -1,4 +1,5 @@
-"""Estimates of how far a fixed public pool's votes agree: one noisy whole number for all points together."""
+"""Estimates of how far a fixed public pool's votes agree: one noisy whole number for all points
+together."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ MAX_POINTS = 2**22  # times 2^40 votes still fits 64 bits
 
 
 def stability_quantile(counts: IntArray, fraction: float) -> int:
-    """Return the smallest distance to instability but floor(fraction * n_points), in votes: private.
+    """Return the smallest distance to instability but floor(fraction * n_points), in votes:
+    private.
 
     At least a share 1 - fraction of the points lies at this distance or beyond.
 
@@ -33,13 +35,15 @@ def stability_quantile(counts: IntArray, fraction: float) -> int:
         Share of the points that may lie below, strictly between 0 and 1.
     """
     distances = stability(_check_pool(counts))
-    # the float as it is: rounded up, its product with the number of points would leave one point too few beyond
+    # the float as it is: rounded up, its product with the number of points would leave one point
+    # too few beyond
     rank = math.floor(Fraction(check_probability("fraction", fraction)) * len(distances))
     return int(np.partition(distances, rank)[rank])
 
 
 def minority_votes(counts: IntArray) -> int:
-    """Return the number of votes that are not for their point's plurality, over all points together: private.
+    """Return the number of votes that are not for their point's plurality, over all points
+    together: private.
 
     Parameters
     ----------
@@ -52,7 +56,8 @@ def minority_votes(counts: IntArray) -> int:
 
 @dataclass(frozen=True)
 class StabilityQuantile(Mechanism):
-    """Release an order statistic of the pool's distances to instability with discrete Laplace noise.
+    """Release an order statistic of the pool's distances to instability with discrete Laplace
+    noise.
 
     Parameters
     ----------
@@ -66,12 +71,14 @@ class StabilityQuantile(Mechanism):
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : 1, however many points there are and although one teacher may change its vote on all of them.
-        Each distance moves by at most 1 (`stability`). If a(i) <= b(i) + 1 for all i, the r + 1 points with b
-        at most its r-th order statistic b[r] have a <= b[r] + 1, so a[r] <= b[r] + 1; and the other way round.
-        Order statistics of the margins have 2, counts of points beyond a margin have n_points.
+        Each distance moves by at most 1 (`stability`). If a(i) <= b(i) + 1 for all i, the r + 1
+        points with b at most its r-th order statistic b[r] have a <= b[r] + 1, so a[r] <= b[r] + 1;
+        and the other way round. Order statistics of the margins have 2, counts of points beyond a
+        margin have n_points.
     Price : per release (epsilon, 0): noise of scale 1 / epsilon on a whole number that moves by 1.
     Source : Bassily, Thakurta, Thakkar 2018, remark 1 (an estimate to set T by), corrected.
-    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact arithmetic.
+    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact
+    arithmetic.
 
     Raises
     ------
@@ -120,16 +127,21 @@ class StabilityQuantile(Mechanism):
         DataError
             If `counts` do not fit; no value is named.
         """
-        return stability_quantile(counts, self.fraction) + int(noise.discrete_laplace(self.scale, 1)[0])
+        return stability_quantile(counts, self.fraction) + int(
+            noise.discrete_laplace(self.scale, 1)[0]
+        )
 
     def law(self, counts: IntArray, outcomes: IntArray) -> NDArray[np.float64]:
         """Return the probability of each of some outcomes: private, for audits and tests."""
-        return _laplace_pmf(np.asarray(outcomes) - stability_quantile(counts, self.fraction), self.scale)
+        return _laplace_pmf(
+            np.asarray(outcomes) - stability_quantile(counts, self.fraction), self.scale
+        )
 
 
 @dataclass(frozen=True)
 class MinoritySum(Mechanism):
-    """Release the number of votes against their point's plurality, over a pool, with discrete Laplace noise.
+    """Release the number of votes against their point's plurality, over a pool, with discrete
+    Laplace noise.
 
     Parameters
     ----------
@@ -144,8 +156,8 @@ class MinoritySum(Mechanism):
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : n_points. One teacher moves one vote at every point, and the highest count there by at most 1,
         while the number of all votes stays. It is 1 per point, as `l1_sensitivity` says.
-    Price : per release (epsilon, 0): noise of scale n_points / epsilon.
-    Source : Bassily, Thakurta, Thakkar 2018, remark 1, corrected: the mean share of teachers in the minority has
+    Price : per release (epsilon, 0): noise of scale n_points / epsilon. Source : Bassily, Thakurta,
+    Thakkar 2018, remark 1, corrected: the mean share of teachers in the minority has
         sensitivity 1 / n_teachers, and this is that mean in whole numbers.
     Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact arithmetic.
 
@@ -163,7 +175,9 @@ class MinoritySum(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_points", check_count("n_points", self.n_points))
         if not self.n_points <= MAX_POINTS:
-            raise ParameterError(f"n_points is {self.n_points}; it must be at most 2^22. Take a part of the pool.")
+            raise ParameterError(
+                f"n_points is {self.n_points}; it must be at most 2^22. Take a part of the pool."
+            )
         least_scale(self.n_points, self.epsilon)
         object.__setattr__(self, "epsilon", float(self.epsilon))
 
@@ -192,7 +206,8 @@ class MinoritySum(Mechanism):
         Raises
         ------
         DataError
-            If `counts` do not fit, or have another number of points than was priced; no value is named.
+            If `counts` do not fit, or have another number of points than was priced; no value is
+            named.
         """
         return self._exact(counts) + int(noise.discrete_laplace(self.scale, 1)[0])
 
@@ -202,12 +217,17 @@ class MinoritySum(Mechanism):
 
     def mean_share(self, released: int, n_teachers: int) -> float:
         """Return a released number as the mean share of teachers in the minority, cut to [0, 1]."""
-        return min(1.0, max(0.0, released / (self.n_points * check_count("n_teachers", n_teachers))))
+        return min(
+            1.0, max(0.0, released / (self.n_points * check_count("n_teachers", n_teachers)))
+        )
 
     def _exact(self, counts: IntArray) -> int:
         votes = _check_pool(counts)
         if len(votes) != self.n_points:
-            raise DataError(f"counts have {len(votes)} points; the noise is for the {self.n_points} of n_points.")
+            raise DataError(
+                f"counts have {len(votes)} points; the noise is for the {self.n_points} of"
+                " n_points."
+            )
         return minority_votes(votes)
 
 
@@ -215,7 +235,8 @@ def _check_pool(counts: IntArray) -> IntArray:
     table = np.asarray(counts)
     if not (table.ndim == 2 and table.shape[0] >= 1 and table.shape[1] >= 2):
         raise DataError(
-            f"counts have shape {table.shape}; give (n_points, n_classes), one point and two classes at least."
+            f"counts have shape {table.shape}; give (n_points, n_classes), one point and two"
+            " classes at least."
         )
     return check_counts(table, table.shape[1])
 

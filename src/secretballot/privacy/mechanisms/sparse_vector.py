@@ -24,7 +24,8 @@ _FIRST_LOOK = 64  # queries examined first after new threshold noise; doubled wh
 
 @dataclass(frozen=True)
 class SparseVector(Mechanism):
-    """Tell, query after query, whether value + noise > threshold + its noise; stop at the T-th that is not.
+    """Tell, query after query, whether value + noise > threshold + its noise; stop at the T-th that
+    is not.
 
     Parameters
     ----------
@@ -45,8 +46,8 @@ class SparseVector(Mechanism):
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : the caller's values move by at most 1 when one teacher moves one vote.
     Price : `event`, where each "above" also releases a function whose value can change at distance 0 only, as
-        the plurality at its `stability`; `pattern_event` for the outcomes alone. The length of the stream
-        does not enter.
+        the plurality at its `stability`; `pattern_event` for the outcomes alone. The length of the
+        stream does not enter.
     Source : Liu et al. 2021, Algorithms 2 and 5; Bassily, Thakurta, Thakkar 2018, Algorithm 2, stopped at the
         T-th instead of the (T + 1)-st; proofs of both prices in docs/prices.md.
     Rounding : none here; the accountant rounds upward.
@@ -66,7 +67,9 @@ class SparseVector(Mechanism):
     squared_l2_sensitivity: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold_scale", check_scale("threshold_scale", self.threshold_scale))
+        object.__setattr__(
+            self, "threshold_scale", check_scale("threshold_scale", self.threshold_scale)
+        )
         object.__setattr__(self, "query_scale", check_scale("query_scale", self.query_scale))
         if not check_threshold(self.threshold) >= 0:
             raise ParameterError(f"threshold is {self.threshold}; it must be at least 0 votes.")
@@ -76,12 +79,16 @@ class SparseVector(Mechanism):
             raise ParameterError(f"refresh is {shown(self.refresh)}; it must be true or false.")
 
     def event(self, count: int = 1) -> SparseVectorEvent:
-        """Return what one stream is to the accountant, however many queries (`count`) it answers."""
+        """Return what one stream is to the accountant, however many queries (`count`) it
+        answers."""
         check_count("count", count)
-        return SparseVectorEvent(self.threshold_scale, self.query_scale, self.threshold, self.max_below, self.refresh)
+        return SparseVectorEvent(
+            self.threshold_scale, self.query_scale, self.threshold, self.max_below, self.refresh
+        )
 
     def pattern_event(self) -> PureEvent:
-        """Return what one stream of above and below is to the accountant when nothing else is released."""
+        """Return what one stream of above and below is to the accountant when nothing else is
+        released."""
         threshold_loss, query_loss = 1 / self.threshold_scale, 2 / self.query_scale
         if self.refresh:
             return PureEvent(threshold_loss + query_loss, self.max_below)
@@ -104,12 +111,19 @@ class SparseVector(Mechanism):
             If the state is none of this mechanism's.
         """
         below, threshold = state.get("n_below"), state.get("noisy_threshold")
-        if not isinstance(below, int) or not isinstance(threshold, int) or not 0 <= below <= self.max_below:
-            raise ParameterError("The state is none of this sparse vector; give the state that its own run left.")
+        if (
+            not isinstance(below, int)
+            or not isinstance(threshold, int)
+            or not 0 <= below <= self.max_below
+        ):
+            raise ParameterError(
+                "The state is none of this sparse vector; give the state that its own run left."
+            )
         return SparseVectorRun(self, noise, below, threshold)
 
     def release(self, values: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
-        """Return whether each value is above, shape (n_reached,): the stream up to where it stopped.
+        """Return whether each value is above, shape (n_reached,): the stream up to where it
+        stopped.
 
         Parameters
         ----------
@@ -122,8 +136,9 @@ class SparseVector(Mechanism):
 class SparseVectorRun:
     """Hold one stream's secret state, the noisy threshold, between queries.
 
-    Obtained from `SparseVector.start`. It refuses pickling: a copied run would answer twice with one
-    threshold, and the noisy threshold must not leave the process but for the vault (`secret_state`).
+    Obtained from `SparseVector.start`. It refuses pickling: a copied run would answer twice with
+    one threshold, and the noisy threshold must not leave the process but for the vault
+    (`secret_state`).
 
     Attributes
     ----------
@@ -134,18 +149,26 @@ class SparseVectorRun:
     """
 
     def __init__(
-        self, mechanism: SparseVector, noise: NoiseSource, n_below: int = 0, noisy_threshold: int | None = None
+        self,
+        mechanism: SparseVector,
+        noise: NoiseSource,
+        n_below: int = 0,
+        noisy_threshold: int | None = None,
     ) -> None:
         self._mechanism = mechanism
         self._noise = noise
-        self._noisy_threshold = self._draw_threshold() if noisy_threshold is None else noisy_threshold
+        self._noisy_threshold = (
+            self._draw_threshold() if noisy_threshold is None else noisy_threshold
+        )
         self.n_below = n_below
 
     def __repr__(self) -> str:
         return f"SparseVectorRun({self._mechanism!r}, n_below={self.n_below})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("A sparse vector run holds a secret noisy threshold; it is neither pickled nor copied.")
+        raise TypeError(
+            "A sparse vector run holds a secret noisy threshold; it is neither pickled nor copied."
+        )
 
     @property
     def stopped(self) -> bool:
@@ -153,7 +176,8 @@ class SparseVectorRun:
 
     @property
     def secret_state(self) -> dict[str, int]:
-        """What the next outcome depends on besides its value: for the vault, and for `SparseVector.resume`."""
+        """What the next outcome depends on besides its value: for the vault, and for
+        `SparseVector.resume`."""
         return {"n_below": self.n_below, "noisy_threshold": self._noisy_threshold}
 
     def test(self, values: IntArray) -> NDArray[np.bool_]:
@@ -184,8 +208,8 @@ class SparseVectorRun:
         above = np.ones(len(noisy), dtype=np.bool_)
         done, look = 0, _FIRST_LOOK
         while done < len(noisy) and not self.stopped:
-            # with the threshold drawn once, all that follows is compared with it; else only as far as the
-            # next "below"
+            # with the threshold drawn once, all that follows is compared with it; else only as far
+            # as the next "below"
             limit = 1 if self._mechanism.refresh else self._mechanism.max_below - self.n_below
             below = np.flatnonzero(~(noisy[done : done + look] > self._noisy_threshold))[:limit]
             above[done + below] = False

@@ -11,8 +11,8 @@ __all__ = ["margin", "plurality", "stability"]
 def plurality(counts: IntArray) -> IntArray:
     """Return the class with the most votes, ties by a rule fixed beforehand.
 
-    Two classes tie to class 1, as in "1 if at least half" of Liu et al. 2021; more classes tie to the lowest
-    index.
+    Two classes tie to class 1, as in "1 if at least half" of Liu et al. 2021; more classes tie to
+    the lowest index.
 
     Parameters
     ----------
@@ -30,7 +30,8 @@ def plurality(counts: IntArray) -> IntArray:
 
 
 def margin(counts: IntArray) -> IntArray:
-    """Return most votes minus second most, shape (n_queries,), in votes; counts need not be sorted."""
+    """Return most votes minus second most, shape (n_queries,), in votes; counts need not be
+    sorted."""
     votes = _table(counts)
     if votes.shape[1] == 2:
         return np.asarray(np.abs(votes[:, 1] - votes[:, 0]), dtype=np.int64)

@@ -1,1 +1,2 @@
-"""Certificates: how they are built, what their fields and events mean, and how they are verified."""
+"""Certificates: how they are built, what their fields and events mean, and how they are
+verified."""

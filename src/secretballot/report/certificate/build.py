@@ -1,8 +1,9 @@
 """The certificate of one release: what was promised, what was done, and what it cost.
 
 A certificate is plain JSON. Its digest tells that nothing was changed by accident or by a careless
-hand; it is no signature, and whoever can write the file can write a new digest. What a forger cannot
-do is promise less than the events cost: `secretballot.report.certificate.verify` prices them again.
+hand; it is no signature, and whoever can write the file can write a new digest. What a forger
+cannot do is promise less than the events cost: `secretballot.report.certificate.verify` prices them
+again.
 """
 
 import hashlib
@@ -21,7 +22,13 @@ from secretballot._validation import check_choice, check_count, check_relation, 
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate.chosen import CHOICE, CHOICE_ASSUMPTIONS
-from secretballot.report.certificate.fields import FORMAT, NEIGHBOURS, UNITS, VERSION, check_optional_fields
+from secretballot.report.certificate.fields import (
+    FORMAT,
+    NEIGHBOURS,
+    UNITS,
+    VERSION,
+    check_optional_fields,
+)
 from secretballot.report.certificate.labels_file import class_value, labels_digest
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
 
@@ -41,37 +48,51 @@ __all__ = [
 ]
 
 FIXED_BLINDLY = (
-    "The number of teachers, the classes, the number of queries and every parameter of the mechanism were "
-    "fixed without looking at private data."
+    "The number of teachers, the classes, the number of queries and every parameter of the"
+    " mechanism were fixed without looking at private data."
 )
-FIXED_OR_PAID = FIXED_BLINDLY.removesuffix(".") + ", or chosen by a step listed under choices, at its own price."
+FIXED_OR_PAID = (
+    FIXED_BLINDLY.removesuffix(".")
+    + ", or chosen by a step listed under choices, at its own price."
+)
 ASSUMPTIONS = (
     "One unit reaches the training data of one teacher only.",
     "A teacher depends on its own shard, on public data and on its own coins, and on nothing else.",
     FIXED_BLINDLY,
-    "The queried points and every other file of the release come from public data and released labels only.",
+    (
+        "The queried points and every other file of the release come from public data and released"
+        " labels only."
+    ),
 )
 UNSEEN_TEACHERS = (
-    "The votes came from outside; that one unit touches one teacher is the word of whoever made the release, "
-    "and was not checked by the program."
+    "The votes came from outside; that one unit touches one teacher is the word of whoever made the"
+    " release, and was not checked by the program."
 )
 NOT_PROTECTED = (
     "How long the computation took, and other side channels of the machine it ran on.",
     "The vault: the folder with teachers, votes and ledger must stay secret.",
-    "The public points, the classes, the parameters stated here, and the fact that the release was made.",
-    "What is true of people in general: a conclusion that the data would support without any one unit.",
+    (
+        "The public points, the classes, the parameters stated here, and the fact that the release"
+        " was made."
+    ),
+    (
+        "What is true of people in general: a conclusion that the data would support without any"
+        " one unit."
+    ),
 )
 PUBLIC_FEATURES = (
-    "The features of the records, how many there are, and whatever the features tell of a label: only the labels are "
-    "private."
+    "The features of the records, how many there are, and whatever the features tell of a label:"
+    " only the labels are private."
 )
-# "sample" is for the door alone (`door.purchase.check_sample`): the events state it, so the certificate need not
+# "sample" is for the door alone (`door.purchase.check_sample`): the events state it, so the
+# certificate need not
 _DECLARED = ("unit", "unit_column", "neighbours", "assumptions", "not_protected", "sample")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 
 
 def canonical_json(value: object) -> str:
-    """Return the one text that stands for a JSON value: keys sorted, no spaces, ASCII, shortest floats.
+    """Return the one text that stands for a JSON value: keys sorted, no spaces, ASCII, shortest
+    floats.
 
     Raises
     ------
@@ -79,15 +100,19 @@ def canonical_json(value: object) -> str:
         If the value holds something that JSON cannot (nan, infinity, another object).
     """
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+        )
     except (TypeError, ValueError, RecursionError) as error:
         raise CertificateError(
-            f"The certificate cannot be written as JSON ({error}); give it text, numbers and lists only."
+            f"The certificate cannot be written as JSON ({error}); give it text, numbers and lists"
+            " only."
         ) from None
 
 
 def certificate_digest(certificate: Mapping[str, object]) -> str:
-    """Return the SHA-256, in hexadecimal, of the canonical JSON of a certificate without its ``digest``.
+    """Return the SHA-256, in hexadecimal, of the canonical JSON of a certificate without its
+    ``digest``.
 
     The digest shows damage, not forgery: it is not a signature.
     """
@@ -163,40 +188,42 @@ def build_certificate(
     mechanism : mapping
         Name and parameters of the mechanism, from the aggregator's `describe`.
     composition : mapping
-        ``kind``, ``dataset``, ``unit``, ``neighbours``, ``budget``, ``spent_after``, ``durable`` and ``reservation`` of
-        the ledger.
+        ``kind``, ``dataset``, ``unit``, ``neighbours``, ``budget``, ``spent_after``, ``durable``
+        and ``reservation`` of the ledger.
     noise : mapping
         ``exact`` and ``description`` of the source of noise.
     released : mapping
         What `describe_released` returned.
     declaration : mapping, optional
-        ``unit``, ``unit_column``, ``neighbours``; further ``assumptions`` and ``not_protected``, as lists of
-        sentences. Without it the unit is a record, added or removed, and the certificate says that nobody
-        checked how the teachers came about.
+        ``unit``, ``unit_column``, ``neighbours``; further ``assumptions`` and ``not_protected``, as
+        lists of sentences. Without it the unit is a record, added or removed, and the certificate
+        says that nobody checked how the teachers came about.
     purpose : str
         Why the release was made.
     plan : mapping, optional
-        Of a release in rounds: ``planned`` queries, ``used`` ones, ``rounds`` (queries of each), ``strategy`` (name and
-        settings) and ``left``, what became of unspent queries: ``"kept"`` open under the same reservation,
-        ``"returned"`` to a Renyi ledger, ``"forfeited"``, or ``"none"``. The price is that of the whole plan: a
-        smaller epsilon for stopping early would be false.
+        Of a release in rounds: ``planned`` queries, ``used`` ones, ``rounds`` (queries of each),
+        ``strategy`` (name and settings) and ``left``, what became of unspent queries: ``"kept"``
+        open under the same reservation, ``"returned"`` to a Renyi ledger, ``"forfeited"``, or
+        ``"none"``. The price is that of the whole plan: a smaller epsilon for stopping early would
+        be false.
     choices : sequence of mapping, optional
-        Everything chosen with private data for this release: ``purpose``, ``events`` (as JSON objects), ``epsilon``,
-        ``delta``, ``outcome`` and the ``reservation`` it was paid under. ``spent_after`` must count them.
+        Everything chosen with private data for this release: ``purpose``, ``events`` (as JSON
+        objects), ``epsilon``, ``delta``, ``outcome`` and the ``reservation`` it was paid under.
+        ``spent_after`` must count them.
 
     Raises
     ------
     CertificateError
-        If the events cost more than the promise, plan or choices do not add up, or something cannot be written as
-        JSON.
+        If the events cost more than the promise, plan or choices do not add up, or something cannot
+        be written as JSON.
     ParameterError
         If the declaration has an unknown word in it.
     """
     delta = delta_upper(events, budget.epsilon)
     if not delta <= budget.delta:
         raise CertificateError(
-            f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the promised "
-            f"{budget.delta:.6g}; no certificate can be written for them."
+            f"The events cost delta {delta:.6g} at epsilon {budget.epsilon:.6g}, more than the"
+            f" promised {budget.delta:.6g}; no certificate can be written for them."
         )
     certificate = {
         "format": FORMAT,
@@ -220,22 +247,29 @@ def build_certificate(
         check_plan(plain)
     if choices:
         check_choices(plain)
-        plain["assumptions"] = [FIXED_OR_PAID if line == FIXED_BLINDLY else line for line in plain["assumptions"]]
+        plain["assumptions"] = [
+            FIXED_OR_PAID if line == FIXED_BLINDLY else line for line in plain["assumptions"]
+        ]
     plain["digest"] = certificate_digest(plain)
     return dict(plain)
 
 
-def with_files(certificate: Mapping[str, Any], files: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
-    """Return the certificate of a release folder: the door's certificate, bound to every other file of the folder.
+def with_files(
+    certificate: Mapping[str, Any], files: Mapping[str, Mapping[str, object]]
+) -> dict[str, Any]:
+    """Return the certificate of a release folder: the door's certificate, bound to every other file
+    of the folder.
 
-    The door writes its certificate before there is a folder, so the certificates that a ledger keeps have no ``files``.
+    The door writes its certificate before there is a folder, so the certificates that a ledger
+    keeps have no ``files``.
 
     Parameters
     ----------
     certificate : mapping
         Of the release.
     files : mapping
-        Name of each file beside ``certificate.json``, with ``sha256`` (hexadecimal) and ``bytes`` (its size).
+        Name of each file beside ``certificate.json``, with ``sha256`` (hexadecimal) and ``bytes``
+        (its size).
 
     Raises
     ------
@@ -257,10 +291,14 @@ def _rounds_and_choices(
     return fields | ({"choices": list(choices)} if choices else {})
 
 
-def check_declaration(declaration: Mapping[str, object] | None, *, chosen: bool = False) -> dict[str, object]:
-    """Return the declared unit and relation, with the standing assumptions in front of the declared ones.
+def check_declaration(
+    declaration: Mapping[str, object] | None, *, chosen: bool = False
+) -> dict[str, object]:
+    """Return the declared unit and relation, with the standing assumptions in front of the declared
+    ones.
 
-    Those are about teachers, or, of a release that is `chosen` among candidates, about the candidates.
+    Those are about teachers, or, of a release that is `chosen` among candidates, about the
+    candidates.
 
     Raises
     ------
@@ -272,18 +310,22 @@ def check_declaration(declaration: Mapping[str, object] | None, *, chosen: bool 
         check_choice("A key of declaration", key, _DECLARED)
     column = given.get("unit_column")
     if column is not None and not isinstance(column, str):
-        raise ParameterError(f"unit_column is {shown(column)}; it must be the name of a column, or None.")
+        raise ParameterError(
+            f"unit_column is {shown(column)}; it must be the name of a column, or None."
+        )
     unit = check_choice("unit", given.get("unit", "record"), UNITS)
     neighbours = check_choice("neighbours", given.get("neighbours", "add-remove"), NEIGHBOURS)
     check_relation(unit, neighbours)
     if column is not None and unit != "user":
         raise ParameterError(
-            f"unit_column is {shown(column)} and unit {unit!r}; only users are told apart by a column."
+            f"unit_column is {shown(column)} and unit {unit!r}; only users are told apart by a"
+            " column."
         )
     standing = (*NOT_PROTECTED, PUBLIC_FEATURES) if unit == "label" else NOT_PROTECTED
     return {
         "unit": unit,
-        # Users are told apart by something; ids without a name are called what the parameter is called.
+        # Users are told apart by something; ids without a name are called what the parameter is
+        # called.
         "unit_column": "units" if unit == "user" and column is None else column,
         "neighbours": neighbours,
         "assumptions": [
@@ -296,7 +338,9 @@ def check_declaration(declaration: Mapping[str, object] | None, *, chosen: bool 
 
 def _sentences(key: str, given: Mapping[str, object]) -> list[str]:
     sentences = given.get(key, ())
-    if not isinstance(sentences, list | tuple) or not all(isinstance(line, str) for line in sentences):
+    if not isinstance(sentences, list | tuple) or not all(
+        isinstance(line, str) for line in sentences
+    ):
         raise ParameterError(f"{key} is {shown(sentences)}; it must be a list of sentences.")
     return list(sentences)
 
@@ -333,5 +377,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        raise CertificateError(f"The certificate holds {value!r}; every number in it must be finite.")
+        raise CertificateError(
+            f"The certificate holds {value!r}; every number in it must be finite."
+        )
     return value

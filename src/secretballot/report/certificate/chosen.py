@@ -1,4 +1,5 @@
-"""A release whose labels come from one chosen model, not from votes: what its certificate says and must keep."""
+"""A release whose labels come from one chosen model, not from votes: what its certificate says
+and must keep."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -10,8 +11,10 @@ __all__ = ["CHOICE", "CHOICE_ASSUMPTIONS", "check_chosen", "is_chosen"]
 
 CHOICE = "exponential-choice"
 CHOICE_ASSUMPTIONS = (
-    "The candidates and their order follow from public data, fixed coins and earlier releases, never from the private "
-    "records that the choice was made by.",
+    (
+        "The candidates and their order follow from public data, fixed coins and earlier releases,"
+        " never from the private records that the choice was made by."
+    ),
     "A candidate predicts each row from that row alone.",
 )
 _WHOLE = 2**53  # the largest whole number that every reader of JSON reads alike
@@ -23,7 +26,8 @@ def is_chosen(certificate: Mapping[str, Any]) -> bool:
 
 
 def check_chosen(document: Mapping[str, Any]) -> None:
-    """Refuse a choice without its parameters, and teachers where there are none, or none where there are.
+    """Refuse a choice without its parameters, and teachers where there are none, or none where
+    there are.
 
     Raises
     ------
@@ -32,7 +36,9 @@ def check_chosen(document: Mapping[str, Any]) -> None:
     """
     mechanism, released = document["mechanism"], document["released"]
     if is_chosen(document) != (released["n_teachers"] == 0):
-        raise CertificateError("A release without teachers is a choice among candidates, and the other way round.")
+        raise CertificateError(
+            "A release without teachers is a choice among candidates, and the other way round."
+        )
     if not is_chosen(document):
         return
     if document["unit"] != document["composition"]["unit"] == "record":
@@ -40,13 +46,16 @@ def check_chosen(document: Mapping[str, Any]) -> None:
     _check_draw(document)
     candidates, outcome = (_whole(mechanism, key) for key in ("n_candidates", "outcome"))
     if not 0 <= outcome < candidates:
-        raise CertificateError(f"The choice fell on number {outcome} of {candidates} candidates; there is no such one.")
+        raise CertificateError(
+            f"The choice fell on number {outcome} of {candidates} candidates; there is no such one."
+        )
     names = mechanism.get("candidates")
     if names is not None and not (isinstance(names, list) and len(names) == candidates):
         raise CertificateError(f"The names of the candidates are not a list of {candidates}.")
     if released["count_columns"] or released["answered"] != released["queries"]:
         raise CertificateError(
-            "A chosen model answers every query, with a label alone; the certificate says otherwise."
+            "A chosen model answers every query, with a label alone; the certificate says"
+            " otherwise."
         )
 
 
@@ -55,21 +64,29 @@ def _check_draw(document: Mapping[str, Any]) -> None:
     mechanism, events = document["mechanism"], document["events"]
     if len(events) != 1 or (events[0].get("event"), events[0].get("count")) != ("pure", 1):
         raise CertificateError(
-            "A choice among candidates is one pure event, drawn once; the certificate says otherwise."
+            "A choice among candidates is one pure event, drawn once; the certificate says"
+            " otherwise."
         )
-    paid, scale, monotone = events[0].get("epsilon"), mechanism.get("scale"), mechanism.get("monotone")
+    paid, scale, monotone = (
+        events[0].get("epsilon"),
+        mechanism.get("scale"),
+        mechanism.get("monotone"),
+    )
     if mechanism.get("epsilon") != document["epsilon"]:
         raise CertificateError("The mechanism states another epsilon than the promise.")
     if not isinstance(monotone, bool) or (monotone and document["neighbours"] != "add-remove"):
         raise CertificateError(
-            "All scores move one way under add-remove only; monotone must be true or false, and fit."
+            "All scores move one way under add-remove only; monotone must be true or false, and"
+            " fit."
         )
     if (
         isinstance(scale, bool)
         or not isinstance(scale, int | float)
         or not Fraction(scale) * Fraction(paid) >= (1 if monotone else 2)
     ):
-        raise CertificateError("The scale of the choice is missing, or too small for what its event states.")
+        raise CertificateError(
+            "The scale of the choice is missing, or too small for what its event states."
+        )
 
 
 def _whole(mechanism: Mapping[str, Any], key: str) -> int:

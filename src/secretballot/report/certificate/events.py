@@ -1,4 +1,5 @@
-"""The events of a certificate: read within the limits of what can be priced, and counted against queries."""
+"""The events of a certificate: read within the limits of what can be priced, and counted against
+queries."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,8 @@ __all__ = ["SLACK", "check_relation_of", "events_delta", "paid_queries", "read_e
 # Mathematical libraries differ in the last digits between machines; no promise is refused for that.
 SLACK = 1 + 1e-9
 _MAX_EVENTS = 10
-# Beyond any release the door could have made, and more than pricing could do in minutes: a trap for the verifier.
+# Beyond any release the door could have made, and more than pricing could do in minutes: a trap for
+# the verifier.
 _MAX_DEVIATION = 1e8  # votes, of the sum of all Gaussian noises of one event
 _MAX_LABEL_SIGMA = 1e6  # votes
 _MAX_SCALE = 1e5  # votes
@@ -41,7 +43,9 @@ def read_events(listed: Sequence[Mapping[str, Any]]) -> list[Event]:
         raise CertificateError(f"The certificate lists more than {_MAX_EVENTS} events.")
     events = [event_from_json(event) for event in listed]
     if any(_is_beyond(event) for event in events):
-        raise CertificateError("An event has more noise or more queries than this program computes with.")
+        raise CertificateError(
+            "An event has more noise or more queries than this program computes with."
+        )
     return events
 
 
@@ -59,7 +63,8 @@ def _is_beyond(event: Event) -> bool:
 
 
 def check_relation_of(event: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-    """Refuse an event, as a JSON object, that was priced under another relation than its certificate states.
+    """Refuse an event, as a JSON object, that was priced under another relation than its
+    certificate states.
 
     Raises
     ------
@@ -67,18 +72,26 @@ def check_relation_of(event: Mapping[str, Any], document: Mapping[str, Any]) -> 
         If it was, or is about records where the certificate promises something to users.
     """
     if event.get("neighbours", document["neighbours"]) != document["neighbours"]:
-        raise CertificateError("The event was priced under another relation than the release states.")
+        raise CertificateError(
+            "The event was priced under another relation than the release states."
+        )
     if "neighbours" in event and document["unit"] == "user":
-        raise CertificateError("The event speaks of single records, and the release promises something to users.")
+        raise CertificateError(
+            "The event speaks of single records, and the release promises something to users."
+        )
 
 
 def events_delta(events: Sequence[Event], epsilon: float) -> float:
-    """Return the delta that events cost at `epsilon`; exactly 0 where they are pure and fit by plain addition.
+    """Return the delta that events cost at `epsilon`; exactly 0 where they are pure and fit by
+    plain addition.
 
-    `delta_upper` rounds upward and never returns 0, so a pure promise would fail in its seventeenth digit.
+    `delta_upper` rounds upward and never returns 0, so a pure promise would fail in its seventeenth
+    digit.
     """
     if all(isinstance(event, PureEvent) for event in events):
-        total = math.fsum(event.epsilon * event.count for event in events if isinstance(event, PureEvent))
+        total = math.fsum(
+            event.epsilon * event.count for event in events if isinstance(event, PureEvent)
+        )
         if total <= epsilon * SLACK:
             return 0.0
     return delta_upper(events, epsilon)

@@ -27,7 +27,8 @@ __all__ = [
 ]
 
 FORMAT = "secretballot/certificate"
-# 1: a folder's certificate is bound to labels.csv alone. 2: `files` binds it to every file of the folder.
+# 1: a folder's certificate is bound to labels.csv alone. 2: `files` binds it to every file of the
+# folder.
 VERSION = 2
 CERTIFICATE_FILE = "certificate.json"
 UNITS = ("record", "user", "label")
@@ -55,13 +56,19 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
         If the file cannot be read, is no regular file, is larger than 10 MB, or is no JSON object.
     """
     try:
-        document = json.loads(read_regular(Path(path), _MAX_BYTES).decode("utf-8"), object_pairs_hook=_unique)
+        document = json.loads(
+            read_regular(Path(path), _MAX_BYTES).decode("utf-8"), object_pairs_hook=_unique
+        )
     except DataError as error:
         raise CertificateError(str(error)) from None
     except (ValueError, RecursionError):
-        raise CertificateError("The file is not JSON; give the certificate.json of a release.") from None
+        raise CertificateError(
+            "The file is not JSON; give the certificate.json of a release."
+        ) from None
     if not isinstance(document, dict):
-        raise CertificateError("The file holds no JSON object; give the certificate.json of a release.")
+        raise CertificateError(
+            "The file holds no JSON object; give the certificate.json of a release."
+        )
     return document
 
 
@@ -82,13 +89,18 @@ def check_format(document: Mapping[str, Any]) -> str:
         If it is another format, a newer version, or not made of JSON values.
     """
     if document.get("format") != FORMAT:
-        raise CertificateError(f"The format is not {FORMAT}; give the certificate.json of a release.")
+        raise CertificateError(
+            f"The format is not {FORMAT}; give the certificate.json of a release."
+        )
     version = document.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or not version >= 1:
-        raise CertificateError("The version of the certificate is not a whole number of at least 1.")
+        raise CertificateError(
+            "The version of the certificate is not a whole number of at least 1."
+        )
     if version > VERSION:
         raise CertificateError(
-            f"The certificate has version {version}; this program reads up to {VERSION}. Update secretballot."
+            f"The certificate has version {version}; this program reads up to {VERSION}. Update"
+            " secretballot."
         )
     _check_json(document, "certificate", 0)
     return f"{FORMAT}, version {version}."
@@ -110,7 +122,9 @@ def _check_json(value: object, place: str, depth: int) -> None:
     elif isinstance(value, int) and not abs(value) <= _MAX_INTEGER:
         raise CertificateError(f"{place} is a whole number beyond 2^53.")
     elif isinstance(value, str) and len(value) > _MAX_TEXT:
-        raise CertificateError(f"{place} has a text of {len(value)} characters; at most {_MAX_TEXT} are read.")
+        raise CertificateError(
+            f"{place} has a text of {len(value)} characters; at most {_MAX_TEXT} are read."
+        )
     elif not (value is None or isinstance(value, str | bool | int | float)):
         raise CertificateError(f"{place} is a {type(value).__name__}, which JSON does not have.")
 
@@ -135,8 +149,13 @@ def _is_moment(value: object) -> bool:
 
 
 def _are_classes(value: object) -> bool:
-    """Return whether a value is a list of two or more classes whose texts in ``labels.csv`` all differ."""
-    if not (isinstance(value, list) and len(value) >= 2 and all(isinstance(item, str | int | float) for item in value)):
+    """Return whether a value is a list of two or more classes whose texts in ``labels.csv`` all
+    differ."""
+    if not (
+        isinstance(value, list)
+        and len(value) >= 2
+        and all(isinstance(item, str | int | float) for item in value)
+    ):
         return False
     return len({class_text(item) for item in value}) == len(value)
 
@@ -175,7 +194,10 @@ _RULES: dict[str, Rule] = {
     "issued": (_is_moment, "a moment as ISO 8601 writes it, with its time zone"),
     "purpose": _TEXT,
     "unit": _choice(UNITS),
-    "unit_column": (lambda value: value is None or (_is_text(value) and value.strip() != ""), "text or null"),
+    "unit_column": (
+        lambda value: value is None or (_is_text(value) and value.strip() != ""),
+        "text or null",
+    ),
     "neighbours": _choice(NEIGHBOURS),
     "epsilon": _EPSILON,
     "delta": _DELTA,
@@ -230,7 +252,10 @@ _PLAN: dict[str, Rule] = {
         lambda value: isinstance(value, list) and all(_count(1)[0](item) for item in value),
         "a list of whole numbers of at least 1",
     ),
-    "strategy": (lambda value: isinstance(value, Mapping) and _is_text(value.get("name")), "a JSON object with a name"),
+    "strategy": (
+        lambda value: isinstance(value, Mapping) and _is_text(value.get("name")),
+        "a JSON object with a name",
+    ),
     "left": _choice(LEFT),
 }
 _CHOICE: dict[str, Rule] = {
@@ -239,7 +264,9 @@ _CHOICE: dict[str, Rule] = {
     "epsilon": _EPSILON,
     "delta": _DELTA,
     "outcome": (
-        lambda value: isinstance(value, Mapping) and set(value) in ({"mechanism", "value"}, {"labels_sha256"}),
+        lambda value: (
+            isinstance(value, Mapping) and set(value) in ({"mechanism", "value"}, {"labels_sha256"})
+        ),
         "mechanism and value, or labels_sha256",
     ),
     "reservation": _count(1),
@@ -247,8 +274,17 @@ _CHOICE: dict[str, Rule] = {
 _FILE: dict[str, Rule] = {"sha256": _HEX, "bytes": _count(0)}
 
 
-# Objects that hold nothing but the fields that the rules name; what stands elsewhere is checked where it is read.
-_CLOSED = ("", "price", "composition", "composition.budget", "composition.spent_after", "noise", "released")
+# Objects that hold nothing but the fields that the rules name; what stands elsewhere is checked
+# where it is read.
+_CLOSED = (
+    "",
+    "price",
+    "composition",
+    "composition.budget",
+    "composition.spent_after",
+    "noise",
+    "released",
+)
 _ALSO = {"": ("plan", "choices", "files", "format", "version"), "released": ("points_sha256",)}
 
 
@@ -274,29 +310,36 @@ def check_fields(document: Mapping[str, Any]) -> str:
         raise CertificateError("The field released.points_sha256 must be 64 hexadecimal digits.")
     _check_unit(document)
     optional = check_optional_fields(document)
-    also = f"; so {'is' if len(optional) == 1 else 'are'} {' and '.join(optional)}" if optional else ""
+    also = (
+        f"; so {'is' if len(optional) == 1 else 'are'} {' and '.join(optional)}" if optional else ""
+    )
     return f"All {len(_RULES)} required fields are there and in range{also}."
 
 
 def _check_closed(document: Mapping[str, Any], place: str) -> None:
     """Refuse a field that no rule names: a reader could take it for something that was checked."""
     inside = f"{place}." if place else ""
-    named = {rule.removeprefix(inside).partition(".")[0] for rule in _RULES if rule.startswith(inside)}
+    named = {
+        rule.removeprefix(inside).partition(".")[0] for rule in _RULES if rule.startswith(inside)
+    }
     value: Any = document
     for key in place.split(".") if place else ():
         value = value[key]
     unknown = sorted(set(value) - named - set(_ALSO.get(place, ())))
     if unknown:
-        raise CertificateError(f"The field {shown(inside + unknown[0])} is unknown; a certificate has no such field.")
+        raise CertificateError(
+            f"The field {shown(inside + unknown[0])} is unknown; a certificate has no such field."
+        )
 
 
 def _check_unit(document: Mapping[str, Any]) -> None:
-    """Refuse a unit that is a user without the column that tells users apart, and such a column without users."""
+    """Refuse a unit that is a user without the column that tells users apart, and such a column
+    without users."""
     unit, column = document["unit"], document["unit_column"]
     if (unit == "user") != (column is not None):
         raise CertificateError(
-            f"The unit is {unit!r} and unit_column is {shown(column)}; a promise to users names the column that tells "
-            "them apart, and no other promise has one."
+            f"The unit is {unit!r} and unit_column is {shown(column)}; a promise to users names the"
+            " column that tells them apart, and no other promise has one."
         )
 
 
@@ -313,7 +356,9 @@ def check_optional_fields(document: Mapping[str, Any]) -> list[str]:
     if "choices" in document:
         choices = document["choices"]
         if not isinstance(choices, list) or len(choices) > _MAX_CHOICES:
-            raise CertificateError(f"The field choices must be a list of at most {_MAX_CHOICES} JSON objects.")
+            raise CertificateError(
+                f"The field choices must be a list of at most {_MAX_CHOICES} JSON objects."
+            )
         for index, choice in enumerate(choices):
             _check_parts(f"choices[{index}]", choice, _CHOICE)
     if "files" in document:
@@ -326,7 +371,9 @@ def _check_files(files: object) -> None:
         raise CertificateError(f"The field files must be a JSON object of 1 to {_MAX_FILES} files.")
     for name, about in files.items():
         if not _is_file_name(name):
-            raise CertificateError(f"The field files holds {shown(name)}, which is no name of a file beside it.")
+            raise CertificateError(
+                f"The field files holds {shown(name)}, which is no name of a file beside it."
+            )
         _check_parts(f"files[{shown(name)}]", about, _FILE)
 
 
@@ -343,4 +390,6 @@ def _check_parts(place: str, value: object, rules: Mapping[str, Rule]) -> None:
         raise CertificateError(f"The field {place} must hold {', '.join(rules)}, and nothing else.")
     for key, (holds, words) in rules.items():
         if not holds(value[key]):
-            raise CertificateError(f"The field {place}.{key} is {shown(value[key])}; it must be {words}.")
+            raise CertificateError(
+                f"The field {place}.{key} is {shown(value[key])}; it must be {words}."
+            )

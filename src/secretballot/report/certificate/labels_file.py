@@ -32,7 +32,8 @@ _FIXED_COLUMNS = 3  # query, label, abstained
 
 
 def class_value(value: object) -> str | int | float | bool:
-    """Return a class value as JSON can hold it: text, number or truth value; anything else as its text."""
+    """Return a class value as JSON can hold it: text, number or truth value; anything else as
+    its text."""
     plain = value.item() if isinstance(value, np.generic) else value
     return plain if isinstance(plain, str | int | float) else str(plain)
 
@@ -51,7 +52,8 @@ def _quoted(text: str) -> str:
 
 
 def labels_header(classes: Sequence[object], noisy_counts: IntArray | None) -> list[str]:
-    """Return the column names of ``labels.csv``; binary counts have one column, of the second class."""
+    """Return the column names of ``labels.csv``; binary counts have one column, of the second
+    class."""
     columns = ["query", "label", "abstained"]
     if noisy_counts is None:
         return columns
@@ -72,7 +74,9 @@ def _check_shapes(
     if noisy_counts is not None:
         allowed = [(len(queries), len(classes))] + ([(len(queries),)] if len(classes) == 2 else [])
         if noisy_counts.shape not in allowed:
-            raise DataError(f"noisy_counts has shape {noisy_counts.shape}; it must be {allowed[-1]}.")
+            raise DataError(
+                f"noisy_counts has shape {noisy_counts.shape}; it must be {allowed[-1]}."
+            )
 
 
 def _joined(counts: IntArray) -> list[Any]:
@@ -82,7 +86,10 @@ def _joined(counts: IntArray) -> list[Any]:
 
 
 def labels_blocks(
-    queries: IntArray, labels: IntArray, classes: Sequence[object], noisy_counts: IntArray | None = None
+    queries: IntArray,
+    labels: IntArray,
+    classes: Sequence[object],
+    noisy_counts: IntArray | None = None,
 ) -> Iterator[bytes]:
     """Yield the bytes of ``labels.csv``, block by block (UTF-8, lines end in a line feed).
 
@@ -114,7 +121,10 @@ def labels_blocks(
     endings = [f",{_quoted(class_text(value))},false" for value in classes] + [",,true"]
     for start in range(0, len(queries), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        lines = [f"{q}{endings[y]}" for q, y in zip(queries[rows].tolist(), labels[rows].tolist(), strict=True)]
+        lines = [
+            f"{q}{endings[y]}"
+            for q, y in zip(queries[rows].tolist(), labels[rows].tolist(), strict=True)
+        ]
         if noisy_counts is not None:
             counts = _joined(noisy_counts[rows])
             lines = [f"{line},{count}" for line, count in zip(lines, counts, strict=True)]
@@ -122,9 +132,13 @@ def labels_blocks(
 
 
 def labels_digest(
-    queries: IntArray, labels: IntArray, classes: Sequence[object], noisy_counts: IntArray | None = None
+    queries: IntArray,
+    labels: IntArray,
+    classes: Sequence[object],
+    noisy_counts: IntArray | None = None,
 ) -> str:
-    """Return the SHA-256, in hexadecimal, of the bytes of ``labels.csv``, as ``sha256sum`` prints it.
+    """Return the SHA-256, in hexadecimal, of the bytes of ``labels.csv``, as ``sha256sum`` prints
+    it.
 
     Parameters
     ----------
@@ -162,8 +176,9 @@ class LabelsTable:
 def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -> LabelsTable:
     """Read a ``labels.csv`` that is, byte by byte, what `labels_blocks` writes.
 
-    It is read, written again by the writer's rules, and compared: no other way to spell a cell, a header or the end of
-    a line comes through, and nothing stands in the file beside queries, labels and counts.
+    It is read, written again by the writer's rules, and compared: no other way to spell a cell, a
+    header or the end of a line comes through, and nothing stands in the file beside queries, labels
+    and counts.
 
     Parameters
     ----------
@@ -184,7 +199,9 @@ def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -
     start = 0
     for block in blocks:
         if content[start : start + len(block)] != block:
-            raise DataError(f"labels.csv is not as a release writes it, in or after byte {start}; {_GENUINE}.")
+            raise DataError(
+                f"labels.csv is not as a release writes it, in or after byte {start}; {_GENUINE}."
+            )
         start += len(block)
     if start < len(content):
         raise DataError(f"labels.csv goes on after its last row; {_GENUINE}.")
@@ -194,12 +211,16 @@ def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -
 _GENUINE = "give the labels.csv of the release"
 
 
-def _cells(content: bytes, classes: Sequence[object], count_columns: int) -> tuple[IntArray, IntArray, IntArray | None]:
+def _cells(
+    content: bytes, classes: Sequence[object], count_columns: int
+) -> tuple[IntArray, IntArray, IntArray | None]:
     """Return queries, labels and counts, read generously: who asks compares the bytes."""
     known = {class_text(value): index for index, value in enumerate(classes)}
     queries, labels, counts = array("q"), array("q"), array("q")
     try:
-        text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="surrogatepass", newline="")
+        text = io.TextIOWrapper(
+            io.BytesIO(content), encoding="utf-8", errors="surrogatepass", newline=""
+        )
         rows = csv.reader(text)
         next(rows, None)
         for row in rows:
@@ -210,8 +231,8 @@ def _cells(content: bytes, classes: Sequence[object], count_columns: int) -> tup
             counts.extend(map(int, row[_FIXED_COLUMNS:]))
     except (csv.Error, ValueError, KeyError, OverflowError):
         raise DataError(
-            f"labels.csv has a row {len(queries) + 1} that is no query, label of one of the classes, abstention and "
-            f"{count_columns} noisy counts; {_GENUINE}."
+            f"labels.csv has a row {len(queries) + 1} that is no query, label of one of the"
+            f" classes, abstention and {count_columns} noisy counts; {_GENUINE}."
         ) from None
     table = np.frombuffer(counts, dtype=np.int64) if count_columns else None
     if table is not None and count_columns > 1:

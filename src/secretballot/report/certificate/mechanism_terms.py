@@ -1,4 +1,5 @@
-"""What the certificate's mechanism states, and the events that follow from it: none more, none fewer, none cheaper."""
+"""What the certificate's mechanism states, and the events that follow from it: none more, none
+fewer, none cheaper."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +25,8 @@ _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
 
 
 def check_terms(document: Mapping[str, Any]) -> None:
-    """Refuse a mechanism that is unknown, lacks a field or has one too many, or contradicts what was released.
+    """Refuse a mechanism that is unknown, lacks a field or has one too many, or contradicts what
+    was released.
 
     Raises
     ------
@@ -38,10 +40,14 @@ def check_terms(document: Mapping[str, Any]) -> None:
     if name == CHOICE:
         return
     if name not in _FIELDS:
-        raise CertificateError(f"The mechanism {shown(name)} is unknown to this program; update secretballot.")
+        raise CertificateError(
+            f"The mechanism {shown(name)} is unknown to this program; update secretballot."
+        )
     different = set(mechanism) ^ _FIELDS[name]
     if different:
-        raise CertificateError(f"The mechanism {name!r} lacks or adds the field {shown(min(different))}.")
+        raise CertificateError(
+            f"The mechanism {name!r} lacks or adds the field {shown(min(different))}."
+        )
     check_choice("calibration", mechanism["calibration"], _CALIBRATIONS)
     if mechanism["budget"] != {"epsilon": document["epsilon"], "delta": document["delta"]}:
         raise CertificateError("The mechanism states another budget than the certificate.")
@@ -65,18 +71,30 @@ def events_of_terms(mechanism: Mapping[str, Any]) -> list[Event]:
     if mechanism["name"] == "sparse-vector":
         return [event_from_json(stream)]
     sample = {key: mechanism[key] for key in _SAMPLE}
-    return [event_from_json({"event": "relabelled-sample", "version": 1, "stream": stream, **sample})]
+    return [
+        event_from_json({"event": "relabelled-sample", "version": 1, "stream": stream, **sample})
+    ]
 
 
 def _gaussian(mechanism: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of Gaussian voting: labels of two classes alone have a price of their own."""
+    """Return the event of Gaussian voting: labels of two classes alone have a price of their
+    own."""
     release = check_choice("release", mechanism["release"], ("labels", "counts"))
     queries = check_count("n_queries", mechanism["n_queries"])
     noise = {"version": 1, "sigma": mechanism["sigma"]}
     if mechanism["n_classes"] == 2 and release == "labels":
-        return {**noise, "event": "label-gaussian", "queries": queries, "n_teachers": mechanism["n_teachers"]}
+        return {
+            **noise,
+            "event": "label-gaussian",
+            "queries": queries,
+            "n_teachers": mechanism["n_teachers"],
+        }
     # One teacher moves one vote: one count of two classes, two counts of more.
-    return {**noise, "event": "gaussian", "shifts": queries if mechanism["n_classes"] == 2 else 2 * queries}
+    return {
+        **noise,
+        "event": "gaussian",
+        "shifts": queries if mechanism["n_classes"] == 2 else 2 * queries,
+    }
 
 
 def count_columns_of(mechanism: Mapping[str, Any]) -> int:
@@ -87,12 +105,14 @@ def count_columns_of(mechanism: Mapping[str, Any]) -> int:
 
 
 def most_queries(mechanism: Mapping[str, Any]) -> int | None:
-    """Return the most queries of the plan; None for a chosen model, which answers as many as there are points."""
+    """Return the most queries of the plan; None for a chosen model, which answers as many as
+    there are points."""
     if mechanism["name"] == CHOICE:
         return None
     return check_count("n_queries", mechanism["n_queries"])
 
 
 def most_abstentions(mechanism: Mapping[str, Any]) -> int:
-    """Return after how many abstentions nothing more is answered; 0 for a mechanism that never abstains."""
+    """Return after how many abstentions nothing more is answered; 0 for a mechanism that never
+    abstains."""
     return int(mechanism.get("max_unstable", 0))

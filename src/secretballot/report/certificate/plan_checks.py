@@ -1,4 +1,5 @@
-"""Rounds and choices of a certificate: does the plan fit the release, and is every choice paid for?"""
+"""Rounds and choices of a certificate: does the plan fit the release, and is every choice paid
+for?"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +7,13 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 from secretballot.report.certificate.chosen import CHOICE
-from secretballot.report.certificate.events import SLACK, check_relation_of, events_delta, paid_queries, read_events
+from secretballot.report.certificate.events import (
+    SLACK,
+    check_relation_of,
+    events_delta,
+    paid_queries,
+    read_events,
+)
 from secretballot.report.certificate.fields import is_digest
 from secretballot.report.wording import count_text, number_text
 
@@ -19,7 +26,8 @@ _CHOOSERS = ("stability-quantile", "minority-sum", CHOICE)
 
 
 def total_price(certificate: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the (epsilon, delta) of the release and all its choices, added up (basic composition)."""
+    """Return the (epsilon, delta) of the release and all its choices, added up (basic
+    composition)."""
     parts = [certificate, *certificate.get("choices", ())]
     return math.fsum(part["epsilon"] for part in parts), math.fsum(part["delta"] for part in parts)
 
@@ -35,20 +43,36 @@ def check_plan(document: Mapping[str, Any]) -> str:
     plan, released, rounds = document["plan"], document["released"], document["plan"]["rounds"]
     planned, used = plan["planned"], plan["used"]
     if document["mechanism"].get("n_queries") != planned:
-        raise CertificateError(f"The plan is of {planned} queries, and the mechanism was set up for another number.")
+        raise CertificateError(
+            f"The plan is of {planned} queries, and the mechanism was set up for another number."
+        )
     if not used <= planned:
-        raise CertificateError(f"{used} queries were used of a plan of {planned}; that is too many.")
+        raise CertificateError(
+            f"{used} queries were used of a plan of {planned}; that is too many."
+        )
     if used != released["queries"]:
-        raise CertificateError(f"The plan says that {used} queries were used; {released['queries']} were released.")
+        raise CertificateError(
+            f"The plan says that {used} queries were used; {released['queries']} were released."
+        )
     if sum(rounds) != used:
-        raise CertificateError(f"The rounds hold {sum(rounds)} queries together; the plan says that {used} were used.")
+        raise CertificateError(
+            f"The rounds hold {sum(rounds)} queries together; the plan says that {used} were used."
+        )
     if (plan["left"] == "none") != (used == planned):
-        raise CertificateError(f"The plan says {plan['left']!r} of what was left; {planned - used} queries were left.")
+        raise CertificateError(
+            f"The plan says {plan['left']!r} of what was left; {planned - used} queries were left."
+        )
     if plan["left"] == "returned" and document["composition"]["kind"] != "renyi":
-        raise CertificateError("The plan says that unspent queries were returned; only a renyi ledger takes them back.")
-    paid = paid_queries(read_events(document["events"]), len(released["classes"]), released["count_columns"])
+        raise CertificateError(
+            "The plan says that unspent queries were returned; only a renyi ledger takes them back."
+        )
+    paid = paid_queries(
+        read_events(document["events"]), len(released["classes"]), released["count_columns"]
+    )
     if paid is not None and not planned <= paid:
-        raise CertificateError(f"The events pay for {paid} queries, and the plan is of {planned}: not all is priced.")
+        raise CertificateError(
+            f"The events pay for {paid} queries, and the plan is of {planned}: not all is priced."
+        )
     asked, turns = count_text(planned, "planned query"), count_text(len(rounds), "round")
     return f"{used} of {asked} used, in {turns}; the price is that of the whole plan."
 
@@ -68,58 +92,78 @@ def check_choices(document: Mapping[str, Any]) -> str:
         cost = events_delta(read_events(choice["events"]), choice["epsilon"])
         if not cost <= choice["delta"] * SLACK:
             raise CertificateError(
-                f"Choice {number} cost delta {cost:.6g} at epsilon {choice['epsilon']:.6g}; it states "
-                f"{choice['delta']:.6g}."
+                f"Choice {number} cost delta {cost:.6g} at epsilon {choice['epsilon']:.6g}; it"
+                f" states {choice['delta']:.6g}."
             )
         for event in choice["events"]:
             check_relation_of(event, document)
         _check_drawn(number, choice, document["neighbours"])
         reservations.append(choice["reservation"])
     if len(set(reservations)) < len(reservations):
-        raise CertificateError("Two of the choices, or a choice and the release, name the same reservation.")
+        raise CertificateError(
+            "Two of the choices, or a choice and the release, name the same reservation."
+        )
     if not choices:
         return "Nothing was chosen with private data."
     epsilon, delta = total_price(document)
     return (
-        f"{count_text(len(choices), 'choice')} priced again; release and choices together cost epsilon "
-        f"{number_text(epsilon)} and delta {number_text(delta)} (sums)."
+        f"{count_text(len(choices), 'choice')} priced again; release and choices together cost"
+        f" epsilon {number_text(epsilon)} and delta {number_text(delta)} (sums)."
     )
 
 
 def _check_work(choices: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse more events that take seconds to price than a release compares with: a trap for the verifier."""
+    """Refuse more events that take seconds to price than a release compares with: a trap for the
+    verifier."""
     slow = sum(event.get("event") in _SLOW for choice in choices for event in choice["events"])
     if slow > _MOST_SLOW:
         raise CertificateError(
-            f"{slow} choices are label games or relabelled samples, which take seconds each; at most {_MOST_SLOW} are "
-            "priced."
+            f"{slow} choices are label games or relabelled samples, which take seconds each; at"
+            f" most {_MOST_SLOW} are priced."
         )
-    labels = sum(event["queries"] for choice in choices for event in choice["events"] if event.get("event") == _SLOW[0])
+    labels = sum(
+        event["queries"]
+        for choice in choices
+        for event in choice["events"]
+        if event.get("event") == _SLOW[0]
+    )
     if slow > 1 and labels > _MOST_LABELS:
         raise CertificateError(
-            f"The choices are games of {labels} labels in all, which take minutes; at most {_MOST_LABELS} are priced."
+            f"The choices are games of {labels} labels in all, which take minutes; at most"
+            f" {_MOST_LABELS} are priced."
         )
 
 
 def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> None:
-    """Refuse a choice that lets out more than the one number, or the labels, that its event is about."""
+    """Refuse a choice that lets out more than the one number, or the labels, that its event is
+    about."""
     if "labels_sha256" in choice["outcome"]:
         if not is_digest(choice["outcome"]["labels_sha256"]):
-            raise CertificateError(f"Choice {number} names labels by something else than their SHA-256.")
+            raise CertificateError(
+                f"Choice {number} names labels by something else than their SHA-256."
+            )
         return
     mechanism, value = choice["outcome"]["mechanism"], choice["outcome"]["value"]
     if not isinstance(mechanism, Mapping) or mechanism.get("name") not in _CHOOSERS:
-        raise CertificateError(f"Choice {number} was drawn by no known mechanism; update secretballot.")
+        raise CertificateError(
+            f"Choice {number} was drawn by no known mechanism; update secretballot."
+        )
     if [(event.get("event"), event.get("count")) for event in choice["events"]] != [("pure", 1)]:
-        raise CertificateError(f"Choice {number} is one number, drawn once by a pure event; it states others.")
+        raise CertificateError(
+            f"Choice {number} is one number, drawn once by a pure event; it states others."
+        )
     if mechanism.get("epsilon") != choice["epsilon"]:
         raise CertificateError(f"Choice {number} was drawn at another epsilon than it states.")
     if isinstance(value, bool) or not isinstance(value, int):
-        raise CertificateError(f"The outcome of choice {number} is no whole number, and only that was paid for.")
+        raise CertificateError(
+            f"The outcome of choice {number} is no whole number, and only that was paid for."
+        )
     if mechanism["name"] == CHOICE and not 0 <= value < _n_candidates(mechanism):
         raise CertificateError(f"Choice {number} fell on a candidate that there is not.")
     if mechanism.get("monotone", False) is not False and neighbours != "add-remove":
-        raise CertificateError(f"Choice {number} counts on scores that move one way, as they do under add-remove only.")
+        raise CertificateError(
+            f"Choice {number} counts on scores that move one way, as they do under add-remove only."
+        )
 
 
 def _n_candidates(mechanism: Mapping[str, Any]) -> int:

@@ -1,6 +1,7 @@
 """Files of a stranger: regular ones only, of bounded size, read in bounded steps.
 
-A named pipe would wait for ever, a device has no end, a link leads elsewhere: none of them is opened for reading.
+A named pipe would wait for ever, a device has no end, a link leads elsewhere: none of them is
+opened for reading.
 """
 
 import hashlib
@@ -18,12 +19,16 @@ __all__ = ["named", "read_regular", "regular_digest"]
 _BLOCK = 1 << 20  # bytes
 _LONGEST_NAME = 120  # characters of a path in a message
 
-# Never follow a link, never wait for the other end of a pipe; names that a system lacks are no flags there.
-_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+# Never follow a link, never wait for the other end of a pipe; names that a system lacks are no
+# flags there.
+_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+)
 
 
 def named(path: str | Path) -> str:
-    """Return how a message names a path: its end where it is long, and never a control character."""
+    """Return how a message names a path: its end where it is long, and never a control
+    character."""
     text = repr(str(path))[1:-1]
     return f"'{text if len(text) <= _LONGEST_NAME else '...' + text[-_LONGEST_NAME:]}'"
 
@@ -40,13 +45,21 @@ def _opened(path: Path, limit: int) -> Iterator[tuple[IO[bytes], int]]:
     try:
         # Looked at before it is opened: to open a device can do something.
         if not stat.S_ISREG(os.lstat(path).st_mode):
-            raise DataError(f"{named(path)} is no regular file; links, pipes, devices and folders are not read.")
+            raise DataError(
+                f"{named(path)} is no regular file; links, pipes, devices and folders are not read."
+            )
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode):
-                raise DataError(f"{named(path)} is no regular file; links, pipes, devices and folders are not read.")
+                raise DataError(
+                    f"{named(path)} is no regular file; links, pipes, devices and folders are not"
+                    " read."
+                )
             if about.st_size > limit:
-                raise DataError(f"{named(path)} has {about.st_size} bytes; at most {limit // 10**6} MB are read.")
+                raise DataError(
+                    f"{named(path)} has {about.st_size} bytes; at most {limit // 10**6} MB are"
+                    " read."
+                )
             yield file, about.st_size
     except DataError:
         raise
@@ -65,7 +78,9 @@ def _blocks(path: Path, limit: int) -> Iterator[bytes]:
                 break
             yield block
         if left:
-            raise DataError(f"{named(path)} changed while it was read; verify a folder that nobody writes to.")
+            raise DataError(
+                f"{named(path)} changed while it was read; verify a folder that nobody writes to."
+            )
 
 
 def read_regular(path: Path, limit: int) -> bytes:
@@ -80,7 +95,8 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def regular_digest(path: Path, limit: int) -> tuple[str, int, bytes]:
-    """Return the SHA-256 of a regular file of at most `limit` bytes, in hexadecimal, its size and its first bytes.
+    """Return the SHA-256 of a regular file of at most `limit` bytes, in hexadecimal, its size and
+    its first bytes.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""The folder of a release as a stranger gives it: exactly the files that its certificate lists, and nothing else."""
+"""The folder of a release as a stranger gives it: exactly the files that its certificate lists,
+and nothing else."""
 
 import os
 import re
@@ -38,7 +39,8 @@ def is_release_file(name: str) -> bool:
 
 
 def check_files(document: Mapping[str, Any], folder: Path) -> str:
-    """Return a sentence once the folder holds the listed files, with their sizes and digests, and nothing more.
+    """Return a sentence once the folder holds the listed files, with their sizes and digests, and
+    nothing more.
 
     Parameters
     ----------
@@ -56,16 +58,20 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
     listed = document.get("files")
     if listed is None or document["version"] < _LISTING:
         raise CertificateError(
-            "The certificate does not list the files of its folder, as those of an earlier format did not; write the "
-            "release again with this version (the stored answer costs nothing)."
+            "The certificate does not list the files of its folder, as those of an earlier format"
+            " did not; write the release again with this version (the stored answer costs nothing)."
         )
     _check_names(set(listed), _names(folder))
     if not sum(about["bytes"] for about in listed.values()) <= _MAX_TOTAL:
-        raise CertificateError(f"The listed files have more than {_MAX_TOTAL // 10**9} GB; so much is not read.")
+        raise CertificateError(
+            f"The listed files have more than {_MAX_TOTAL // 10**9} GB; so much is not read."
+        )
     for name, about in listed.items():
         digest, size, beginning = regular_digest(folder / name, _MAX_TOTAL)
         if (digest, size) != (about["sha256"], about["bytes"]):
-            raise CertificateError(f"{name} is not the file that was released: its size or SHA-256 is another.")
+            raise CertificateError(
+                f"{name} is not the file that was released: its size or SHA-256 is another."
+            )
         if not beginning.lower().startswith(tuple(start.lower() for start in _starts(name))):
             raise CertificateError(f"{name} is no file of its kind: it does not begin like one.")
     if listed[LABELS_FILE]["sha256"] != document["released"]["labels_sha256"]:
@@ -74,30 +80,41 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
 
 
 def _names(folder: Path) -> set[str]:
-    """Return the names of everything in a folder, hidden things and folders included, up to a bound."""
+    """Return the names of everything in a folder, hidden things and folders included, up to a
+    bound."""
     found: set[str] = set()
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 found.add(entry.name)
                 if len(found) > _MAX_FILES:
-                    raise CertificateError(f"The folder holds more than {_MAX_FILES} files; a release has a few.")
+                    raise CertificateError(
+                        f"The folder holds more than {_MAX_FILES} files; a release has a few."
+                    )
     except OSError as error:
-        raise CertificateError(f"{named(folder)} cannot be read: {error.strerror or error}.") from None
+        raise CertificateError(
+            f"{named(folder)} cannot be read: {error.strerror or error}."
+        ) from None
     return found - {CERTIFICATE_FILE}
 
 
 def _check_names(listed: set[str], found: set[str]) -> None:
     strange = sorted(name for name in listed if not is_release_file(name))
     if strange:
-        raise CertificateError(f"The certificate lists {named(strange[0])}, which is no file of a release.")
+        raise CertificateError(
+            f"The certificate lists {named(strange[0])}, which is no file of a release."
+        )
     if LABELS_FILE not in listed:
         raise CertificateError(f"The certificate lists no {LABELS_FILE}.")
     if found - listed:
         name = named(min(found - listed))
-        raise CertificateError(f"The folder holds {name}, which the certificate does not list; take it out.")
+        raise CertificateError(
+            f"The folder holds {name}, which the certificate does not list; take it out."
+        )
     if listed - found:
-        raise CertificateError(f"The folder lacks {named(min(listed - found))}, which the certificate lists.")
+        raise CertificateError(
+            f"The folder lacks {named(min(listed - found))}, which the certificate lists."
+        )
 
 
 def _starts(name: str) -> tuple[bytes, ...]:

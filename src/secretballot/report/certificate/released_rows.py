@@ -1,4 +1,5 @@
-"""The rows of ``labels.csv`` against the certificate: what was not paid for must not stand there."""
+"""The rows of ``labels.csv`` against the certificate: what was not paid for must not stand
+there."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,14 +8,20 @@ from typing import Any
 import numpy as np
 
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.labels_file import ABSTAINED, IntArray, LabelsTable, read_labels
+from secretballot.report.certificate.labels_file import (
+    ABSTAINED,
+    IntArray,
+    LabelsTable,
+    read_labels,
+)
 from secretballot.report.certificate.mechanism_terms import most_abstentions
 from secretballot.report.certificate.regular_files import read_regular
 
 __all__ = ["check_rows"]
 
 _MAX_BYTES = 250 * 10**6
-_LARGEST_ROW = 2**53  # of the public pool; larger numbers are read differently by different programs
+# of the public pool; larger numbers are read differently by different programs
+_LARGEST_ROW = 2**53
 _FARTHEST = 40  # standard deviations; noise goes beyond with probability below 1e-347
 
 
@@ -36,13 +43,15 @@ def check_rows(document: Mapping[str, Any], path: Path) -> str:
         If the file cannot be read or is not as a release writes it.
     """
     released, mechanism = document["released"], document["mechanism"]
-    table = read_labels(read_regular(path, _MAX_BYTES), released["classes"], released["count_columns"])
+    table = read_labels(
+        read_regular(path, _MAX_BYTES), released["classes"], released["count_columns"]
+    )
     answered = table.labels != ABSTAINED
     found = len(table.queries), int(np.count_nonzero(answered))
     if found != (released["queries"], released["answered"]):
         raise CertificateError(
-            f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says {released['queries']} and "
-            f"{released['answered']}."
+            f"labels.csv holds {found[0]} queries, {found[1]} answered; the certificate says"
+            f" {released['queries']} and {released['answered']}."
         )
     _check_queries(table.queries)
     _check_stop(answered, most_abstentions(mechanism))
@@ -59,23 +68,31 @@ def _check_queries(queries: IntArray) -> None:
 
 
 def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int) -> None:
-    """Refuse an answer after the last abstention that was paid for; rows behind it are there, without an answer."""
+    """Refuse an answer after the last abstention that was paid for; rows behind it are there,
+    without an answer."""
     abstained = np.flatnonzero(~answered)
     if not most:
         if len(abstained):
             raise CertificateError("labels.csv has abstentions, and the mechanism never abstains.")
     elif len(abstained) >= most and answered[abstained[most - 1] :].any():
         raise CertificateError(
-            f"labels.csv has answers after abstention {most}, where the stream stopped; they were not paid for."
+            f"labels.csv has answers after abstention {most}, where the stream stopped; they were"
+            " not paid for."
         )
 
 
 def _check_counts(table: LabelsTable, counts: IntArray, n_teachers: int, sigma: float) -> None:
-    """Refuse counts that noise cannot reach, and labels that are not read off the counts by the stated rule."""
+    """Refuse counts that noise cannot reach, and labels that are not read off the counts by the
+    stated rule."""
     far = _FARTHEST * (sigma + 1)
     if counts.size and not (counts.min() >= -far and counts.max() <= n_teachers + far):
-        raise CertificateError("labels.csv holds a count that noise of the stated size does not reach.")
-    # The rules of `majority` and `plurality`: at least half of two classes, the lowest of several that tie.
-    read_off = (2 * counts >= n_teachers).astype(np.int64) if counts.ndim == 1 else counts.argmax(axis=1)
+        raise CertificateError(
+            "labels.csv holds a count that noise of the stated size does not reach."
+        )
+    # The rules of `majority` and `plurality`: at least half of two classes, the lowest of several
+    # that tie.
+    read_off = (
+        (2 * counts >= n_teachers).astype(np.int64) if counts.ndim == 1 else counts.argmax(axis=1)
+    )
     if not np.array_equal(read_off, table.labels):
         raise CertificateError("labels.csv holds a label that is not the one its counts give.")

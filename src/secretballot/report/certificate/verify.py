@@ -1,8 +1,8 @@
 """Verify a certificate from its own words: is it whole, does it add up, is the price right?
 
-The verifier believes nothing that it can compute. It prices the events again and refuses a promise that
-is smaller than they cost. What it cannot know is whether the events are what really happened: the digest
-is not a signature, so take certificates from those you trust, over a channel you trust.
+The verifier believes nothing that it can compute. It prices the events again and refuses a promise
+that is smaller than they cost. What it cannot know is whether the events are what really happened:
+the digest is not a signature, so take certificates from those you trust, over a channel you trust.
 """
 
 import os
@@ -18,8 +18,18 @@ from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
 from secretballot.report.certificate.chosen import CHOICE, check_chosen, is_chosen
 from secretballot.report.certificate.events import SLACK, check_relation_of, read_events
-from secretballot.report.certificate.fields import CERTIFICATE_FILE, check_fields, check_format, read_certificate
-from secretballot.report.certificate.mechanism_terms import check_terms, count_columns_of, events_of_terms, most_queries
+from secretballot.report.certificate.fields import (
+    CERTIFICATE_FILE,
+    check_fields,
+    check_format,
+    read_certificate,
+)
+from secretballot.report.certificate.mechanism_terms import (
+    check_terms,
+    count_columns_of,
+    events_of_terms,
+    most_queries,
+)
 from secretballot.report.certificate.plan_checks import check_choices, check_plan, total_price
 from secretballot.report.certificate.release_files import LABELS_FILE, check_files
 from secretballot.report.certificate.released_rows import check_rows
@@ -60,8 +70,8 @@ class Verification:
     Attributes
     ----------
     checks : tuple of Check
-        In the order in which they were made. Where a certificate cannot be read, or lacks fields, the
-        checks that need them are left out.
+        In the order in which they were made. Where a certificate cannot be read, or lacks fields,
+        the checks that need them are left out.
     unchecked : tuple of str
         One sentence on each thing that was not looked at, since it was not given.
     """
@@ -88,17 +98,21 @@ class Verification:
         }
 
 
-def verify_certificate(certificate: Mapping[str, Any] | str | Path, folder: str | Path | None = None) -> Verification:
-    """Check a certificate and price its events again; whatever it holds, the answer is a `Verification`.
+def verify_certificate(
+    certificate: Mapping[str, Any] | str | Path, folder: str | Path | None = None
+) -> Verification:
+    """Check a certificate and price its events again; whatever it holds, the answer is a
+    `Verification`.
 
     Parameters
     ----------
     certificate : mapping or path
-        The certificate, its file, or a release folder. A file that stands beside a ``labels.csv`` is taken for that of
-        a release folder, and the folder is checked too.
+        The certificate, its file, or a release folder. A file that stands beside a ``labels.csv``
+        is taken for that of a release folder, and the folder is checked too.
     folder : path, optional
-        Release folder, whose files must be those that the certificate lists, and whose ``labels.csv`` must hold what
-        was paid for. By default the folder that `certificate` names or stands in.
+        Release folder, whose files must be those that the certificate lists, and whose
+        ``labels.csv`` must hold what was paid for. By default the folder that `certificate` names
+        or stands in.
 
     Returns
     -------
@@ -124,7 +138,8 @@ def verify_certificate(certificate: Mapping[str, Any] | str | Path, folder: str 
         if not checks[-1].ok:
             return Verification(tuple(checks))
     checks += [_look(name, look, document) for name, look in _TERMS]
-    if checks[-1].ok:  # events that are not those of one mechanism could be many, and take long to price
+    # events that are not those of one mechanism could be many, and take long to price
+    if checks[-1].ok:
         checks += [_look(name, look, document) for name, look in _CONTENTS]
         checks += [_look(name, look, document) for name, look in _OPTIONAL if name in document]
     if place is None:
@@ -134,16 +149,29 @@ def verify_certificate(certificate: Mapping[str, Any] | str | Path, folder: str 
     return Verification(tuple(checks))
 
 
-_NO_FOLDER = "The released labels and the other files were not looked at; give the release folder to check them too."
+_NO_FOLDER = (
+    "The released labels and the other files were not looked at; give the release folder to check"
+    " them too."
+)
 
 
-def _look(name: str, look: Callable[[Mapping[str, Any]], str], document: Mapping[str, Any]) -> Check:
+def _look(
+    name: str, look: Callable[[Mapping[str, Any]], str], document: Mapping[str, Any]
+) -> Check:
     try:
         return Check(name, True, look(document))
     except SecretBallotError as error:
         return Check(name, False, str(error))
-    except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError, RecursionError) as error:
-        # Numbers that pass their range can still be too extreme to compute with; that is no certificate.
+    except (
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+        MemoryError,
+        RecursionError,
+    ) as error:
+        # Numbers that pass their range can still be too extreme to compute with; that is no
+        # certificate.
         return Check(name, False, f"This could not be evaluated ({type(error).__name__}).")
 
 
@@ -153,7 +181,9 @@ def _events(document: Mapping[str, Any]) -> list[Event]:
 
 def _check_digest(document: Mapping[str, Any]) -> str:
     if certificate_digest(document) != document["digest"]:
-        raise CertificateError("The digest does not fit: the certificate was changed after it was written.")
+        raise CertificateError(
+            "The digest does not fit: the certificate was changed after it was written."
+        )
     return "The digest fits the text (it shows damage; it is not a signature)."
 
 
@@ -168,22 +198,28 @@ def _check_price(document: Mapping[str, Any]) -> str:
     recomputed = delta_upper(_events(document), epsilon)
     if not recomputed <= delta * SLACK:
         raise CertificateError(
-            f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was {delta:.6g}."
+            f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was"
+            f" {delta:.6g}."
         )
     if not price["delta_recomputed"] <= delta * SLACK:
         raise CertificateError("The price states a larger delta than the promise.")
     if not recomputed <= price["delta_recomputed"] * SLACK:
         raise CertificateError(
-            f"For its events the certificate states delta {price['delta_recomputed']:.6g}; they cost {recomputed:.6g}."
+            f"For its events the certificate states delta {price['delta_recomputed']:.6g}; they"
+            f" cost {recomputed:.6g}."
         )
-    return f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}, within the promised {delta:.6g}."
+    return (
+        f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}, within the promised"
+        f" {delta:.6g}."
+    )
 
 
 def _check_mechanism(document: Mapping[str, Any]) -> str:
     check_terms(document)
     if not is_chosen(document) and _events(document) != events_of_terms(document["mechanism"]):
         raise CertificateError(
-            "The events are not those of the mechanism: its noise, its queries and what it releases have another price."
+            "The events are not those of the mechanism: its noise, its queries and what it releases"
+            " have another price."
         )
     for event in document["events"]:
         check_relation_of(event, document)
@@ -195,22 +231,28 @@ def _check_mechanism(document: Mapping[str, Any]) -> str:
 def _check_assumed(document: Mapping[str, Any]) -> None:
     """Refuse assumptions about the parameters that the list of choices denies."""
     chosen = bool(document.get("choices"))
-    if (FIXED_OR_PAID in document["assumptions"]) != chosen or (chosen and FIXED_BLINDLY in document["assumptions"]):
+    if (FIXED_OR_PAID in document["assumptions"]) != chosen or (
+        chosen and FIXED_BLINDLY in document["assumptions"]
+    ):
         raise CertificateError(
-            f"The certificate lists {'' if chosen else 'no '}choices made with private data, and its assumptions say "
-            "otherwise."
+            f"The certificate lists {'' if chosen else 'no '}choices made with private data, and"
+            " its assumptions say otherwise."
         )
 
 
 def _check_released(document: Mapping[str, Any]) -> str:
     released, mechanism = document["released"], document["mechanism"]
-    queries, answered, columns = released["queries"], released["answered"], released["count_columns"]
+    queries, answered, columns = (
+        released["queries"],
+        released["answered"],
+        released["count_columns"],
+    )
     if not answered <= queries:
         raise CertificateError(f"{answered} answers to {queries} queries are too many.")
     if columns != count_columns_of(mechanism):
         raise CertificateError(
-            f"{columns} noisy counts for each query were released; the mechanism and its events pay for "
-            f"{count_columns_of(mechanism)}."
+            f"{columns} noisy counts for each query were released; the mechanism and its events pay"
+            f" for {count_columns_of(mechanism)}."
         )
     if mechanism["name"] in _ANSWERS_ALL and answered != queries:
         raise CertificateError("The mechanism answers every query; the certificate says otherwise.")
@@ -225,28 +267,37 @@ def _check_budget(document: Mapping[str, Any]) -> str:
     released, promised = ((part["unit"], part["neighbours"]) for part in (document, composition))
     for pair in (released, promised):
         check_relation(*pair)
-    # A ledger about records takes releases by user too, but not the other way, and only under add-remove; one about
-    # labels takes releases by record, since a changed label is a record replaced.
+    # A ledger about records takes releases by user too, but not the other way, and only under
+    # add-remove; one about labels takes releases by record, since a changed label is a record
+    # replaced.
     covered = (released, promised) in (
         (("user", "add-remove"), ("record", "add-remove")),
         (("record", "replace-one"), ("label", "replace-one")),
     )
     if released != promised and not covered:
         raise CertificateError(
-            f"The release is by {released[0]} under {released[1]}, and the dataset's budget by {promised[0]} under "
-            f"{promised[1]}; the one does not add to the other."
+            f"The release is by {released[0]} under {released[1]}, and the dataset's budget by"
+            f" {promised[0]} under {promised[1]}; the one does not add to the other."
         )
     budget, spent = composition["budget"], composition["spent_after"]
     whole = dict(zip(("epsilon", "delta"), total_price(document), strict=True))
     for key in ("epsilon", "delta"):
         if not spent[key] <= budget[key] * SLACK:
-            raise CertificateError(f"The {key} spent on the dataset, {spent[key]:.6g}, exceeds {budget[key]:.6g}.")
+            raise CertificateError(
+                f"The {key} spent on the dataset, {spent[key]:.6g}, exceeds {budget[key]:.6g}."
+            )
         # Only plain sums must show this release in full; a Renyi filter may find the whole cheaper.
         floor = whole[key] if composition["kind"] == "basic" else 0
         if not floor <= spent[key] * SLACK:
             choices = ", with its choices," if document.get("choices") else ""
-            raise CertificateError(f"The {key} spent on the dataset is less than this release{choices} cost.")
-    kept = "a durable ledger" if composition["durable"] else "memory only, so earlier runs are not counted"
+            raise CertificateError(
+                f"The {key} spent on the dataset is less than this release{choices} cost."
+            )
+    kept = (
+        "a durable ledger"
+        if composition["durable"]
+        else "memory only, so earlier runs are not counted"
+    )
     amount = f"epsilon {spent['epsilon']:.6g} of {budget['epsilon']:.6g} for each {promised[0]}"
     return f"Spent on the dataset so far: {amount}, by {kept}."
 
@@ -261,8 +312,9 @@ def _check_software(document: Mapping[str, Any]) -> str:
     version = document["software"]["opendp"]
     if draws_wrong_noise(version):
         raise CertificateError(
-            f"The noise was drawn by OpenDP {shown(version)}, which is known to draw another distribution than it "
-            "states; what was promised does not hold. Release again with a later version."
+            f"The noise was drawn by OpenDP {shown(version)}, which is known to draw another"
+            " distribution than it states; what was promised does not hold. Release again with a"
+            " later version."
         )
     return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
 

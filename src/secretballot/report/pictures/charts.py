@@ -63,11 +63,14 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
 
 
 def _stack(axes: Any, row: int, parts: list[tuple[str, float, str, str, float]]) -> None:
-    """Draw one bar of parts (name, amount, colour, ink, share in percent), named where there is room."""
+    """Draw one bar of parts (name, amount, colour, ink, share in percent), named where there is
+    room."""
     start = 0.0
     for name, amount, colour, ink, share in parts:
         if share > 0:
-            axes.barh(row, share, left=start, height=0.62, color=colour, edgecolor=INK, linewidth=0.8)
+            axes.barh(
+                row, share, left=start, height=0.62, color=colour, edgecolor=INK, linewidth=0.8
+            )
         if share >= _NAMED_SHARE:
             words = f"{name} {number_text(float(f'{amount:.3g}'))}"
             axes.text(start + share / 2, row, words, ha="center", va="center", color=ink)
@@ -75,7 +78,8 @@ def _stack(axes: Any, row: int, parts: list[tuple[str, float, str, str, float]])
 
 
 def draw_votes(released: ReleasedLabels) -> str:
-    """Draw what was released: noisy counts against the threshold, or, of labels alone, how many of each.
+    """Draw what was released: noisy counts against the threshold, or, of labels alone, how many of
+    each.
 
     Parameters
     ----------
@@ -117,8 +121,13 @@ def _draw_counts(released: ReleasedLabels, counts: NDArray[np.int64]) -> str:
         reach = 1.06 * max(abs(counts.min() - half), abs(counts.max() - half), 1.5 * sigma)
         axes.set_xlim(half - reach, half + reach)
         names = [short_name(value) for value in released.classes]
-        for place, name, side in ((0.02, f"◀ {names[0]}", "left"), (0.98, f"{names[1]} ▶", "right")):
-            axes.text(place, 1.02, name, transform=axes.transAxes, ha=side, va="bottom", weight="bold")
+        for place, name, side in (
+            (0.02, f"◀ {names[0]}", "left"),
+            (0.98, f"{names[1]} ▶", "right"),
+        ):
+            axes.text(
+                place, 1.02, name, transform=axes.transAxes, ha=side, va="bottom", weight="bold"
+            )
         axes.set_xlabel(f"noisy votes for {names[1]}, of {released.n_teachers:,} teachers")
         axes.set_ylabel("queries")
         whole_numbers(axes.yaxis)
@@ -136,7 +145,13 @@ def _draw_margins(released: ReleasedLabels) -> str:
 
     def paint(axes: Any) -> None:
         axes.axvspan(0, noise, color=PALE, linewidth=0)
-        axes.hist(margins, bins=min(32, max(1, int(margins.max()) + 1)), color=BLUE, edgecolor="white", linewidth=0.5)
+        axes.hist(
+            margins,
+            bins=min(32, max(1, int(margins.max()) + 1)),
+            color=BLUE,
+            edgecolor="white",
+            linewidth=0.5,
+        )
         axes.axvline(0, color=INK, linewidth=1.2, linestyle="--")
         axes.set_xlim(left=-0.02 * max(float(margins.max()), noise))
         axes.set_xlabel("noisy lead of the winning class (votes)")
@@ -149,7 +164,11 @@ def _draw_margins(released: ReleasedLabels) -> str:
 
 def _draw_labels(released: ReleasedLabels) -> str:
     counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
-    order = np.argsort(-counts, kind="stable") if released.n_classes > _MOST_CLASSES else np.arange(len(counts))
+    order = (
+        np.argsort(-counts, kind="stable")
+        if released.n_classes > _MOST_CLASSES
+        else np.arange(len(counts))
+    )
     rows = [(short_name(released.classes[i]), int(counts[i])) for i in order[:_MOST_CLASSES]]
     if released.n_classes > _MOST_CLASSES:
         others = order[_MOST_CLASSES:]
@@ -160,8 +179,16 @@ def _draw_labels(released: ReleasedLabels) -> str:
         places = np.arange(len(rows))[::-1]
         for place, (_, count) in zip(places, rows, strict=True):
             last = place == 0
-            axes.barh(place, count, 0.62, color="white" if last else BLUE, edgecolor=GREY if last else BLUE)
-            axes.annotate(f"{count:,}", (count, place), xytext=(4, 0), textcoords="offset points", va="center")
+            axes.barh(
+                place,
+                count,
+                0.62,
+                color="white" if last else BLUE,
+                edgecolor=GREY if last else BLUE,
+            )
+            axes.annotate(
+                f"{count:,}", (count, place), xytext=(4, 0), textcoords="offset points", va="center"
+            )
         axes.set_yticks(places, [name for name, _ in rows])
         axes.set_xlim(0, 1.16 * max(1, *(count for _, count in rows)))
         axes.set_xlabel("queries with this released label")
@@ -173,7 +200,9 @@ def _draw_labels(released: ReleasedLabels) -> str:
     return Picture("votes", 0.8 + 0.3 * len(rows), paint).inline()
 
 
-def draw_confidence(confidence: NDArray[np.float64], n_classes: int, *, of_votes: bool = False) -> str:
+def draw_confidence(
+    confidence: NDArray[np.float64], n_classes: int, *, of_votes: bool = False
+) -> str:
     """Draw how sure the student is on public points.
 
     Parameters
@@ -191,13 +220,19 @@ def draw_confidence(confidence: NDArray[np.float64], n_classes: int, *, of_votes
         weights = np.full(len(confidence), 100 / len(confidence))
         edges = np.linspace(1 / n_classes, 1.0, 26)
         axes.hist(
-            np.clip(confidence, edges[0], 1.0), edges, weights=weights, color=BLUE, edgecolor="white", linewidth=0.5
+            np.clip(confidence, edges[0], 1.0),
+            edges,
+            weights=weights,
+            color=BLUE,
+            edgecolor="white",
+            linewidth=0.5,
         )
         axes.axvline(middle, color=INK, linewidth=1.2, linestyle="--")
         axes.set_ylim(top=1.2 * axes.get_ylim()[1])  # room for the words above the bars
         near_right = middle > (1 + edges[0]) / 2
         axes.annotate(
-            f"half of the points\n{'above' if near_right else 'below'} {number_text(round(middle, 2))}",
+            f"half of the points\n{'above' if near_right else 'below'}"
+            f" {number_text(round(middle, 2))}",
             (middle, 0.97),
             xycoords=("data", "axes fraction"),
             xytext=(-6 if near_right else 6, 0),
@@ -207,7 +242,10 @@ def draw_confidence(confidence: NDArray[np.float64], n_classes: int, *, of_votes
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
         )
         axes.set_xlim(edges[0], 1.0)
-        share, chance = "share of teachers expected behind the label", "the student's highest class probability"
+        share, chance = (
+            "share of teachers expected behind the label",
+            "the student's highest class probability",
+        )
         axes.set_xlabel(share if of_votes else chance)
         axes.set_ylabel("public points (%)")
         grid(axes, "y")

@@ -1,7 +1,7 @@
 """What all pictures share: style, colours, and the ways from painted axes to a page or a file.
 
-Colours are those of Okabe and Ito, told apart by the colour-blind; nothing is said by colour alone. Letters stay
-letters, so that a page can search, scale and read them aloud.
+Colours are those of Okabe and Ito, told apart by the colour-blind; nothing is said by colour alone.
+Letters stay letters, so that a page can search, scale and read them aloud.
 """
 
 import re
@@ -15,9 +15,27 @@ from secretballot.report.certificate.labels_file import class_text
 from secretballot.report.extras import require_extra
 from secretballot.report.wording import shown
 
-__all__ = ["BLUE", "GREY", "INK", "ORANGE", "PALE", "SLATE", "Picture", "grid", "short_name", "whole_numbers"]
+__all__ = [
+    "BLUE",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "PALE",
+    "SLATE",
+    "Picture",
+    "grid",
+    "short_name",
+    "whole_numbers",
+]
 
-BLUE, ORANGE, GREY, SLATE, PALE, INK = "#0072B2", "#D55E00", "#8A8F98", "#C3C9D1", "#E6E8EB", "#1B1F24"
+BLUE, ORANGE, GREY, SLATE, PALE, INK = (
+    "#0072B2",
+    "#D55E00",
+    "#8A8F98",
+    "#C3C9D1",
+    "#E6E8EB",
+    "#1B1F24",
+)
 _WIDTH = 5.0  # inches; 360 units of SVG, about the width of a telephone
 _DOTS_PER_INCH = 200
 _MARKS = re.compile(r'<use [^>]*? style="([^"]*)"/>\s*(?:<use [^>]*? style="\1"/>\s*)+')
@@ -79,14 +97,17 @@ class Picture:
 
     def _svg(self) -> str:
         text = StringIO()
-        self._save(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        self._save(
+            text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
         return text.getvalue()
 
     def _save(self, target: Any, **settings: Any) -> None:
         matplotlib = require_extra("matplotlib", "report")
         figures = require_extra("matplotlib.figure", "report")
         with matplotlib.rc_context(_STYLE | {"svg.hashsalt": self.name}), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a font without some letter of a class name; the reader's browser has one
+            # a font without some letter of a class name; the reader's browser has one
+            warnings.simplefilter("ignore")
             figure = figures.Figure(figsize=(_WIDTH, self.height))
             self.paint(figure.add_subplot())
             figure.savefig(target, **settings)
@@ -95,17 +116,27 @@ class Picture:
 def _inline(svg: str, name: str) -> str:
     """Return the svg element alone: no document type, no metadata, ids with `name` in front."""
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(
+        r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL
+    )
     head, body = svg.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', head)
     body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body).replace("xlink:href", "href")
-    return f'<svg {box[0] if box else ""} aria-hidden="true" stroke-linejoin="round">{_lean(body.strip())}'
+    return (
+        f'<svg {box[0] if box else ""} aria-hidden="true"'
+        f' stroke-linejoin="round">{_lean(body.strip())}'
+    )
 
 
 def _lean(body: str) -> str:
-    """Say once, not for each, how many like marks look; hundredths of a point are enough for their places."""
-    body = re.sub(r'(<use href="[^"]*" x="[^"]*\.\d\d)\d*(" y="[^"]*\.\d\d)\d*"', r'\g<1>\g<2>"', body)
-    return _MARKS.sub(lambda run: f'<g style="{run[1]}">{run[0].replace(_styled(run[1]), "/>")}</g>', body)
+    """Say once, not for each, how many like marks look; hundredths of a point are enough for
+    their places."""
+    body = re.sub(
+        r'(<use href="[^"]*" x="[^"]*\.\d\d)\d*(" y="[^"]*\.\d\d)\d*"', r'\g<1>\g<2>"', body
+    )
+    return _MARKS.sub(
+        lambda run: f'<g style="{run[1]}">{run[0].replace(_styled(run[1]), "/>")}</g>', body
+    )
 
 
 def _styled(style: str) -> str:
@@ -126,4 +157,6 @@ def short_name(value: object) -> str:
 
 def whole_numbers(axis: Any) -> None:
     """Put ticks of an axis on whole numbers only."""
-    axis.set_major_locator(require_extra("matplotlib.ticker", "report").MaxNLocator(5, integer=True))
+    axis.set_major_locator(
+        require_extra("matplotlib.ticker", "report").MaxNLocator(5, integer=True)
+    )

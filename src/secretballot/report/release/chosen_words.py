@@ -8,8 +8,8 @@ from secretballot.report.wording import number_text, shown, unit_noun
 __all__ = ["CHOICE_SENTENCE", "chosen_words"]
 
 CHOICE_SENTENCE = (
-    "One candidate is drawn at random, the likelier the fewer mistakes it makes: with one mistake more it is less "
-    "likely by a fixed factor."
+    "One candidate is drawn at random, the likelier the fewer mistakes it makes: with one mistake"
+    " more it is less likely by a fixed factor."
 )
 
 
@@ -24,7 +24,7 @@ def chosen_words(certificate: Mapping[str, Any]) -> str:
     mechanism = certificate["mechanism"]
     of = f" ({shown(mechanism['hypotheses'])})" if "hypotheses" in mechanism else ""
     return (
-        f"The model is one of {number_text(mechanism['n_candidates'])} candidates{of}, drawn by its mistakes on all "
-        f"private records, each {unit_noun(certificate['unit'])} counted once; it need not be the best of them. "
-        "The labels are what it says of public points."
+        f"The model is one of {number_text(mechanism['n_candidates'])} candidates{of}, drawn by its"
+        f" mistakes on all private records, each {unit_noun(certificate['unit'])} counted once; it"
+        " need not be the best of them. The labels are what it says of public points."
     )

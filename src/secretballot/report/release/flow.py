@@ -11,37 +11,43 @@ _BLUE, _ORANGE = "#0072b2", "#d55e00"
 _ROWS = (118, 166, 214)
 _SHARES = ((0.9, 0.2), (0.75, 0.35), (0.3, 0.8))
 _TITLE = (
-    "Private records are cut into shards, one teacher learns on each, the teachers vote; at the door the price is "
-    "reserved and exact noise is added; labels leave, and a student learns from them and from public points."
+    "Private records are cut into shards, one teacher learns on each, the teachers vote; at the"
+    " door the price is reserved and exact noise is added; labels leave, and a student learns from"
+    " them and from public points."
 )
 
 
-def _text(x: float, y: float, words: str, *, size: int = 15, colour: str = _INK, bold: bool = False) -> str:
+def _text(
+    x: float, y: float, words: str, *, size: int = 15, colour: str = _INK, bold: bool = False
+) -> str:
     weight = ' font-weight="700"' if bold else ""
     return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}" text-anchor="middle"{weight}>'
-        f"{escape(words)}</text>"
+        f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}"'
+        f' text-anchor="middle"{weight}>{escape(words)}</text>'
     )
 
 
-def _box(x: float, y: float, width: float, height: float, *, fill: str, stroke: str, more: str = "") -> str:
+def _box(
+    x: float, y: float, width: float, height: float, *, fill: str, stroke: str, more: str = ""
+) -> str:
     return (
-        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6" fill="{fill}" stroke="{stroke}" '
-        f'stroke-width="1.5"{more}/>'
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6" fill="{fill}"'
+        f' stroke="{stroke}" stroke-width="1.5"{more}/>'
     )
 
 
 def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
     return (
-        f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{_LINE}" stroke-width="1.8" '
-        'marker-end="url(#tip)"/>'
+        f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{_LINE}" stroke-width="1.8"'
+        ' marker-end="url(#tip)"/>'
     )
 
 
 def _lines(x: float, y: float, width: float, count: int) -> str:
     """Draw rows of a table."""
     return "".join(
-        f'<path d="M{x:g} {y + 12 * i:g} h{width:g}" stroke="{_LINE}" stroke-width="3"/>' for i in range(count)
+        f'<path d="M{x:g} {y + 12 * i:g} h{width:g}" stroke="{_LINE}" stroke-width="3"/>'
+        for i in range(count)
     )
 
 
@@ -62,12 +68,16 @@ def _secret_side() -> list[str]:
             _box(192, y, 76, 30, fill="#fff", stroke=_INK),
             _lines(204, y + 9, 52, 2),
             _arrow(272, y + 15, 338, y + 15),
-            f'<circle cx="368" cy="{y + 15}" r="19" fill="#fff" stroke="{_INK}" stroke-width="1.5"/>',
+            (
+                f'<circle cx="368" cy="{y + 15}" r="19" fill="#fff" stroke="{_INK}"'
+                ' stroke-width="1.5"/>'
+            ),
             f'<path d="M356 {y + 21} q12 -26 24 0" fill="none" stroke="{_INK}" stroke-width="2"/>',
             _arrow(392, y + 15, 462, 181),
         ]
         parts += [
-            f'<rect x="474" y="{y + 2 + 13 * row}" width="{84 * share:g}" height="10" fill="{colour}"/>'
+            f'<rect x="474" y="{y + 2 + 13 * row}" width="{84 * share:g}" height="10"'
+            f' fill="{colour}"/>'
             for row, (share, colour) in enumerate(zip(shares, (_BLUE, _ORANGE), strict=True))
         ]
     return parts
@@ -78,7 +88,10 @@ def _door() -> list[str]:
         _arrow(568, 181, 612, 181),
         _box(620, 84, 120, 190, fill="#fff", stroke=_ORANGE, more=' style="stroke-width:3"'),
         _text(680, 60, "the door", bold=True, colour=_ORANGE),
-        f'<path d="M640 150 c26 0 24 -44 40 -44 s14 44 40 44" fill="none" stroke="{_ORANGE}" stroke-width="2.5"/>',
+        (
+            f'<path d="M640 150 c26 0 24 -44 40 -44 s14 44 40 44" fill="none" stroke="{_ORANGE}"'
+            ' stroke-width="2.5"/>'
+        ),
         _text(680, 180, "price", size=14),
         _text(680, 200, "reserve", size=14),
         _text(680, 220, "exact noise", size=14),
@@ -106,12 +119,14 @@ def _public_side() -> list[str]:
 def draw_data_flow() -> str:
     """Return the drawing as one SVG document without anything from outside."""
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 26 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
-        f'height="{_HEIGHT}" role="img" aria-labelledby="title" font-family="{_FONTS}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 26 {_WIDTH} {_HEIGHT}"'
+        f' width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-labelledby="title"'
+        f' font-family="{_FONTS}">'
     )
     tip = (
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
-        f'<path d="M0 0 L8 4 L0 8 z" fill="{_LINE}"/></marker></defs>'
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6"'
+        ' markerHeight="6" orient="auto"><path d="M0 0 L8 4 L0 8 z"'
+        f' fill="{_LINE}"/></marker></defs>'
     )
     ground = f'<rect y="26" width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>'
     title = f'<title id="title">{escape(_TITLE)}</title>'

@@ -1,7 +1,8 @@
-"""The files of a release: everything that may be published of it, written into one folder, the certificate last.
+"""The files of a release: everything that may be published of it, written into one folder, the
+certificate last.
 
-The bytes follow from released values and public inputs alone, in one way: no time of day, no path, no address. Moving a
-finished folder to its place is the business of `secretballot.publishing`.
+The bytes follow from released values and public inputs alone, in one way: no time of day, no path,
+no address. Moving a finished folder to its place is the business of `secretballot.publishing`.
 """
 
 import hashlib
@@ -31,7 +32,8 @@ from secretballot.report.student.export import dump_onnx, dump_student
 __all__ = ["WrittenFiles", "write_files"]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")  # of an object, in somebody's error message: it tells of the memory
+# of an object, in somebody's error message: it tells of the memory
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _NOT_WANTED = "left out at the wish of whoever made the release."
 
 
@@ -66,15 +68,16 @@ def write_files(
 ) -> WrittenFiles:
     """Write all that may be published of a release into an empty folder.
 
-    What needs an optional package that is missing, or a conversion that fails, is left out; `README.txt` and the result
-    say why.
+    What needs an optional package that is missing, or a conversion that fails, is left out;
+    `README.txt` and the result say why.
 
     Parameters
     ----------
     folder : Path
         Empty.
     released : ReleasedLabels
-        What left the door, with its certificate; it is the only way in for anything that was private.
+        What left the door, with its certificate; it is the only way in for anything that was
+        private.
     student : fitted classifier, optional
         Trained on released labels and public points.
     X_public : array, sparse matrix or frame of shape (n, n_features), optional
@@ -82,7 +85,8 @@ def write_files(
     schema : mapping, optional
         Public description of the columns, as JSON values; written as ``schema.json``.
     story : QueryStory, optional
-        How the queries were chosen; written as ``queries.json`` and drawn, on the page and as files.
+        How the queries were chosen; written as ``queries.json`` and drawn, on the page and as
+        files.
     without : collection of {"report", "student"}
         Parts that nobody wants: the page and the pictures, the files of the student.
 
@@ -98,24 +102,46 @@ def write_files(
     if story is not None:
         check_story(story, released)
     written = _Writer(folder)
-    # An order that matters twice: the README names what was written before it, and the certificate, which binds all
-    # the others, comes last, so that a folder which was cut short has none and nobody can take it for a release.
+    # An order that matters twice: the README names what was written before it, and the certificate,
+    # which binds all the others, comes last, so that a folder which was cut short has none and
+    # nobody can take it for a release.
     _write_labels(written, released)
-    written.files[CERTIFICATE_FILE] = "what was promised and done; `secretballot verify .` checks it"
+    written.files[CERTIFICATE_FILE] = (
+        "what was promised and done; `secretballot verify .` checks it"
+    )
     if schema is not None:
-        written.write("schema.json", "the public columns and categories that the student reads", _json(schema))
+        written.write(
+            "schema.json", "the public columns and categories that the student reads", _json(schema)
+        )
     if story is not None:
         _write_story(written, released, story, pictures="report" not in without)
-    untrusted = [] if student is None else _write_student(written, student, X_public, wanted="student" not in without)
+    untrusted = (
+        []
+        if student is None
+        else _write_student(written, student, X_public, wanted="student" not in without)
+    )
     readme = {"README.txt": "what may be done with these files, and how"}
     if "report" in without:
         written.left_out["report.html"] = _NOT_WANTED
     else:
         listed = {**written.files, **readme}
-        page = partial(render_page, released, student=student, X_public=X_public, files_written=listed, story=story)
-        written.attempt("report.html", "the report, for people", lambda path: path.write_bytes(page().encode()))
+        page = partial(
+            render_page,
+            released,
+            student=student,
+            X_public=X_public,
+            files_written=listed,
+            story=story,
+        )
+        written.attempt(
+            "report.html", "the report, for people", lambda path: path.write_bytes(page().encode())
+        )
     text = release_readme(
-        released.certificate, {**written.files, **readme}, written.left_out, untrusted, _formula_like(released)
+        released.certificate,
+        {**written.files, **readme},
+        written.left_out,
+        untrusted,
+        _formula_like(released),
     )
     written.write("README.txt", readme["README.txt"], text.encode())
     certificate = with_files(released.certificate, _digests(folder))
@@ -137,7 +163,8 @@ class _Writer:
         self.files[name] = words
 
     def attempt(self, name: str, words: str, make: Callable[[Path], object]) -> None:
-        """Make a file that may be left out for a stated reason; trouble with the disk is no such reason."""
+        """Make a file that may be left out for a stated reason; trouble with the disk is no such
+        reason."""
         try:
             make(self.folder / name)
         except (MissingExtraError, DataError) as error:
@@ -154,14 +181,21 @@ def _write_student(written: _Writer, student: Any, X_public: Any, *, wanted: boo
         written.left_out["student.skops"] = _NOT_WANTED
         return untrusted
     written.attempt(
-        "student.skops", "the student model, for Python", lambda path: untrusted.extend(dump_student(student, path))
+        "student.skops",
+        "the student model, for Python",
+        lambda path: untrusted.extend(dump_student(student, path)),
     )
-    written.attempt("student.onnx", "the student model, for any language", lambda path: _onnx(student, path, X_public))
+    written.attempt(
+        "student.onnx",
+        "the student model, for any language",
+        lambda path: _onnx(student, path, X_public),
+    )
     return untrusted
 
 
 def _date_files(folder: Path, issued: str) -> None:
-    """Give files and folder the time of the certificate: when they were written is nobody's business."""
+    """Give files and folder the time of the certificate: when they were written is nobody's
+    business."""
     try:
         moment = datetime.fromisoformat(issued).timestamp()
     except (ValueError, OverflowError):
@@ -184,26 +218,36 @@ def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
     """Write labels.csv; refuse a certificate that speaks of other labels."""
     digest = hashlib.sha256()
     with (written.folder / "labels.csv").open("wb") as file:
-        for block in labels_blocks(released.queries, released.labels, released.classes, released.noisy_counts):
+        for block in labels_blocks(
+            released.queries, released.labels, released.classes, released.noisy_counts
+        ):
             file.write(block)
             digest.update(block)
     bound = released.certificate.get("released")
     if not isinstance(bound, Mapping) or bound.get("labels_sha256") != digest.hexdigest():
-        raise CertificateError("The certificate is not the one of these released labels; take both from one release.")
+        raise CertificateError(
+            "The certificate is not the one of these released labels; take both from one release."
+        )
     written.files["labels.csv"] = "the released labels, one line for each query"
 
 
-def _write_story(written: _Writer, released: ReleasedLabels, story: QueryStory, *, pictures: bool) -> None:
+def _write_story(
+    written: _Writer, released: ReleasedLabels, story: QueryStory, *, pictures: bool
+) -> None:
     """Write the story, and its pictures for papers and slides where they are wanted."""
     content = json.dumps(story.to_json(), separators=(",", ":"), allow_nan=False) + "\n"
     written.write(
-        "queries.json", "which public points were asked, round by round, and where they lie", content.encode()
+        "queries.json",
+        "which public points were asked, round by round, and where they lie",
+        content.encode(),
     )
     if not pictures:
         return
     for name, picture in draw_query_pictures(story, released).items():
         words = f"picture: {QUERY_TITLES[name][0].lower()}{QUERY_TITLES[name][1:]}"
-        written.attempt(f"queries-{name}.svg", f"{words} (to scale and print)", _painted(picture.svg))
+        written.attempt(
+            f"queries-{name}.svg", f"{words} (to scale and print)", _painted(picture.svg)
+        )
         written.attempt(f"queries-{name}.png", f"{words} (for slides)", _painted(picture.png))
 
 
@@ -213,7 +257,9 @@ def _painted(paint: Callable[[], bytes]) -> Callable[[Path], object]:
 
 def _onnx(student: Any, path: Path, X_public: Any) -> None:
     if X_public is None:
-        raise DataError("ONNX needs public points, to check that the file predicts as the student does.")
+        raise DataError(
+            "ONNX needs public points, to check that the file predicts as the student does."
+        )
     dump_onnx(student, path, X_public)
 
 
@@ -221,7 +267,9 @@ def _json(value: Mapping[str, Any]) -> bytes:
     try:
         return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
     except (TypeError, ValueError):
-        raise DataError("schema holds a value that JSON cannot carry; use text, numbers and lists.") from None
+        raise DataError(
+            "schema holds a value that JSON cannot carry; use text, numbers and lists."
+        ) from None
 
 
 def _formula_like(released: ReleasedLabels) -> list[str]:

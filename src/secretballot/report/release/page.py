@@ -1,4 +1,5 @@
-"""The report: one page that a data-protection officer can read, with nothing in it from the secret side."""
+"""The report: one page that a data-protection officer can read, with nothing in it from the
+secret side."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +23,14 @@ from secretballot.report.release.plan_words import choice_rows, choices_words, p
 from secretballot.report.rounds.captions import QUERY_TITLES, query_captions
 from secretballot.report.rounds.pictures import draw_query_pictures
 from secretballot.report.rounds.story import QueryStory, check_story
-from secretballot.report.wording import count_text, number_text, one_in, power_bound, shown, unit_noun
+from secretballot.report.wording import (
+    count_text,
+    number_text,
+    one_in,
+    power_bound,
+    shown,
+    unit_noun,
+)
 
 __all__ = ["render_page", "student_confidence"]
 
@@ -30,12 +38,21 @@ _FALSE_ALARMS = (0.001, 0.01, 0.05)
 _MOST_POINTS = 10_000
 _SENTENCES = {
     CHOICE: CHOICE_SENTENCE,
-    "gaussian": "Votes are counted, and random noise with a bell-shaped law is added to the count before it is used.",
-    "sparse-vector": "A query is answered only if its vote is clearly decided, judged against a noisy threshold; "
-    "otherwise the answer is withheld, and after a fixed number of withheld answers the stream stops.",
-    "relabelled-sample": "A secret random part of the records gets new labels, which one rule of a public class gives "
-    "and which fit the old ones well; the teachers learn from these. A query is answered only if its vote is clearly "
-    "decided, judged against a noisy threshold; after a fixed number of withheld answers the stream stops.",
+    "gaussian": (
+        "Votes are counted, and random noise with a bell-shaped law is added to the count before it"
+        " is used."
+    ),
+    "sparse-vector": (
+        "A query is answered only if its vote is clearly decided, judged against a noisy threshold;"
+        " otherwise the answer is withheld, and after a fixed number of withheld answers the stream"
+        " stops."
+    ),
+    "relabelled-sample": (
+        "A secret random part of the records gets new labels, which one rule of a public class"
+        " gives and which fit the old ones well; the teachers learn from these. A query is answered"
+        " only if its vote is clearly decided, judged against a noisy threshold; after a fixed"
+        " number of withheld answers the stream stops."
+    ),
 }
 _PARAMETERS = {
     "sigma": ("standard deviation of the noise", "votes"),
@@ -64,7 +81,8 @@ _PARAMETERS = {
 
 
 def student_confidence(student: Any, X_public: Any) -> NDArray[np.float64]:
-    """Return the student's highest class probability on public points, at most ten thousand of them.
+    """Return the student's highest class probability on public points, at most ten thousand of
+    them.
 
     Parameters
     ----------
@@ -86,8 +104,12 @@ def student_confidence(student: Any, X_public: Any) -> NDArray[np.float64]:
         shares = np.asarray(student.predict_proba(points), dtype=np.float64)
     except MemoryError:  # what memory there is, is no property of the student
         raise
-    except Exception as error:  # the student may be anybody's; a picture less is no reason to lose a release
-        raise DataError(f"{type(student).__name__} gave no probabilities ({type(error).__name__}).") from None
+    except (
+        Exception
+    ) as error:  # the student may be anybody's; a picture less is no reason to lose a release
+        raise DataError(
+            f"{type(student).__name__} gave no probabilities ({type(error).__name__})."
+        ) from None
     confidence = shares.max(axis=1) if shares.ndim == 2 and shares.size else np.empty(0)
     if not confidence.size or not np.isfinite(confidence).all():
         raise DataError(f"{type(student).__name__} gave probabilities that are no numbers.")
@@ -127,7 +149,9 @@ def render_page(
         If the story is not the one of these labels.
     """
     if not isinstance(released, ReleasedLabels):
-        raise ParameterError(f"released is a {type(released).__name__}; a page is made from ReleasedLabels only.")
+        raise ParameterError(
+            f"released is a {type(released).__name__}; a page is made from ReleasedLabels only."
+        )
     jinja2 = require_extra("jinja2", "report")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -161,7 +185,9 @@ def render_page(
     return page
 
 
-def _pictures(released: ReleasedLabels, student: Any, X_public: Any) -> tuple[dict[str, str], dict[str, str]]:
+def _pictures(
+    released: ReleasedLabels, student: Any, X_public: Any
+) -> tuple[dict[str, str], dict[str, str]]:
     """Return pictures by name, and the sentence for each, or for why there is none."""
     pictures = {"budget": draw_budget(released.certificate), "votes": draw_votes(released)}
     captions = {"budget": _budget_caption(released.certificate), "votes": _votes_caption(released)}
@@ -177,24 +203,35 @@ def _pictures(released: ReleasedLabels, student: Any, X_public: Any) -> tuple[di
         else:
             # Our own student of noisy counts predicts votes; any other predicts the class itself.
             of_votes = hasattr(student, "predict_shares")
-            pictures["confidence"] = draw_confidence(confidence, released.n_classes, of_votes=of_votes)
-            meaning = "Which share of the teachers it expects behind" if of_votes else "How sure the student is of"
+            pictures["confidence"] = draw_confidence(
+                confidence, released.n_classes, of_votes=of_votes
+            )
+            meaning = (
+                "Which share of the teachers it expects behind"
+                if of_votes
+                else "How sure the student is of"
+            )
             captions["confidence"] = (
-                f"{meaning} its label, on {count_text(len(confidence), 'public point')}. A guess would have "
-                f"{1 / released.n_classes:.2g}; the dashed line halves the points. Sure is not right: the picture "
-                "shows no accuracy."
+                f"{meaning} its label, on {count_text(len(confidence), 'public point')}. A guess"
+                f" would have {1 / released.n_classes:.2g}; the dashed line halves the points. Sure"
+                " is not right: the picture shows no accuracy."
             )
     return pictures, captions
 
 
-def _query_pictures(story: QueryStory | None, released: ReleasedLabels) -> list[tuple[str, str, str, str]]:
+def _query_pictures(
+    story: QueryStory | None, released: ReleasedLabels
+) -> list[tuple[str, str, str, str]]:
     """Return name, title, picture and caption of all that is drawn of a story."""
     if story is None:
         return []
     check_story(story, released)
     captions = query_captions(story, released)
     drawn = draw_query_pictures(story, released)
-    return [(name, QUERY_TITLES[name], picture.inline(), captions[name]) for name, picture in drawn.items()]
+    return [
+        (name, QUERY_TITLES[name], picture.inline(), captions[name])
+        for name, picture in drawn.items()
+    ]
 
 
 def _budget_caption(certificate: Mapping[str, Any]) -> str:
@@ -204,13 +241,16 @@ def _budget_caption(certificate: Mapping[str, Any]) -> str:
     if composition["kind"] == "basic":
         before = max(0.0, spent["epsilon"] - certificate["epsilon"])
         others = "other releases and choices" if certificate.get("choices") else "earlier releases"
-        words = f"{others} {number_text(before)} (grey), this release {number_text(certificate['epsilon'])} (blue)"
+        words = (
+            f"{others} {number_text(before)} (grey), this release"
+            f" {number_text(certificate['epsilon'])} (blue)"
+        )
     else:
         words = f"all releases so far, this one included, {number_text(spent['epsilon'])} (blue)"
     return (
-        f"Of epsilon {number_text(budget['epsilon'])} for each {composition['unit']} of this dataset: {words}, "
-        f"left {number_text(left)} (white). "
-        f"Of delta {number_text(budget['delta'])}, {number_text(spent['delta'])} is spent."
+        f"Of epsilon {number_text(budget['epsilon'])} for each {composition['unit']} of this"
+        f" dataset: {words}, left {number_text(left)} (white). Of delta"
+        f" {number_text(budget['delta'])}, {number_text(spent['delta'])} is spent."
     )
 
 
@@ -220,20 +260,21 @@ def _votes_caption(released: ReleasedLabels) -> str:
         return f"What the chosen model says of {count_text(len(released.queries), 'public point')}."
     if released.noisy_counts is None:
         return (
-            f"The released labels of {count_text(len(released.queries), 'query')}; {abstained:,} got no answer. "
-            "The counts behind them were not released."
+            f"The released labels of {count_text(len(released.queries), 'query')}; {abstained:,}"
+            " got no answer. The counts behind them were not released."
         )
     sigma = f"{released.sigma:.3g}"
     if released.n_classes == 2:
         return (
-            f"The released noisy counts. From the dashed line, {number_text(released.n_teachers / 2)} votes, on, the "
-            f"label is {shown(released.classes[1])}; the grey band is one standard deviation of the noise, {sigma} "
-            "votes, to either side: inside it the noise may well have decided."
+            "The released noisy counts. From the dashed line,"
+            f" {number_text(released.n_teachers / 2)} votes, on, the label is"
+            f" {shown(released.classes[1])}; the grey band is one standard deviation of the noise,"
+            f" {sigma} votes, to either side: inside it the noise may well have decided."
         )
     return (
-        "How far the winning class was ahead in the released noisy counts. The grey band is one standard deviation "
-        f"of the noise on a difference of two counts (each has {sigma} votes): inside it the noise may well have "
-        "decided."
+        "How far the winning class was ahead in the released noisy counts. The grey band is one"
+        f" standard deviation of the noise on a difference of two counts (each has {sigma} votes):"
+        " inside it the noise may well have decided."
     )
 
 
@@ -285,7 +326,9 @@ def _guarantee(certificate: Mapping[str, Any]) -> dict[str, Any]:
         "posterior": 100 * factor / (1 + factor),
         "one_in": one_in(delta),
         "weak": epsilon > 5,
-        "tests": [(100 * alarm, 100 * power_bound(epsilon, delta, alarm)) for alarm in _FALSE_ALARMS],
+        "tests": [
+            (100 * alarm, 100 * power_bound(epsilon, delta, alarm)) for alarm in _FALSE_ALARMS
+        ],
     }
 
 
@@ -325,7 +368,8 @@ def _events(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
 def _parameters(event: Mapping[str, Any]) -> str:
     """Return an event's parameters in words, those of an event inside in brackets."""
     return ", ".join(
-        f"{key.replace('_', ' ')} " + (f"({_parameters(value)})" if isinstance(value, Mapping) else _value_text(value))
+        f"{key.replace('_', ' ')} "
+        + (f"({_parameters(value)})" if isinstance(value, Mapping) else _value_text(value))
         for key, value in event.items()
         if key not in ("event", "version") and value is not None
     )

@@ -10,45 +10,54 @@ from secretballot.report.wording import count_text, number_text, shown
 __all__ = ["PRICE_OF_THE_PLAN", "choice_rows", "choices_words", "plan_words"]
 
 PRICE_OF_THE_PLAN = (
-    "The price stated is that of the whole plan; stopping early does not make epsilon smaller, because the moment to "
-    "stop depends on what was released before."
+    "The price stated is that of the whole plan; stopping early does not make epsilon smaller,"
+    " because the moment to stop depends on what was released before."
 )
 _LEFT = {
-    "kept": "What is left, {left}, stays open under the same reservation and may be asked later: it is paid for.",
+    "kept": (
+        "What is left, {left}, stays open under the same reservation and may be asked later: it is"
+        " paid for."
+    ),
     "forfeited": "What is left, {left}, can never be asked: it stays spent.",
-    "returned": "What is left, {left}, went back to the dataset's account, a Renyi filter, and may be spent on other "
-    "releases; this release is no cheaper for it.",
+    "returned": (
+        "What is left, {left}, went back to the dataset's account, a Renyi filter, and may be spent"
+        " on other releases; this release is no cheaper for it."
+    ),
     "none": "Nothing was left.",
 }
 _LONGEST_OUTCOME = 200
 
 
 def plan_words(certificate: Mapping[str, Any]) -> str:
-    """Return what was planned against what was used, in sentences; empty where the certificate has no plan."""
+    """Return what was planned against what was used, in sentences; empty where the certificate
+    has no plan."""
     if "plan" not in certificate:
         return ""
     plan = certificate["plan"]
     planned, used, rounds = plan["planned"], plan["used"], len(plan["rounds"])
     left = count_text(planned - used, "unspent query")
     return (
-        f"Of {count_text(planned, 'planned query')}, {used:,} {'was' if used == 1 else 'were'} used, in "
-        f"{count_text(rounds, 'round')}, by the strategy {shown(plan['strategy']['name'])}. "
-        f"{_LEFT[plan['left']].format(left=left)} {PRICE_OF_THE_PLAN}"
+        f"Of {count_text(planned, 'planned query')}, {used:,} {'was' if used == 1 else 'were'}"
+        f" used, in {count_text(rounds, 'round')}, by the strategy"
+        f" {shown(plan['strategy']['name'])}. {_LEFT[plan['left']].format(left=left)}"
+        f" {PRICE_OF_THE_PLAN}"
     )
 
 
 def choices_words(certificate: Mapping[str, Any]) -> str:
-    """Return what the choices cost, in sentences; empty where nothing was chosen with private data."""
+    """Return what the choices cost, in sentences; empty where nothing was chosen with private
+    data."""
     choices = certificate.get("choices")
     if not choices:
         return ""
     epsilon, delta = total_price(certificate)
     one = len(choices) == 1
     return (
-        f"{'One thing was' if one else f'{len(choices)} things were'} chosen with private data, and paid for under "
-        f"{'a reservation of its own' if one else 'reservations of their own'}. By plain addition, the release "
-        f"({number_text(certificate['epsilon'])}, {number_text(certificate['delta'])}) and "
-        f"{'this choice' if one else 'these choices'} cost ({number_text(epsilon)}, {number_text(delta)}) together."
+        f"{'One thing was' if one else f'{len(choices)} things were'} chosen with private data, and"
+        f" paid for under {'a reservation of its own' if one else 'reservations of their own'}. By"
+        f" plain addition, the release ({number_text(certificate['epsilon'])},"
+        f" {number_text(certificate['delta'])}) and {'this choice' if one else 'these choices'}"
+        f" cost ({number_text(epsilon)}, {number_text(delta)}) together."
     )
 
 

@@ -38,28 +38,46 @@ def release_readme(
     epsilon, delta = total_price(certificate)
     width = max(map(len, files))
     parts = [
-        f"A private release, made by secretballot from {shown(certificate['composition']['dataset'])}",
+        (
+            "A private release, made by secretballot from"
+            f" {shown(certificate['composition']['dataset'])}"
+        ),
         _wrapped(
             f"Everything in this folder may be published. It is ({number_text(epsilon)}, "
             f"{number_text(delta)})-differentially private: {_worlds(certificate['unit'])}, "
-            f"what you see here would have come out nearly alike (delta: "
+            "what you see here would have come out nearly alike (delta: "
             f"{one_in(delta)}). The files may be copied, combined and used for training; "
             "the guarantee stays. Releases from the same data add up."
         ),
         "Files\n" + "\n".join(f"  {name:<{width}}  {words}" for name, words in files.items()),
     ]
     if certificate["unit"] == "label":
-        parts.append(_wrapped("Only labels are protected: the features of the records were taken as public already."))
+        parts.append(
+            _wrapped(
+                "Only labels are protected: the features of the records were taken as public"
+                " already."
+            )
+        )
     if is_chosen(certificate):
         parts.append(_wrapped(chosen_words(certificate)))
-    parts += [_wrapped(words) for words in (plan_words(certificate), choices_words(certificate)) if words]
+    parts += [
+        _wrapped(words) for words in (plan_words(certificate), choices_words(certificate)) if words
+    ]
     if left_out:
-        parts.append("Left out\n" + "\n".join(_wrapped(f"{n}: {why}", "  ") for n, why in left_out.items()))
+        parts.append(
+            "Left out\n" + "\n".join(_wrapped(f"{n}: {why}", "  ") for n, why in left_out.items())
+        )
     if "student.skops" in files:
         parts.append(_loading(untrusted, "schema.json" in files))
     if "student.onnx" in files:
-        parts.append("Load the student in another language: student.onnx, input float32, first output the label.")
-    parts += [_labels_words(formula_like, bool(certificate["released"]["count_columns"])), _verifying()]
+        parts.append(
+            "Load the student in another language: student.onnx, input float32, first output the"
+            " label."
+        )
+    parts += [
+        _labels_words(formula_like, bool(certificate["released"]["count_columns"])),
+        _verifying(),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -76,17 +94,26 @@ def _wrapped(text: str, indent: str = "") -> str:
 def _loading(untrusted: Sequence[str], has_schema: bool) -> str:
     extra = f", trusted={list(untrusted)!r}" if untrusted else ""
     lines = [
-        "Load the student (types that are not trusted are refused; needs secretballot with its extra `export`)",
+        (
+            "Load the student (types that are not trusted are refused; needs secretballot with its"
+            " extra `export`)"
+        ),
         "  from secretballot.report.student.export import load_student",
         f"  student = load_student('student.skops'{extra})",
     ]
     if untrusted:
         lines.append(
-            _wrapped("It holds the types named above; trust them only if you know where they come from.", "  ")
+            _wrapped(
+                "It holds the types named above; trust them only if you know where they come from.",
+                "  ",
+            )
         )
     if has_schema:
         lines += [
-            "It expects encoded columns; schema.json says how to make them from a table like the public one:",
+            (
+                "It expects encoded columns; schema.json says how to make them from a table like"
+                " the public one:"
+            ),
             "  from secretballot.datasets.schema import Schema",
             "  student.predict(Schema.read('schema.json').encode(table))",
         ]
@@ -96,18 +123,23 @@ def _loading(untrusted: Sequence[str], has_schema: bool) -> str:
 def _labels_words(formula_like: Sequence[str], has_counts: bool) -> str:
     counts = "; `noisy_count[...]` are the released noisy counts, in votes" if has_counts else ""
     text = (
-        "labels.csv: `query` is the row (from 0) of the public file or of the vote file, `label` the released class, "
-        f"empty where `abstained` is true{counts}. Values are written as they are."
+        "labels.csv: `query` is the row (from 0) of the public file or of the vote file, `label`"
+        f" the released class, empty where `abstained` is true{counts}. Values are written as they"
+        " are."
     )
     if formula_like:
         names = ", ".join(shown(name) for name in formula_like)
-        text += f" Careful: a spreadsheet may take some classes for formulas ({names}); import the column as text."
+        text += (
+            f" Careful: a spreadsheet may take some classes for formulas ({names}); import the"
+            " column as text."
+        )
     return _wrapped(text)
 
 
 def _verifying() -> str:
     return "Verify\n  secretballot verify .\n" + _wrapped(
-        "It prices the events of certificate.json again, and compares every file with the digest that the certificate "
-        "lists. A digest shows damage; it is not a signature, so get the folder from someone you trust.",
+        "It prices the events of certificate.json again, and compares every file with the digest"
+        " that the certificate lists. A digest shows damage; it is not a signature, so get the"
+        " folder from someone you trust.",
         "  ",
     )

@@ -42,14 +42,16 @@ def query_captions(story: QueryStory, released: ReleasedLabels) -> dict[str, str
 def _map_words(story: QueryStory, released: ReleasedLabels) -> str:
     asked, silent = len(story.asked), int((~released.answered).sum())
     words = [
-        f"{count_text(asked, 'point')} of {story.n_points:,} in the public pool "
-        f"{'was' if asked == 1 else 'were'} asked, chosen by the strategy {shown(story.strategy['name'])}; "
-        f"{silent:,} got no answer. Colour and shape tell the released label, which may be wrong."
+        f"{count_text(asked, 'point')} of {story.n_points:,} in the public pool"
+        f" {'was' if asked == 1 else 'were'} asked, chosen by the strategy"
+        f" {shown(story.strategy['name'])}; {silent:,} got no answer. Colour and shape tell the"
+        " released label, which may be wrong."
     ]
     if story.projected == "principal components":
         words.append(
-            "The points have more than two features: shown are the first two principal components of the standardised "
-            "ones, cut at five standard deviations. Points that lie together here may be far apart."
+            "The points have more than two features: shown are the first two principal components"
+            " of the standardised ones, cut at five standard deviations. Points that lie together"
+            " here may be far apart."
         )
     elif story.is_line:
         words.append("The points have one feature; how high they lie means nothing.")
@@ -60,16 +62,19 @@ def _map_words(story: QueryStory, released: ReleasedLabels) -> str:
     others = len(story.rows) - asked
     if asked > MOST_ASKED or others > MOST_BACKGROUND or len(story.rows) < story.n_points:
         some = f"{min(asked, MOST_ASKED):,} of those asked and " if asked > MOST_ASKED else ""
-        words.append(f"To stay legible, {some}{min(others, MOST_BACKGROUND):,} of the others are drawn.")
+        words.append(
+            f"To stay legible, {some}{min(others, MOST_BACKGROUND):,} of the others are drawn."
+        )
     return " ".join(words)
 
 
 def _curve_words(story: QueryStory) -> str:
     return (
-        "Each dot, after a round: on which share of the public pool the student of that round says what the final "
-        "one says, which agrees with itself. Of many rounds some have no dot, nor have those from which nothing could "
-        "be learnt yet. It was counted on the whole pool, from public points and released labels, and cost "
-        "nothing. It shows when learning settled; it is no accuracy."
+        "Each dot, after a round: on which share of the public pool the student of that round says"
+        " what the final one says, which agrees with itself. Of many rounds some have no dot, nor"
+        " have those from which nothing could be learnt yet. It was counted on the whole pool, from"
+        " public points and released labels, and cost nothing. It shows when learning settled; it"
+        " is no accuracy."
     )
 
 
@@ -79,20 +84,30 @@ def _space_words(story: QueryStory) -> str:
         return ""
     listed = ", ".join(_segment_text(segment) for segment in segments[:_MOST_SEGMENTS])
     more = f" and {len(segments) - _MOST_SEGMENTS:,} more" if len(segments) > _MOST_SEGMENTS else ""
-    words = f"What the released labels leave possible: {listed}{more}. Ticks: the public pool, thinned."
+    words = (
+        f"What the released labels leave possible: {listed}{more}. Ticks: the public pool, thinned."
+    )
     asked = story.positions[np.searchsorted(story.rows, story.asked), 0]
     left, right = line_view(story, segments)
     outside = int(((asked < left) | (asked > right)).sum())
-    return f"{words} Enlarged: {count_text(outside, 'asked point')} further away not shown." if outside else words
+    return (
+        f"{words} Enlarged: {count_text(outside, 'asked point')} further away not shown."
+        if outside
+        else words
+    )
 
 
 def _region_words(story: QueryStory) -> str:
     _, sizes = region_sizes(story)
     sampled = bool((sizes[:, 2] > sizes[:, 0]).any())
     return (
-        "After each update, on which share of the public points still to come hypotheses that are still possible "
-        "disagree; only there is a label worth asking."
-        + (" Bars: 95 % intervals, where only some of the points were looked at." if sampled else "")
+        "After each update, on which share of the public points still to come hypotheses that are"
+        " still possible disagree; only there is a label worth asking."
+        + (
+            " Bars: 95 % intervals, where only some of the points were looked at."
+            if sampled
+            else ""
+        )
     )
 
 

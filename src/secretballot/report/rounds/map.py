@@ -1,6 +1,7 @@
 """The map of a public pool: which points were asked, when, and what came back.
 
-Class is told by colour and by shape, the round by a hollow or a filled mark, an abstention by a cross.
+Class is told by colour and by shape, the round by a hollow or a filled mark, an abstention by a
+cross.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,26 @@ from secretballot.report.pictures.style import BLUE, INK, ORANGE, Picture, short
 from secretballot.report.rounds.story import QueryStory
 from secretballot.report.wording import shown
 
-__all__ = ["MOST_ASKED", "MOST_BACKGROUND", "ClassMarks", "axis_name", "class_marks", "draw_query_map", "thinned"]
+__all__ = [
+    "MOST_ASKED",
+    "MOST_BACKGROUND",
+    "ClassMarks",
+    "axis_name",
+    "class_marks",
+    "draw_query_map",
+    "thinned",
+]
 
 MOST_BACKGROUND = 1500  # points; more cannot be told apart, and each costs fifty bytes
 MOST_ASKED = 600  # queries; more would hide each other
-_STYLES = ((BLUE, "o"), (ORANGE, "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#E69F00", "v"), ("#56B4E9", "P"))
+_STYLES = (
+    (BLUE, "o"),
+    (ORANGE, "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#E69F00", "v"),
+    ("#56B4E9", "P"),
+)
 _LONGEST_AXIS = 36
 _OTHERS = (INK, "*")
 _BACKGROUND, _REGION = "#B9BFC8", "#F6DFA4"
@@ -30,7 +46,8 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ClassMarks:
-    """How a class, or all the rare ones together, is drawn: its name, the labels it stands for, colour and shape."""
+    """How a class, or all the rare ones together, is drawn: its name, the labels it stands for,
+    colour and shape."""
 
     name: str
     labels: Sequence[int]
@@ -63,7 +80,10 @@ def class_marks(released: ReleasedLabels) -> list[ClassMarks]:
     else:
         counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
         named = np.argsort(-counts, kind="stable")[:room].tolist()
-    marks = [ClassMarks(short_name(classes[label]), [label], *_STYLES[place]) for place, label in enumerate(named)]
+    marks = [
+        ClassMarks(short_name(classes[label]), [label], *_STYLES[place])
+        for place, label in enumerate(named)
+    ]
     rest = sorted(set(range(released.n_classes)) - set(named))
     return [*marks, ClassMarks(f"{len(rest)} other classes", rest, *_OTHERS)] if rest else marks
 
@@ -127,10 +147,19 @@ def _queries(story: QueryStory, released: ReleasedLabels) -> list[_Layer]:
     size = float(np.clip(70 / np.sqrt(max(1, len(shown))), 3.4, 6.5))
     layers = []
     for number, marks in enumerate(class_marks(released)):
-        look = {"marker": marks.marker, "markersize": size, "markeredgecolor": marks.colour, "markeredgewidth": 1.1}
+        look = {
+            "marker": marks.marker,
+            "markersize": size,
+            "markeredgecolor": marks.colour,
+            "markeredgewidth": 1.1,
+        }
         for later, fill in ((False, "white"), (True, marks.colour)):
             chosen = np.isin(labels, marks.labels) & (late == later)
-            name = marks.name if len(story.rounds) < 2 else f"{marks.name}, {_rounds_words(story, later)}"
+            name = (
+                marks.name
+                if len(story.rounds) < 2
+                else f"{marks.name}, {_rounds_words(story, later)}"
+            )
             gid = f"asked-{number}-{'late' if later else 'early'}"
             layers.append(_Layer(gid, name, places[chosen], look | {"markerfacecolor": fill}))
     cross = {"marker": "x", "markersize": size, "color": INK, "markeredgewidth": 1.2}
@@ -145,14 +174,17 @@ def _rounds_words(story: QueryStory, later: bool) -> str:
 
 
 def _legend_rows(layers: Sequence[_Layer]) -> list[tuple[str, str]]:
-    """Return pairs of gids for the lines of the legend: a class on one line, early on the left, late on the right."""
+    """Return pairs of gids for the lines of the legend: a class on one line, early on the left,
+    late on the right."""
     gids = [layer.gid for layer in layers]
     kinds = dict.fromkeys(gid.rsplit("-", 1)[0] for gid in gids if gid.startswith("asked-"))
     rows = [(f"{kind}-early", f"{kind}-late") for kind in kinds]
     rest: list[str] = [gid for gid in ("pool", "region", "abstained") if gid in gids]
     if not any(early in gids for early, _ in rows):
         rest, rows = [late for _, late in rows] + rest, []
-    return rows + [(rest[place], "".join(rest[place + 1 : place + 2])) for place in range(0, len(rest), 2)]
+    return rows + [
+        (rest[place], "".join(rest[place + 1 : place + 2])) for place in range(0, len(rest), 2)
+    ]
 
 
 def _legend(axes: Any, rows: Sequence[tuple[str, str]]) -> None:

@@ -1,4 +1,5 @@
-"""Pictures of a release in rounds: which points were asked, what the student learnt from them, what is still open.
+"""Pictures of a release in rounds: which points were asked, what the student learnt from them, what
+is still open.
 
 Drawn from public points and released labels alone.
 """
@@ -12,8 +13,23 @@ from numpy.typing import NDArray
 
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import require_extra
-from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, Picture, grid, short_name, whole_numbers
-from secretballot.report.rounds.map import MOST_ASKED, axis_name, class_marks, draw_query_map, thinned
+from secretballot.report.pictures.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    Picture,
+    grid,
+    short_name,
+    whole_numbers,
+)
+from secretballot.report.rounds.map import (
+    MOST_ASKED,
+    axis_name,
+    class_marks,
+    draw_query_map,
+    thinned,
+)
 from secretballot.report.rounds.story import QueryStory
 from secretballot.report.wording import number_text
 
@@ -37,7 +53,8 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Segment:
-    """Part of the line that is still possible, from `low` to `high`, in so many pieces, for a direction or an end."""
+    """Part of the line that is still possible, from `low` to `high`, in so many pieces, for a
+    direction or an end."""
 
     low: float
     high: float
@@ -46,7 +63,8 @@ class Segment:
 
 
 def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str, Picture]:
-    """Return all pictures there are of a story, by name: ``map``, ``curve``, ``space`` and ``region``.
+    """Return all pictures there are of a story, by name: ``map``, ``curve``, ``space`` and
+    ``region``.
 
     Parameters
     ----------
@@ -64,7 +82,8 @@ def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str
 
 
 def draw_learning_curve(story: QueryStory) -> Picture | None:
-    """Draw agreement with the final student on the public pool against queries; None where no round has a student.
+    """Draw agreement with the final student on the public pool against queries; None where no round
+    has a student.
 
     It is computed from public points and released labels, and is no accuracy.
 
@@ -76,12 +95,21 @@ def draw_learning_curve(story: QueryStory) -> Picture | None:
     known = np.array([entry["agreement"] is not None for entry in story.rounds], dtype=bool)
     if not known.any():
         return None
-    shares = np.array([100 * entry["agreement"] for entry in story.rounds if entry["agreement"] is not None])
+    shares = np.array(
+        [100 * entry["agreement"] for entry in story.rounds if entry["agreement"] is not None]
+    )
 
     def paint(axes: Any) -> None:
         axes.plot(totals[known], shares, color=BLUE, linewidth=1.4)
         axes.plot(
-            totals[known], shares, linestyle="", marker="o", markersize=5.5, color=BLUE, gid="rounds", clip_on=False
+            totals[known],
+            shares,
+            linestyle="",
+            marker="o",
+            markersize=5.5,
+            color=BLUE,
+            gid="rounds",
+            clip_on=False,
         )
         axes.set_xlim(0, 1.04 * float(totals[-1]))
         axes.set_ylim(min(90.0, 10 * np.floor(float(shares.min()) / 10)), 100)
@@ -94,7 +122,8 @@ def draw_learning_curve(story: QueryStory) -> Picture | None:
 
 
 def draw_version_space(story: QueryStory, released: ReleasedLabels) -> Picture | None:
-    """Draw what is still possible on a line, over its points; None where no version space on a line was told.
+    """Draw what is still possible on a line, over its points; None where no version space on a line
+    was told.
 
     Where little is left, the picture shows its neighbourhood only.
 
@@ -111,9 +140,10 @@ def draw_version_space(story: QueryStory, released: ReleasedLabels) -> Picture |
 def space_segments(story: QueryStory) -> list[Segment]:
     """Return what a version space leaves of the line; nothing where the story has none on a line.
 
-    Read are ``segments``, pairs [low, high], and ``thresholds``, objects with ``above``, ``at_most``, ``direction`` and
-    ``segments``, how many pieces lie between these ends; of intervals, the pairs ``lower`` and ``upper`` of where each
-    end may lie. An open end is None, "-inf" or "inf".
+    Read are ``segments``, pairs [low, high], and ``thresholds``, objects with ``above``,
+    ``at_most``, ``direction`` and ``segments``, how many pieces lie between these ends; of
+    intervals, the pairs ``lower`` and ``upper`` of where each end may lie. An open end is None,
+    "-inf" or "inf".
     """
     space = story.explanation.get("version_space")
     if not isinstance(space, dict) or not story.is_line:
@@ -143,7 +173,9 @@ def _segment_of_cut(entry: object) -> Segment | None:
 
 
 def _segment_of_pair(pair: object, direction: str) -> Segment | None:
-    return _segment(pair[0], pair[1], direction) if isinstance(pair, list) and len(pair) == 2 else None
+    return (
+        _segment(pair[0], pair[1], direction) if isinstance(pair, list) and len(pair) == 2 else None
+    )
 
 
 def _segment(low: object, high: object, direction: str = "", pieces: int = 1) -> Segment | None:
@@ -161,11 +193,15 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def line_view(story: QueryStory, segments: Sequence[Segment]) -> tuple[float, float]:
-    """Return which part of the line is drawn: all of the pool, or the neighbourhood of the little that is left."""
+    """Return which part of the line is drawn: all of the pool, or the neighbourhood of the
+    little that is left."""
     values = story.positions[:, 0]
     low, high = float(values.min()), float(values.max())
     reach = 0.04 * ((high - low) or 1.0)
-    first, last = min(segment.low for segment in segments), max(segment.high for segment in segments)
+    first, last = (
+        min(segment.low for segment in segments),
+        max(segment.high for segment in segments),
+    )
     if last - first < 0.05 * (high - low) and low <= first and last <= high:
         margin = max(4 * (last - first), 0.005 * (high - low))
         return first - margin, last + margin
@@ -214,7 +250,11 @@ def _draw_segments(story: QueryStory, released: ReleasedLabels, segments: list[S
                 gid="segment",
             )
         for number, (_, chosen, colour, marker) in enumerate(rows):
-            shown = asked[thinned(np.flatnonzero(chosen & (asked >= left) & (asked <= right)), MOST_ASKED // 2)]
+            shown = asked[
+                thinned(
+                    np.flatnonzero(chosen & (asked >= left) & (asked <= right)), MOST_ASKED // 2
+                )
+            ]
             axes.plot(
                 shown,
                 np.full(len(shown), 1 + len(spaces) + number),
@@ -236,7 +276,8 @@ def _draw_segments(story: QueryStory, released: ReleasedLabels, segments: list[S
 
 
 def _space_names(directions: list[str], released: ReleasedLabels) -> list[str]:
-    """Return what the rows of segments are called; cuts in both directions say on which side the second class lies."""
+    """Return what the rows of segments are called; cuts in both directions say on which side the
+    second class lies."""
     if len(directions) < 2:
         return ["still possible"] * len(directions)
     second = short_name(released.classes[1])
@@ -245,7 +286,8 @@ def _space_names(directions: list[str], released: ReleasedLabels) -> list[str]:
 
 
 def draw_region_sizes(story: QueryStory) -> Picture | None:
-    """Draw the size of the region of disagreement against points seen; None where no update tells it.
+    """Draw the size of the region of disagreement against points seen; None where no update tells
+    it.
 
     Parameters
     ----------
@@ -258,8 +300,24 @@ def draw_region_sizes(story: QueryStory) -> Picture | None:
 
     def paint(axes: Any) -> None:
         axes.plot(seen, middle, color=ORANGE, linewidth=1.2)
-        axes.vlines(seen[high > low], low[high > low], high[high > low], color=INK, linewidth=1.0, gid="intervals")
-        axes.plot(seen, middle, linestyle="", marker="s", markersize=5, color=ORANGE, gid="updates", clip_on=False)
+        axes.vlines(
+            seen[high > low],
+            low[high > low],
+            high[high > low],
+            color=INK,
+            linewidth=1.0,
+            gid="intervals",
+        )
+        axes.plot(
+            seen,
+            middle,
+            linestyle="",
+            marker="s",
+            markersize=5,
+            color=ORANGE,
+            gid="updates",
+            clip_on=False,
+        )
         _axis_of_points_seen(axes, seen)
         axes.set_ylim(0, 1.04 * max(float(high.max()), 1.0))
         axes.set_ylabel("region of disagreement\n(% of the points to come)")
@@ -283,21 +341,34 @@ def _axis_of_points_seen(axes: Any, seen: FloatArray) -> None:
 
 
 def region_sizes(story: QueryStory) -> tuple[FloatArray, FloatArray]:
-    """Return points seen, shape (n,), and the size of the region after each update, shape (n, 3); n may be 0.
+    """Return points seen, shape (n,), and the size of the region after each update, shape (n, 3); n
+    may be 0.
 
-    The size is in percent of the points still to come, or of the pool where the strategy tells that. It stands between
-    the ends of a Wilson 95 % interval where only some points were looked at; where all were, the ends are the size.
+    The size is in percent of the points still to come, or of the pool where the strategy tells
+    that. It stands between the ends of a Wilson 95 % interval where only some points were looked
+    at; where all were, the ends are the size.
     """
     updates, distinct = story.explanation.get("updates"), story.explanation.get("points")
-    n_points = min(distinct, story.n_points) if isinstance(distinct, int) and distinct >= 1 else story.n_points
-    sizes = [_region_size(update, n_points) for update in updates] if isinstance(updates, list) else []
+    n_points = (
+        min(distinct, story.n_points)
+        if isinstance(distinct, int) and distinct >= 1
+        else story.n_points
+    )
+    sizes = (
+        [_region_size(update, n_points) for update in updates] if isinstance(updates, list) else []
+    )
     found = np.array([size for size in sizes if size is not None], dtype=np.float64).reshape(-1, 4)
     return found[:, 0], 100 * found[:, 1:]
 
 
 def _region_size(update: object, n_points: int) -> tuple[float, float, float, float] | None:
-    """Return points seen, lower end, share and upper end of one update; None where it does not tell."""
-    if not isinstance(update, Mapping) or not _is_number(update.get("j")) or not 0 <= update["j"] <= n_points:
+    """Return points seen, lower end, share and upper end of one update; None where it does not
+    tell."""
+    if (
+        not isinstance(update, Mapping)
+        or not _is_number(update.get("j"))
+        or not 0 <= update["j"] <= n_points
+    ):
         return None
     seen = float(update["j"])
     inside, looked = update.get("in_region"), update.get("examined")

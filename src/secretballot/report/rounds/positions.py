@@ -50,10 +50,11 @@ class PoolPositions:
 def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
     """Return positions of at most 5,000 points, all asked ones among them.
 
-    The others are every so many-th row: a fixed rule, without coins. Two numeric features are shown as they are. One
-    is shown with its points spread out over a second coordinate that means nothing. More are standardised, cut at
-    five standard deviations and projected to their first two principal components; of more than 500 features the
-    500 that vary most are used. Missing values stand at the mean.
+    The others are every so many-th row: a fixed rule, without coins. Two numeric features are shown
+    as they are. One is shown with its points spread out over a second coordinate that means
+    nothing. More are standardised, cut at five standard deviations and projected to their first two
+    principal components; of more than 500 features the 500 that vary most are used. Missing values
+    stand at the mean.
 
     Parameters
     ----------
@@ -71,11 +72,16 @@ def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
     if shape is None or len(shape) != 2 or not shape[0]:
         raise DataError(f"X_public has shape {shape}; give a table of public points, one row each.")
     if asked.size and not int(asked.max()) < shape[0]:
-        raise DataError(f"Row {int(asked.max())} was asked of a public pool of {shape[0]} rows; give the pool asked.")
+        raise DataError(
+            f"Row {int(asked.max())} was asked of a public pool of {shape[0]} rows; give the pool"
+            " asked."
+        )
     rows = _rows_shown(shape[0], asked)
     values, names = _numbers(X_public, rows)
     if not names:
-        raise DataError("X_public has no numeric column; give public points as numbers, to be drawn.")
+        raise DataError(
+            "X_public has no numeric column; give public points as numbers, to be drawn."
+        )
     positions, projected, axes = _positions(_without_gaps(values), names, rows)
     return PoolPositions(rows, _rounded(positions), projected, axes, int(shape[0]))
 
@@ -92,38 +98,49 @@ def _numbers(X: Any, rows: IntArray) -> tuple[FloatArray, list[str]]:
     if hasattr(X, "tocsr"):
         part = X.tocsr()[rows].tocsc()
         fullest = np.sort(np.argsort(-np.diff(part.indptr), kind="stable")[:_MOST_FEATURES])
-        return part[:, fullest].toarray().astype(np.float64), [f"feature {column + 1}" for column in fullest]
+        return part[:, fullest].toarray().astype(np.float64), [
+            f"feature {column + 1}" for column in fullest
+        ]
     if hasattr(X, "iloc"):
         frame = X.iloc[rows]
     else:
         frame = pd.DataFrame(np.asarray(X)[rows]).infer_objects()
         frame.columns = [f"feature {column + 1}" for column in range(frame.shape[1])]
-    frame = frame.select_dtypes(include=["number", "bool"], exclude=["timedelta", "complexfloating"])
+    frame = frame.select_dtypes(
+        include=["number", "bool"], exclude=["timedelta", "complexfloating"]
+    )
     names = [str(name) or f"column {place}" for place, name in enumerate(frame.columns, 1)]
     return frame.to_numpy(dtype=np.float64, na_value=np.nan), names
 
 
 def _without_gaps(values: FloatArray) -> FloatArray:
-    """Put the mean of its column where a value is missing or beyond all bounds; 0 where the column has none."""
+    """Put the mean of its column where a value is missing or beyond all bounds; 0 where the
+    column has none."""
     known = np.abs(values) < _LARGEST
     filled = np.where(known, values, 0.0)
     means = filled.sum(axis=0) / np.maximum(1, known.sum(axis=0))
     return np.where(known, values, means)
 
 
-def _positions(values: FloatArray, names: list[str], rows: IntArray) -> tuple[FloatArray, str, tuple[str, str]]:
+def _positions(
+    values: FloatArray, names: list[str], rows: IntArray
+) -> tuple[FloatArray, str, tuple[str, str]]:
     if len(names) == 1:
         # The golden ratio spreads neighbouring rows far apart, by a fixed rule.
         return np.column_stack([values[:, 0], rows * _GOLDEN % 1.0]), PROJECTIONS[0], (names[0], "")
     if len(names) == 2:
         return values, PROJECTIONS[0], (names[0], names[1])
     positions, shares = _principal(values)
-    first, second = (f"component {place} ({100 * share:.0f} % of variance)" for place, share in enumerate(shares, 1))
+    first, second = (
+        f"component {place} ({100 * share:.0f} % of variance)"
+        for place, share in enumerate(shares, 1)
+    )
     return positions, PROJECTIONS[1], (first, second)
 
 
 def _principal(values: FloatArray) -> tuple[FloatArray, list[float]]:
-    """Return the first two principal components of standardised columns, with their shares of the variance."""
+    """Return the first two principal components of standardised columns, with their shares of
+    the variance."""
     spread = values.std(axis=0)
     kept = np.sort(np.argsort(-spread, kind="stable")[:_MOST_FEATURES])
     kept = kept[spread[kept] > 0]
@@ -133,7 +150,8 @@ def _principal(values: FloatArray) -> tuple[FloatArray, list[float]]:
     positions, shares = np.zeros((len(values), 2)), [0.0, 0.0]
     for place in range(min(2, len(kept))):
         direction = directions[:, -1 - place]
-        # A direction is as good as its opposite; the largest weight is made positive, so that pictures can be compared.
+        # A direction is as good as its opposite; the largest weight is made positive, so that
+        # pictures can be compared.
         direction = direction * np.sign(direction[np.argmax(np.abs(direction))])
         positions[:, place] = standard @ direction
         shares[place] = float(strengths[-1 - place] / strengths.sum())

@@ -1,6 +1,8 @@
-"""The story of a release in rounds: which public points were asked, in which order, and what was learnt from them.
+"""The story of a release in rounds: which public points were asked, in which order, and what was
+learnt from them.
 
-Everything in it is public: public points, released labels, and what strategies and students computed from those.
+Everything in it is public: public points, released labels, and what strategies and students
+computed from those.
 """
 
 import json
@@ -20,7 +22,17 @@ __all__ = ["QueryStory", "check_story", "make_story"]
 
 _FORMAT = "secretballot/query-story"
 _VERSION = 1
-_FIELDS = ("strategy", "rounds", "explanation", "rows", "positions", "projected", "axes", "n_points", "region")
+_FIELDS = (
+    "strategy",
+    "rounds",
+    "explanation",
+    "rows",
+    "positions",
+    "projected",
+    "axes",
+    "n_points",
+    "region",
+)
 _ROUND = ("asked", "answered", "agreement")
 
 IntArray = NDArray[np.int64]
@@ -30,19 +42,22 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class QueryStory:
-    """Hold which points of a public pool were asked, round by round. Safe to publish; arrays are read-only.
+    """Hold which points of a public pool were asked, round by round. Safe to publish; arrays are
+    read-only.
 
     Parameters
     ----------
     strategy : dict
         Name and settings of the strategy, as JSON values.
     rounds : sequence of dict
-        For each round ``asked`` (rows of the pool, in order), ``answered`` (how many got a label) and ``agreement``:
-        the share of the public pool on which the student of this round and the final one say the same, or None.
+        For each round ``asked`` (rows of the pool, in order), ``answered`` (how many got a label)
+        and ``agreement``: the share of the public pool on which the student of this round and the
+        final one say the same, or None.
     explanation : dict
-        What the strategy tells of its walk, as JSON values. Drawn are ``version_space``, if it holds ``segments``
-        (pairs [low, high], None for an open end), and ``updates``, a list of objects with ``j`` (points seen) and
-        ``region`` (size of the region of disagreement: a share of the pool if none exceeds 1, else points).
+        What the strategy tells of its walk, as JSON values. Drawn are ``version_space``, if it
+        holds ``segments`` (pairs [low, high], None for an open end), and ``updates``, a list of
+        objects with ``j`` (points seen) and ``region`` (size of the region of disagreement: a share
+        of the pool if none exceeds 1, else points).
     rows : array of int, shape (m',)
         Rows of the pool that have a position, ascending; all asked ones among them.
     positions : array of float, shape (m', 2)
@@ -50,7 +65,8 @@ class QueryStory:
     projected : str
         ``"as is"``, or ``"principal components"`` of standardised numeric features.
     axes : pair of str
-        What the two coordinates are; an empty second one says that the pool is a line, spread out to be seen.
+        What the two coordinates are; an empty second one says that the pool is a line, spread out
+        to be seen.
     n_points : int
         Number m of points of the pool.
     region : array of bool, shape (m',), optional
@@ -76,23 +92,38 @@ class QueryStory:
         set_field = object.__setattr__  # the dataclass is frozen; fields are normalised once, here
         set_field(self, "strategy", _json_object("strategy", self.strategy))
         if not isinstance(self.strategy.get("name"), str):
-            raise DataError("strategy has no name; give name and settings, as QueryStrategy.describe() returns them.")
+            raise DataError(
+                "strategy has no name; give name and settings, as QueryStrategy.describe() returns"
+                " them."
+            )
         set_field(self, "explanation", _json_object("explanation", self.explanation))
         set_field(self, "n_points", check_count("n_points", self.n_points))
         check_choice("projected", self.projected, PROJECTIONS)
         set_field(self, "axes", _axes(self.axes))
         set_field(self, "rows", _rows(self.rows, self.n_points))
-        set_field(self, "positions", _frozen("positions", self.positions, np.float64, (len(self.rows), 2)))
+        set_field(
+            self, "positions", _frozen("positions", self.positions, np.float64, (len(self.rows), 2))
+        )
         if not np.isfinite(self.positions).all():
-            raise DataError("positions holds nan or infinity; every point needs a place in the picture.")
+            raise DataError(
+                "positions holds nan or infinity; every point needs a place in the picture."
+            )
         if self.region is not None:
             set_field(self, "region", _frozen("region", self.region, np.bool_, (len(self.rows),)))
-        set_field(self, "rounds", tuple(_round(index, entry) for index, entry in enumerate(self.rounds, 1)))
+        set_field(
+            self,
+            "rounds",
+            tuple(_round(index, entry) for index, entry in enumerate(self.rounds, 1)),
+        )
         asked = self.asked
         if len(np.unique(asked)) < len(asked):
-            raise DataError("rounds ask a row twice; a repeated query gets its stored answer and is no new one.")
+            raise DataError(
+                "rounds ask a row twice; a repeated query gets its stored answer and is no new one."
+            )
         if not np.isin(asked, self.rows).all():
-            raise DataError("rounds ask a row that has no position; give positions of all asked rows.")
+            raise DataError(
+                "rounds ask a row that has no position; give positions of all asked rows."
+            )
 
     @property
     def asked(self) -> IntArray:
@@ -102,7 +133,9 @@ class QueryStory:
     @property
     def round_of(self) -> IntArray:
         """Number of the round, from 0, of each of `asked`."""
-        return np.repeat(np.arange(len(self.rounds)), [len(entry["asked"]) for entry in self.rounds]).astype(np.int64)
+        return np.repeat(
+            np.arange(len(self.rounds)), [len(entry["asked"]) for entry in self.rounds]
+        ).astype(np.int64)
 
     @property
     def is_line(self) -> bool:
@@ -110,7 +143,8 @@ class QueryStory:
         return self.axes[1] == ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the story as a dict of JSON values, which `from_json` reads back to an equal one."""
+        """Return the story as a dict of JSON values, which `from_json` reads back to an equal
+        one."""
         return {
             "format": _FORMAT,
             "version": _VERSION,
@@ -135,25 +169,34 @@ class QueryStory:
             If the document is of another format or version, or its fields do not fit.
         """
         if not isinstance(document, Mapping) or document.get("format") != _FORMAT:
-            raise DataError(f"the document is not of the format {_FORMAT}; give the queries.json of a release.")
+            raise DataError(
+                f"the document is not of the format {_FORMAT}; give the queries.json of a release."
+            )
         if document.get("version") != _VERSION:
-            raise DataError(f"the document has version {document.get('version')!r}; this package reads {_VERSION}.")
+            raise DataError(
+                f"the document has version {document.get('version')!r}; this package reads"
+                f" {_VERSION}."
+            )
         odd = set(document) ^ {"format", "version", *_FIELDS}
         if odd:
-            raise DataError(f"the document misses or adds fields: {', '.join(sorted(map(str, odd)))}.")
+            raise DataError(
+                f"the document misses or adds fields: {', '.join(sorted(map(str, odd)))}."
+            )
         if not isinstance(document["rounds"], list):
             raise DataError("rounds is no list; give the queries.json of a release.")
         return cls(**{name: document[name] for name in _FIELDS})
 
     def __eq__(self, other: object) -> bool:
-        return self.to_json() == other.to_json() if isinstance(other, QueryStory) else NotImplemented
+        return (
+            self.to_json() == other.to_json() if isinstance(other, QueryStory) else NotImplemented
+        )
 
     __hash__ = None  # type: ignore[assignment]  # equal by value, and it holds dicts
 
     def __repr__(self) -> str:
         return (
-            f"QueryStory({self.strategy['name']}, {len(self.asked)} queries in {len(self.rounds)} rounds, "
-            f"of {self.n_points} public points)"
+            f"QueryStory({self.strategy['name']}, {len(self.asked)} queries in {len(self.rounds)}"
+            f" rounds, of {self.n_points} public points)"
         )
 
 
@@ -163,7 +206,9 @@ def _json_object(name: str, value: object) -> dict[str, Any]:
     try:
         copy: dict[str, Any] = json.loads(json.dumps(dict(value), allow_nan=False, default=_plain))
     except (TypeError, ValueError, RecursionError):
-        raise DataError(f"{name} holds a value that JSON cannot carry; use text, finite numbers and lists.") from None
+        raise DataError(
+            f"{name} holds a value that JSON cannot carry; use text, finite numbers and lists."
+        ) from None
     return copy
 
 
@@ -175,7 +220,11 @@ def _plain(value: object) -> object:
 
 
 def _axes(value: Any) -> tuple[str, str]:
-    if not isinstance(value, list | tuple) or len(value) != 2 or not all(isinstance(name, str) for name in value):
+    if (
+        not isinstance(value, list | tuple)
+        or len(value) != 2
+        or not all(isinstance(name, str) for name in value)
+    ):
         raise DataError("axes is no pair of texts; say what the two coordinates of positions are.")
     return (value[0], value[1])
 
@@ -188,7 +237,9 @@ def _frozen(name: str, value: object, dtype: type, shape: tuple[int, ...]) -> ND
             raise TypeError
         array: NDArray[Any] = given.astype(dtype).reshape(shape)
     except (TypeError, ValueError):
-        raise DataError(f"{name} does not fit: it must be an array of {dtype.__name__} of shape {shape}.") from None
+        raise DataError(
+            f"{name} does not fit: it must be an array of {dtype.__name__} of shape {shape}."
+        ) from None
     array.setflags(write=False)
     return array
 
@@ -215,9 +266,14 @@ def _round(index: int, entry: object) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise DataError(f"Round {index} holds something that is no number: {error}") from None
     if not answered <= len(asked):
-        raise DataError(f"Round {index} has {answered} answers to {len(asked)} queries; give at most as many.")
+        raise DataError(
+            f"Round {index} has {answered} answers to {len(asked)} queries; give at most as many."
+        )
     if agreement is not None and not 0 <= agreement <= 1:
-        raise DataError(f"Round {index} has agreement {agreement}; it is a share of the pool, from 0 to 1, or None.")
+        raise DataError(
+            f"Round {index} has agreement {agreement}; it is a share of the pool, from 0 to 1, or"
+            " None."
+        )
     return {"asked": asked, "answered": answered, "agreement": agreement}
 
 
@@ -237,8 +293,8 @@ def make_story(
     Parameters
     ----------
     X_public : array, sparse matrix or frame of shape (m, n_features)
-        The public pool; ``released.queries`` are rows of it. At most 5,000 rows get a position: every asked one, and
-        of the others every so many-th.
+        The public pool; ``released.queries`` are rows of it. At most 5,000 rows get a position:
+        every asked one, and of the others every so many-th.
     released : ReleasedLabels
         Everything that was released, all rounds together.
     strategy : mapping
@@ -250,31 +306,39 @@ def make_story(
     agreement : sequence of float or None, optional
         Agreement of each round's student with the final one, from 0 to 1.
     students_by_round : sequence of fitted classifiers or None, optional
-        Instead of `agreement`: the student after each round, None where there was none yet. The last one is the final
-        student; the agreement is counted on the whole pool.
+        Instead of `agreement`: the student after each round, None where there was none yet. The
+        last one is the final student; the agreement is counted on the whole pool.
     region : array of bool, shape (m,), optional
         Which points of the pool are in the region of disagreement at the end.
 
     Raises
     ------
     ParameterError
-        If something else than released labels is given, or both `agreement` and `students_by_round`.
+        If something else than released labels is given, or both `agreement` and
+        `students_by_round`.
     DataError
         If pool, release, rounds, students or region do not fit together.
     """
     if not isinstance(released, ReleasedLabels):
-        raise ParameterError(f"released is a {type(released).__name__}; a story is told of ReleasedLabels only.")
+        raise ParameterError(
+            f"released is a {type(released).__name__}; a story is told of ReleasedLabels only."
+        )
     if agreement is not None and students_by_round is not None:
         raise ParameterError("agreement and students_by_round are both given; give one of them.")
     sizes = [check_count("A round", size) for size in rounds]
     if sum(sizes) != len(released.queries):
-        raise DataError(f"The rounds hold {sum(sizes)} queries; {len(released.queries)} were released.")
+        raise DataError(
+            f"The rounds hold {sum(sizes)} queries; {len(released.queries)} were released."
+        )
     pool = project_pool(X_public, released.queries)
     if students_by_round is not None:
         agreement = _agreement(students_by_round, X_public)
     shares = [None] * len(sizes) if agreement is None else list(agreement)
     if len(shares) != len(sizes):
-        raise DataError(f"There are {len(sizes)} rounds, and students or agreements of {len(shares)}; give one each.")
+        raise DataError(
+            f"There are {len(sizes)} rounds, and students or agreements of {len(shares)}; give one"
+            " each."
+        )
     edges = np.cumsum([0, *sizes]).tolist()
     return QueryStory(
         strategy=dict(strategy),
@@ -292,16 +356,27 @@ def make_story(
         projected=pool.projected,
         axes=pool.axes,
         n_points=pool.n_points,
-        region=None if region is None else _frozen("region", region, np.bool_, (pool.n_points,))[pool.rows],
+        region=(
+            None
+            if region is None
+            else _frozen("region", region, np.bool_, (pool.n_points,))[pool.rows]
+        ),
     )
 
 
 def _agreement(students: Sequence[Any], X_public: Any) -> list[float | None]:
-    """Return the share of the pool on which each student says what the last one says; None where there is none."""
+    """Return the share of the pool on which each student says what the last one says; None where
+    there is none."""
     if not students or students[-1] is None:
-        raise DataError("students_by_round has no final student; give the student of every round, the last one too.")
+        raise DataError(
+            "students_by_round has no final student; give the student of every round, the last one"
+            " too."
+        )
     final = _predictions(students[-1], X_public)
-    return [None if one is None else float(np.mean(_predictions(one, X_public) == final)) for one in students]
+    return [
+        None if one is None else float(np.mean(_predictions(one, X_public) == final))
+        for one in students
+    ]
 
 
 def _predictions(student: Any, X_public: Any) -> NDArray[Any]:
@@ -309,10 +384,14 @@ def _predictions(student: Any, X_public: Any) -> NDArray[Any]:
         labels = np.asarray(student.predict(X_public))
     except Exception as error:  # the student may be anybody's
         raise DataError(
-            f"{type(student).__name__} cannot predict on X_public ({type(error).__name__}); give students of this pool."
+            f"{type(student).__name__} cannot predict on X_public ({type(error).__name__}); give"
+            " students of this pool."
         ) from None
     if labels.shape != (X_public.shape[0],):
-        raise DataError(f"{type(student).__name__} gave labels of shape {labels.shape}; one for each point is needed.")
+        raise DataError(
+            f"{type(student).__name__} gave labels of shape {labels.shape}; one for each point is"
+            " needed."
+        )
     return labels
 
 
@@ -324,15 +403,24 @@ def check_story(story: QueryStory, released: ReleasedLabels) -> None:
     ParameterError
         If it is no story.
     DataError
-        If it tells of other queries, answers, rounds or another strategy than release and certificate.
+        If it tells of other queries, answers, rounds or another strategy than release and
+        certificate.
     """
     if not isinstance(story, QueryStory):
-        raise ParameterError(f"story is a {type(story).__name__}; give a QueryStory, from make_story.")
+        raise ParameterError(
+            f"story is a {type(story).__name__}; give a QueryStory, from make_story."
+        )
     sizes = [len(entry["asked"]) for entry in story.rounds]
     told = [entry["answered"] for entry in story.rounds]
     same = np.array_equal(story.asked, released.queries)
     if not same or np.bincount(story.round_of, released.answered, len(sizes)).tolist() != told:
-        raise DataError("The story tells of other queries or answers than were released; take both from one run.")
+        raise DataError(
+            "The story tells of other queries or answers than were released; take both from one"
+            " run."
+        )
     plan = released.certificate.get("plan")
     if plan is not None and (plan["rounds"] != sizes or plan["strategy"] != story.strategy):
-        raise DataError("The story tells of other rounds or another strategy than the certificate; take both from one.")
+        raise DataError(
+            "The story tells of other rounds or another strategy than the certificate; take both"
+            " from one."
+        )

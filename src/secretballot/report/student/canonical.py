@@ -1,9 +1,11 @@
-"""Canonical bytes of a student's file: the same values give the same bytes, in whichever process they were made.
+"""Canonical bytes of a student's file: the same values give the same bytes, in whichever process
+they were made.
 
-skops writes memory addresses (its ids of objects, and the names of its arrays), random names, and the padding of
-structured arrays, which is whatever the memory held before. All of it depends on what else the process did, and what
-else it did may have been about private records. Here the file is rewritten from the values alone: every object stands
-where it belongs and is shared with no other place, so that not even the identity of two equal strings matters.
+skops writes memory addresses (its ids of objects, and the names of its arrays), random names, and
+the padding of structured arrays, which is whatever the memory held before. All of it depends on
+what else the process did, and what else it did may have been about private records. Here the file
+is rewritten from the values alone: every object stands where it belongs and is shared with no other
+place, so that not even the identity of two equal strings matters.
 """
 
 import hashlib
@@ -25,24 +27,31 @@ SCHEMA = "schema.json"
 _ADDRESS = " at 0x"  # in every repr that Python makes of an object by itself
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip file can tell
 _ADDRESS_KEPT = (
-    "The student keeps a memory address, such as the id or the repr of an object, which a published file must not "
-    "hold; keep values, and neither their places nor their representations."
+    "The student keeps a memory address, such as the id or the repr of an object, which a published"
+    " file must not hold; keep values, and neither their places nor their representations."
 )
-# Where scikit-learn's text vectorizers keep the address of their stop words, to compare it with; no address is 0.
+# Where scikit-learn's text vectorizers keep the address of their stop words, to compare it with; no
+# address is 0.
 _KEPT_ADDRESS = "_stop_words_id"
 # How many workers to predict with is a matter of the machine; with several, sums come in any order.
 _WORKERS = "n_jobs"
-_NOTHING = {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": "null", "is_json": True}
+_NOTHING = {
+    "__class__": "str",
+    "__module__": "builtins",
+    "__loader__": "JsonNode",
+    "content": "null",
+    "is_json": True,
+}
 _COMPRESSED = (b"csr", b"csc", b"bsr")
 
 
 def canonical_student(content: bytes, *, from_memory: bool = True) -> bytes:
     """Return a skops file rewritten so that its bytes are a function of the values in it.
 
-    Objects are numbered in order of appearance and shared nowhere; members are named in order, stored uncompressed and
-    dated alike; keys of dicts and items of sets are sorted; padding is zero; counters of search trees start anew, and
-    `n_jobs` is left out. Kept as values are the order of an array's memory (C or Fortran: sums round by it), signed
-    zeros and NaN payloads.
+    Objects are numbered in order of appearance and shared nowhere; members are named in order,
+    stored uncompressed and dated alike; keys of dicts and items of sets are sorted; padding is
+    zero; counters of search trees start anew, and `n_jobs` is left out. Kept as values are the
+    order of an array's memory (C or Fortran: sums round by it), signed zeros and NaN payloads.
 
     Parameters
     ----------
@@ -66,7 +75,8 @@ def canonical_student(content: bytes, *, from_memory: bool = True) -> bytes:
 
 
 def zipped(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return a zip file of these members in this order: stored, dated 1980, alike on every system."""
+    """Return a zip file of these members in this order: stored, dated 1980, alike on every
+    system."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
         for name, content in members:
@@ -77,7 +87,8 @@ def zipped(members: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 class _Rewriting:
-    """One walk through a schema: numbers its nodes, and collects its members under their new names."""
+    """One walk through a schema: numbers its nodes, and collects its members under their new
+    names."""
 
     def __init__(self, members: dict[str, bytes], addresses: frozenset[str]) -> None:
         self._members, self._addresses = members, addresses
@@ -91,7 +102,9 @@ class _Rewriting:
         number = self._count
         if old["__loader__"] == "JsonNode" and old["content"] in self._addresses:
             raise DataError(_ADDRESS_KEPT)
-        new = {key: self._part(value) for key, value in self._ordered(old).items() if key != "__id__"}
+        new = {
+            key: self._part(value) for key, value in self._ordered(old).items() if key != "__id__"
+        }
         if "file" in old:
             new["file"] = self._member(old["file"])
         return new | {"__id__": number}
@@ -102,7 +115,11 @@ class _Rewriting:
         if isinstance(part, _Plain):
             return {key: self._part(value) for key, value in part.items()}
         if isinstance(part, dict):
-            return self.node(part) if "__loader__" in part else {key: self._part(v) for key, v in part.items()}
+            return (
+                self.node(part)
+                if "__loader__" in part
+                else {key: self._part(v) for key, v in part.items()}
+            )
         if isinstance(part, str) and _ADDRESS in part:
             raise DataError(_ADDRESS_KEPT)
         return part
@@ -128,7 +145,9 @@ class _Rewriting:
         """Return a digest of an item's values, by which a set can be sorted."""
         alone = _Rewriting(self._members, self._addresses)
         text = json.dumps(alone.node(item))
-        return hashlib.sha256(text.encode() + b"".join(content for _, content in alone.written)).hexdigest()
+        return hashlib.sha256(
+            text.encode() + b"".join(content for _, content in alone.written)
+        ).hexdigest()
 
     def _member(self, old: str) -> str:
         kind = old.rpartition(".")[2]
@@ -141,11 +160,13 @@ class _Rewriting:
 
 
 class _Plain(dict[str, Any]):
-    """The content of a dict node: its keys are the student's, so that none of them speaks of the format."""
+    """The content of a dict node: its keys are the student's, so that none of them speaks of the
+    format."""
 
 
 def _addresses(part: Any) -> Iterator[str]:
-    """Yield the addresses of all objects in a schema, as JSON texts: skops takes them for its ids."""
+    """Yield the addresses of all objects in a schema, as JSON texts: skops takes them for its
+    ids."""
     if isinstance(part, dict):
         if isinstance(part.get("__id__"), int):
             yield str(part["__id__"])
@@ -160,7 +181,9 @@ def _sorted_dict(node: dict[str, Any]) -> dict[str, Any]:
     """Return a dict node with sorted keys; only an OrderedDict means something by its order."""
     keys, types = list(node["content"]), node["key_types"]["content"]
     if len(keys) != len(types):
-        raise DataError("The student keeps a dict whose keys are equal as texts, such as 1 and '1'; rename one.")
+        raise DataError(
+            "The student keeps a dict whose keys are equal as texts, such as 1 and '1'; rename one."
+        )
     places = list(range(len(keys)))
     if node["__class__"] != "OrderedDict":
         places.sort(key=lambda place: (keys[place], types[place]["__class__"]))
@@ -189,7 +212,8 @@ def _canonical_member(kind: str, content: bytes) -> bytes:
 
 
 def _npz(content: bytes) -> bytes:
-    """Return a sparse matrix without the entries beyond its end, which are whatever the memory held."""
+    """Return a sparse matrix without the entries beyond its end, which are whatever the memory
+    held."""
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         parts = {name: file[name] for name in file.files}
     form = parts["format"].item()
@@ -197,14 +221,22 @@ def _npz(content: bytes) -> bytes:
         end = int(parts["indptr"][-1])
         parts |= {name: parts[name][:end] for name in ("data", "indices")}
     elif form != b"coo":
-        raise DataError(f"The student keeps a sparse matrix in {form.decode()} format; convert it to CSR.")
+        raise DataError(
+            f"The student keeps a sparse matrix in {form.decode()} format; convert it to CSR."
+        )
     return zipped((f"{name}.npy", _npy(parts[name])) for name in sorted(parts))
 
 
 def _npy(array: NDArray[Any]) -> bytes:
     if array.dtype.char in "gG":
-        raise DataError("The student keeps long doubles, whose bytes are not all part of their value; use doubles.")
-    if array.dtype.kind in "US" and (np.strings.find(array, np.asarray(_ADDRESS, array.dtype.kind)) >= 0).any():
+        raise DataError(
+            "The student keeps long doubles, whose bytes are not all part of their value; use"
+            " doubles."
+        )
+    if (
+        array.dtype.kind in "US"
+        and (np.strings.find(array, np.asarray(_ADDRESS, array.dtype.kind)) >= 0).any()
+    ):
         raise DataError(_ADDRESS_KEPT)
     buffer = io.BytesIO()
     np.save(buffer, without_padding(array), allow_pickle=False)

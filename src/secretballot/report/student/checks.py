@@ -1,8 +1,9 @@
-"""The objects of a student that was read: shapes and indices that compiled code would follow without looking.
+"""The objects of a student that was read: shapes and indices that compiled code would follow
+without looking.
 
-scikit-learn checks what its users give to `fit` and `predict`; what a fitted learner keeps, it trusts. In a file that
-somebody else wrote, an index may point anywhere. Types that are not known here are loaded only for a reader who names
-them.
+scikit-learn checks what its users give to `fit` and `predict`; what a fitted learner keeps, it
+trusts. In a file that somebody else wrote, an index may point anywhere. Types that are not known
+here are loaded only for a reader who names them.
 """
 
 import importlib
@@ -17,12 +18,16 @@ from secretballot.report.student.grammar import NotAStudentError, check_branches
 
 __all__ = ["check_student", "known_estimators"]
 
-# Estimators whose predictions are made by numpy alone, which checks every index, or whose structure is checked below.
+# Estimators whose predictions are made by numpy alone, which checks every index, or whose structure
+# is checked below.
 _ESTIMATORS = {
     "sklearn.calibration": ("CalibratedClassifierCV",),
     "sklearn.compose": ("ColumnTransformer",),
     "sklearn.decomposition": ("PCA", "TruncatedSVD"),
-    "sklearn.discriminant_analysis": ("LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis"),
+    "sklearn.discriminant_analysis": (
+        "LinearDiscriminantAnalysis",
+        "QuadraticDiscriminantAnalysis",
+    ),
     "sklearn.dummy": ("DummyClassifier",),
     "sklearn.ensemble": (
         "AdaBoostClassifier",
@@ -138,7 +143,10 @@ def _check_attributes(one: Any) -> None:
     if isinstance(one, np.random.RandomState):
         state: Any = one.get_state(legacy=False)
         position = state["state"].get("pos")
-        _demand(state["bit_generator"] == "MT19937" and 0 <= position <= _MOST_DRAWN, "a generator of it is none")
+        _demand(
+            state["bit_generator"] == "MT19937" and 0 <= position <= _MOST_DRAWN,
+            "a generator of it is none",
+        )
     if isinstance(one, np.random.Generator):
         _demand(type(one.bit_generator).__name__ == "PCG64", "a generator of it is of an odd kind")
     if not hasattr(one, "__dict__") or isinstance(one, np.ndarray | dict):
@@ -157,12 +165,17 @@ def _check_estimator(one: Any) -> None:
     if isinstance(classes, np.ndarray):
         _demand(classes.ndim == 1 and len(classes), "its classes are no list")
         _demand(
-            n_classes is None or _is_count(n_classes, len(classes), len(classes)), "it has another number of classes"
+            n_classes is None or _is_count(n_classes, len(classes), len(classes)),
+            "it has another number of classes",
         )
 
 
 def _is_count(value: Any, most: int, least: int = 1) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
+    return (
+        isinstance(value, int | np.integer)
+        and not isinstance(value, bool)
+        and bool(least <= value <= most)
+    )
 
 
 def _nothing(one: Any) -> list[Any]:
@@ -170,7 +183,8 @@ def _nothing(one: Any) -> list[Any]:
 
 
 def _columns(one: Any) -> int:
-    """Return the number of columns of an estimator, which it must know to refuse points of other shapes."""
+    """Return the number of columns of an estimator, which it must know to refuse points of other
+    shapes."""
     columns = vars(one).get("n_features_in_")
     _demand(_is_count(columns, _MOST_COLUMNS), "a learner of it does not know its columns")
     return int(columns)
@@ -181,9 +195,15 @@ def _check_tree(one: Any) -> list[Any]:
     if "tree_" not in about:
         return []
     tree = about["tree_"]
-    _demand(type(tree).__name__ == "Tree" and tree.n_features == _columns(one), "a tree of it has other columns")
+    _demand(
+        type(tree).__name__ == "Tree" and tree.n_features == _columns(one),
+        "a tree of it has other columns",
+    )
     _demand(about.get("n_outputs_") == 1, "a tree of it has several outputs")
-    _demand("classes_" not in about or len(about["classes_"]) == tree.n_classes[0], "a tree of it has other classes")
+    _demand(
+        "classes_" not in about or len(about["classes_"]) == tree.n_classes[0],
+        "a tree of it has other classes",
+    )
     return [tree]
 
 
@@ -193,30 +213,52 @@ def _check_forest(one: Any) -> list[Any]:
     if "estimators_" not in about:
         return []
     trees = about["estimators_"]
-    _demand(isinstance(trees, list) and trees and about.get("n_outputs_") == 1, "a forest of it has no trees")
+    _demand(
+        isinstance(trees, list) and trees and about.get("n_outputs_") == 1,
+        "a forest of it has no trees",
+    )
     _demand(_is_count(about.get("n_classes_"), 1 << 20), "a forest of it has no classes")
     for tree in trees:
         _demand(
-            type(tree).__name__ in ("DecisionTreeClassifier", "ExtraTreeClassifier"), "a forest of it has odd trees"
+            type(tree).__name__ in ("DecisionTreeClassifier", "ExtraTreeClassifier"),
+            "a forest of it has odd trees",
         )
-        _demand("tree_" in vars(tree) and _columns(tree) == _columns(one), "a tree of it has other columns")
-        _demand(vars(tree).get("n_classes_") == about["n_classes_"], "a tree of it has other classes")
+        _demand(
+            "tree_" in vars(tree) and _columns(tree) == _columns(one),
+            "a tree of it has other columns",
+        )
+        _demand(
+            vars(tree).get("n_classes_") == about["n_classes_"], "a tree of it has other classes"
+        )
     return []
 
 
 def _check_boosting(one: Any) -> list[Any]:
-    """Check gradient boosting, which adds up its trees in an array of a shape that follows from other attributes."""
+    """Check gradient boosting, which adds up its trees in an array of a shape that follows from
+    other attributes."""
     about = vars(one)
     if "estimators_" not in about:
         return []
     trees, n_classes = about["estimators_"], about.get("n_classes_")
     _demand(_is_count(n_classes, 1 << 20, 2), "a boosted learner of it has no classes")
     outputs = 1 if n_classes == 2 else n_classes
-    _demand(isinstance(trees, np.ndarray) and trees.ndim == 2 and trees.dtype == object, "it boosts no trees")
-    _demand(len(trees) and trees.shape[1] == outputs == about.get("n_trees_per_iteration_"), "it boosts odd trees")
+    _demand(
+        isinstance(trees, np.ndarray) and trees.ndim == 2 and trees.dtype == object,
+        "it boosts no trees",
+    )
+    _demand(
+        len(trees) and trees.shape[1] == outputs == about.get("n_trees_per_iteration_"),
+        "it boosts odd trees",
+    )
     for tree in trees.ravel():
-        _demand(type(tree).__name__ == "DecisionTreeRegressor" and "tree_" in vars(tree), "it boosts odd trees")
-        _demand(_columns(tree) == _columns(one) and tree.tree_.value.shape[1:] == (1, 1), "it boosts odd trees")
+        _demand(
+            type(tree).__name__ == "DecisionTreeRegressor" and "tree_" in vars(tree),
+            "it boosts odd trees",
+        )
+        _demand(
+            _columns(tree) == _columns(one) and tree.tree_.value.shape[1:] == (1, 1),
+            "it boosts odd trees",
+        )
     _check_start(about.get("init_"), n_classes)
     _check_loss(about.get("_loss"), outputs)
     return []
@@ -227,7 +269,11 @@ def _check_start(start: Any, n_classes: Any) -> None:
         return
     about = vars(start) if type(start).__name__ == "DummyClassifier" else {}
     prior = about.get("class_prior_")
-    fits = isinstance(prior, np.ndarray) and prior.shape == (n_classes,) and about.get("n_outputs_") == 1
+    fits = (
+        isinstance(prior, np.ndarray)
+        and prior.shape == (n_classes,)
+        and about.get("n_outputs_") == 1
+    )
     _demand(fits and about.get("strategy") == "prior", "a boosted learner of it starts oddly")
     _demand(about.get("n_classes_") == n_classes, "a boosted learner of it starts oddly")
 
@@ -236,8 +282,14 @@ def _check_loss(loss: Any, outputs: int) -> None:
     kinds = {"HalfBinomialLoss": "LogitLink", "ExponentialLoss": "HalfLogitLink"}
     kinds = kinds if outputs == 1 else {"HalfMultinomialLoss": "MultinomialLogit"}
     link = kinds.get(type(loss).__name__)
-    _demand(link is not None and type(loss.link).__name__ == link, "a boosted learner of it has an odd loss")
-    _demand("is_multiclass" not in vars(loss) or loss.is_multiclass is (outputs > 1), "it has an odd loss")
+    _demand(
+        link is not None and type(loss.link).__name__ == link,
+        "a boosted learner of it has an odd loss",
+    )
+    _demand(
+        "is_multiclass" not in vars(loss) or loss.is_multiclass is (outputs > 1),
+        "it has an odd loss",
+    )
 
 
 def _check_histograms(one: Any) -> list[Any]:
@@ -245,11 +297,20 @@ def _check_histograms(one: Any) -> list[Any]:
     if "_predictors" not in about:
         return []
     rounds, outputs = about["_predictors"], about.get("n_trees_per_iteration_")
-    _demand(_is_count(outputs, 1 << 20) and isinstance(rounds, list), "a boosted learner of it has no trees")
-    _demand(all(isinstance(trees, list) and len(trees) == outputs for trees in rounds), "it boosts odd trees")
+    _demand(
+        _is_count(outputs, 1 << 20) and isinstance(rounds, list),
+        "a boosted learner of it has no trees",
+    )
+    _demand(
+        all(isinstance(trees, list) and len(trees) == outputs for trees in rounds),
+        "it boosts odd trees",
+    )
     _demand(about.get("_n_features") == _columns(one), "a boosted learner of it has other columns")
     # With categories it sorts the columns anew before its trees see them.
-    _demand(about.get("_preprocessor") is None, "a boosted learner of it takes categories, which are not checked")
+    _demand(
+        about.get("_preprocessor") is None,
+        "a boosted learner of it takes categories, which are not checked",
+    )
     found = [tree for trees in rounds for tree in trees]
     for tree in found:
         _demand(type(tree).__name__ == "TreePredictor", "it boosts odd trees")
@@ -260,8 +321,14 @@ def _check_histograms(one: Any) -> list[Any]:
 def _check_predictor(nodes: Any, n_columns: int) -> None:
     from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
-    _demand(isinstance(nodes, np.ndarray) and nodes.dtype == PREDICTOR_RECORD_DTYPE, "it boosts odd trees")
-    _demand(nodes.ndim == 1 and len(nodes) and not nodes["is_categorical"].any(), "it boosts trees with categories")
+    _demand(
+        isinstance(nodes, np.ndarray) and nodes.dtype == PREDICTOR_RECORD_DTYPE,
+        "it boosts odd trees",
+    )
+    _demand(
+        nodes.ndim == 1 and len(nodes) and not nodes["is_categorical"].any(),
+        "it boosts trees with categories",
+    )
     leaf = nodes["is_leaf"].astype(bool)
     check_branches(nodes["left"], nodes["right"], leaf)
     asked = nodes["feature_idx"][~leaf]
@@ -274,15 +341,29 @@ def _check_neighbours(one: Any) -> list[Any]:
         return []
     points, labels, tree = about["_fit_X"], about.get("_y"), about.get("_tree")
     shape: Any = getattr(points, "shape", ())
-    _demand(len(shape) == 2 and shape[0] and shape[1] == _columns(one), "its neighbours have other columns")
-    _demand(isinstance(labels, np.ndarray) and labels.shape == (shape[0],), "its neighbours have no labels")
+    _demand(
+        len(shape) == 2 and shape[0] and shape[1] == _columns(one),
+        "its neighbours have other columns",
+    )
+    _demand(
+        isinstance(labels, np.ndarray) and labels.shape == (shape[0],),
+        "its neighbours have no labels",
+    )
     classes = about.get("classes_")
     inside = isinstance(classes, np.ndarray) and labels.dtype.kind == "i"
-    _demand(inside and ((labels >= 0) & (labels < len(classes))).all(), "its neighbours have labels of no class")
+    _demand(
+        inside and ((labels >= 0) & (labels < len(classes))).all(),
+        "its neighbours have labels of no class",
+    )
     _demand(about.get("n_samples_fit_") == shape[0], "its neighbours are not as many as it says")
     _demand(about.get("outputs_2d_") is False, "its neighbours have several labels")
-    _demand(_is_count(about.get("n_neighbors"), shape[0]), "it asks for more neighbours than there are")
-    _demand(about.get("_fit_method") in (("brute",) if tree is None else ("kd_tree", "ball_tree")), "its search is odd")
+    _demand(
+        _is_count(about.get("n_neighbors"), shape[0]), "it asks for more neighbours than there are"
+    )
+    _demand(
+        about.get("_fit_method") in (("brute",) if tree is None else ("kd_tree", "ball_tree")),
+        "its search is odd",
+    )
     if tree is None:
         return []
     _demand(type(tree).__name__ in _SEARCH, "its search tree is none")
@@ -291,14 +372,28 @@ def _check_neighbours(one: Any) -> list[Any]:
 
 
 def _check_search_tree(tree: Any, shape: tuple[int, int]) -> None:
-    data, order, nodes, bounds, leaf_size, n_levels, n_nodes, *_, metric, weights = tree.__getstate__()
+    data, order, nodes, bounds, leaf_size, n_levels, n_nodes, *_, metric, weights = (
+        tree.__getstate__()
+    )
     n_points, n_columns = shape
-    _demand(data.shape == shape and np.array_equal(np.sort(order), np.arange(n_points)), "its search tree is not whole")
-    _demand(leaf_size >= 1 and 1 <= n_levels <= 40 and n_nodes == len(nodes) == 2**n_levels - 1, "its tree is odd")
+    _demand(
+        data.shape == shape and np.array_equal(np.sort(order), np.arange(n_points)),
+        "its search tree is not whole",
+    )
+    _demand(
+        leaf_size >= 1 and 1 <= n_levels <= 40 and n_nodes == len(nodes) == 2**n_levels - 1,
+        "its tree is odd",
+    )
     outer = 2 if type(tree).__name__ == "KDTree" else 1
-    _demand(bounds.shape == (outer, n_nodes, n_columns) and weights is None, "its search tree has odd bounds")
+    _demand(
+        bounds.shape == (outer, n_nodes, n_columns) and weights is None,
+        "its search tree has odd bounds",
+    )
     start, end = nodes["idx_start"], nodes["idx_end"]
-    _demand(((start >= 0) & (start <= end) & (end <= n_points)).all(), "its search tree leads beyond its points")
+    _demand(
+        ((start >= 0) & (start <= end) & (end <= n_points)).all(),
+        "its search tree leads beyond its points",
+    )
     _demand((nodes["is_leaf"][n_nodes // 2 :] != 0).all(), "its search tree leads beyond itself")
     _check_metric(metric, n_columns)
 
@@ -307,21 +402,36 @@ def _check_metric(metric: Any, n_columns: int) -> None:
     power, weights, matrix = metric.__getstate__()[:3]
     # A weight for every column, or none; the other metrics do not look at them.
     minkowski = type(metric).__name__ == "MinkowskiDistance64"
-    _demand(not minkowski or weights.shape in ((0,), (n_columns,)), "a distance of it has odd weights")
+    _demand(
+        not minkowski or weights.shape in ((0,), (n_columns,)), "a distance of it has odd weights"
+    )
     _demand(power > 0 and matrix.ndim == 2, "a distance of it is none")
 
 
 def _check_one_hot(one: Any) -> list[Any]:
-    """Check an encoder, which puts ones into a sparse matrix at places that follow from its categories."""
+    """Check an encoder, which puts ones into a sparse matrix at places that follow from its
+    categories."""
     about = vars(one)
     if "categories_" not in about:
         return []
     categories, widths = about["categories_"], about.get("_n_features_outs")
     plain = about.get("drop_idx_") is None and about.get("_drop_idx_after_grouping") is None
-    _demand(plain and not about.get("_infrequent_enabled"), "an encoder of it drops categories, which is not checked")
-    _demand(isinstance(categories, list) and len(categories) == _columns(one), "an encoder of it has other columns")
-    _demand(all(isinstance(part, np.ndarray) and part.ndim == 1 for part in categories), "an encoder of it is odd")
-    _demand(list(widths or ()) == [len(part) for part in categories], "an encoder of it has other widths")
+    _demand(
+        plain and not about.get("_infrequent_enabled"),
+        "an encoder of it drops categories, which is not checked",
+    )
+    _demand(
+        isinstance(categories, list) and len(categories) == _columns(one),
+        "an encoder of it has other columns",
+    )
+    _demand(
+        all(isinstance(part, np.ndarray) and part.ndim == 1 for part in categories),
+        "an encoder of it is odd",
+    )
+    _demand(
+        list(widths or ()) == [len(part) for part in categories],
+        "an encoder of it has other widths",
+    )
     return []
 
 

@@ -18,13 +18,15 @@ def counts_graph(student: Any) -> bytes:
     Parameters
     ----------
     student : fitted NoisyCountsClassifier
-        Known by its attributes: `mean_`, `scale_`, `landmarks_`, `length_`, `root_`, `coef_`, `intercept_`, `classes_`.
+        Known by its attributes: `mean_`, `scale_`, `landmarks_`, `length_`, `root_`, `coef_`,
+        `intercept_`, `classes_`.
 
     Returns
     -------
     bytes
-        Input ``X``: float32 of shape (n, n_features). Outputs ``label`` of shape (n,) and ``shares``, double, of
-        shape (n, n_classes). Inside it computes in double precision, as the student does.
+        Input ``X``: float32 of shape (n, n_features). Outputs ``label`` of shape (n,) and
+        ``shares``, double, of shape (n, n_classes). Inside it computes in double precision, as the
+        student does.
 
     Raises
     ------
@@ -36,8 +38,13 @@ def counts_graph(student: Any) -> bytes:
     classes = np.asarray(student.classes_)
     as_text = classes.dtype.kind not in "iub"
     nodes, constants = _nodes(helper, student), _constants(student)
-    tensors = [require_extra("onnx.numpy_helper", "onnx").from_array(value, name) for name, value in constants.items()]
-    values = [str(value).encode() for value in classes] if as_text else classes.astype(np.int64).tolist()
+    tensors = [
+        require_extra("onnx.numpy_helper", "onnx").from_array(value, name)
+        for name, value in constants.items()
+    ]
+    values = (
+        [str(value).encode() for value in classes] if as_text else classes.astype(np.int64).tolist()
+    )
     label = kinds.STRING if as_text else kinds.INT64
     tensors.append(helper.make_tensor("classes", label, [len(classes)], values))
     graph = helper.make_graph(
@@ -50,7 +57,9 @@ def counts_graph(student: Any) -> bytes:
         ],
         tensors,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR_VERSION
+    )
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString(deterministic=True))
 
@@ -106,4 +115,6 @@ def _nodes(helper: Any, student: Any) -> list[Any]:
         ("ArgMax", ["shares"], "index", {"axis": 1, "keepdims": 0}),
         ("Gather", ["classes", "index"], "label", {}),
     ]
-    return [helper.make_node(kind, inputs, [output], **more) for kind, inputs, output, more in steps]
+    return [
+        helper.make_node(kind, inputs, [output], **more) for kind, inputs, output, more in steps
+    ]

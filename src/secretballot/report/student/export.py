@@ -1,8 +1,10 @@
-"""The student as a file: skops, which loads without running what it holds, and ONNX for other languages.
+"""The student as a file: skops, which loads without running what it holds, and ONNX for other
+languages.
 
-A pickle may run any program when it is opened; a skops file names the types it needs, and loads only those that
-its reader trusts. The list of trusted types here is short on purpose: linear models, naive Bayes, pipelines and
-preprocessing need no list at all; trees, boosting and neighbours need the types named below.
+A pickle may run any program when it is opened; a skops file names the types it needs, and loads
+only those that its reader trusts. The list of trusted types here is short on purpose: linear
+models, naive Bayes, pipelines and preprocessing need no list at all; trees, boosting and neighbours
+need the types named below.
 """
 
 import os
@@ -23,15 +25,20 @@ from secretballot.report.extras import require_extra
 from secretballot.report.student.canonical import canonical_student
 from secretballot.report.student.checks import check_student, known_estimators
 from secretballot.report.student.counts_graph import COUNTS_STUDENT, counts_graph
-from secretballot.report.student.grammar import LARGEST_FILE, NotAStudentError, checked_members, object_types
+from secretballot.report.student.grammar import (
+    LARGEST_FILE,
+    NotAStudentError,
+    checked_members,
+    object_types,
+)
 from secretballot.report.student.onnx_names import with_plain_names
 
 __all__ = ["TRUSTED_TYPES", "dump_onnx", "dump_student", "load_student"]
 
 VOTING_STUDENT = "secretballot.students.voting.VotingStudent"
 
-# Types that carry numbers and no code of a stranger's choosing: our own students, and scikit-learn's containers,
-# trees, distances and optimisers.
+# Types that carry numbers and no code of a stranger's choosing: our own students, and
+# scikit-learn's containers, trees, distances and optimisers.
 TRUSTED_TYPES = (
     COUNTS_STUDENT,
     "secretballot.students.graph_counts.GraphCountsClassifier",
@@ -80,10 +87,11 @@ _MOST_TYPES_NAMED = 10  # in a message
 
 
 def dump_student(student: Any, path: str | Path) -> tuple[str, ...]:
-    """Write a fitted student to a skops file whose bytes are a function of the student's values alone.
+    """Write a fitted student to a skops file whose bytes are a function of the student's values
+    alone.
 
-    Not of the process: no address, date, memory left over or order of a hash table. Objects that the student keeps in
-    several places are written in each.
+    Not of the process: no address, date, memory left over or order of a hash table. Objects that
+    the student keeps in several places are written in each.
 
     Parameters
     ----------
@@ -119,12 +127,15 @@ def _canonical(student: Any) -> bytes:
     skops = require_extra("skops.io", "export")
     problem = ""
     try:
-        # A learner without a seed may keep numpy's global generator: it is written as if it had just been seeded.
+        # A learner without a seed may keep numpy's global generator: it is written as if it had
+        # just been seeded.
         with own_global_states(0):
             return canonical_student(skops.dumps(student))
     except (SecretBallotError, MemoryError):  # what memory there is, is no property of the student
         raise
-    except Exception as error:  # any student may be given, and skops passes on whatever its parts raise
+    except (
+        Exception
+    ) as error:  # any student may be given, and skops passes on whatever its parts raise
         problem = _one_line(error)
     raise DataError(
         f"{type(student).__name__} cannot be written by skops ({problem}); "
@@ -165,19 +176,22 @@ def _read_back(student: Any, content: bytes, trusted: Sequence[str]) -> Any:
 
 
 def load_student(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
-    """Load a student from a skops file, refusing every type that is not trusted and every structure that is not sound.
+    """Load a student from a skops file, refusing every type that is not trusted and every structure
+    that is not sound.
 
-    Whatever the file holds, it is refused in one sentence or gives a student whose predictions stay inside of its
-    arrays: sizes are bounded, every node of the file is of a known kind, trees and searches lead nowhere but down, and
-    indices stay inside. Types that cannot be checked so must be named in `trusted`. Parallel workers that the student
-    asks for are left out, so that it predicts the same each time.
+    Whatever the file holds, it is refused in one sentence or gives a student whose predictions stay
+    inside of its arrays: sizes are bounded, every node of the file is of a known kind, trees and
+    searches lead nowhere but down, and indices stay inside. Types that cannot be checked so must be
+    named in `trusted`. Parallel workers that the student asks for are left out, so that it predicts
+    the same each time.
 
     Parameters
     ----------
     path : path
         ``student.skops`` of a release folder.
     trusted : sequence of str, optional
-        Full names of further types that you trust, such as the class of a student of your own. They may do anything.
+        Full names of further types that you trust, such as the class of a student of your own. They
+        may do anything.
 
     Returns
     -------
@@ -189,8 +203,8 @@ def load_student(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     MissingExtraError
         If skops is not installed.
     DataError
-        If the file cannot be read, is too large or not sound, or needs a type that is not trusted; the message names
-        it.
+        If the file cannot be read, is too large or not sound, or needs a type that is not trusted;
+        the message names it.
     """
     require_extra("skops.io", "export")
     path, problem = Path(path), ""
@@ -233,7 +247,8 @@ def _loaded(content: bytes, trusted: Sequence[str]) -> Any:
     skops = require_extra("skops.io", "export")
     members = checked_members(content)
     types = object_types(members, trusted)
-    # As it would have been written here: without numbers by which one part could stand for another that was checked.
+    # As it would have been written here: without numbers by which one part could stand for another
+    # that was checked.
     clean = canonical_student(content, from_memory=False)
     refused = _untrusted(clean, types, trusted)
     if refused:
@@ -244,7 +259,8 @@ def _loaded(content: bytes, trusted: Sequence[str]) -> Any:
 
 
 def _untrusted(content: bytes, types: Collection[str], trusted: Sequence[str]) -> list[str]:
-    """Return the types in a file that neither skops nor the lists know; of objects, all that are not in the lists."""
+    """Return the types in a file that neither skops nor the lists know; of objects, all that are
+    not in the lists."""
     skops = require_extra("skops.io", "export")
     needed = {*types, *skops.get_untrusted_types(data=content)}
     return sorted(needed - {*TRUSTED_TYPES, *trusted} - (known_estimators() & set(types)))
@@ -289,7 +305,9 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
     runtime = require_extra("onnxruntime", "onnx")
     points = X_public[:_PREVIEW_ROWS]
     if not isinstance(points, np.ndarray) or points.ndim != 2 or points.dtype.kind not in "fiu":
-        raise DataError("ONNX needs the public points as one numeric array; convert the frame first.")
+        raise DataError(
+            "ONNX needs the public points as one numeric array; convert the frame first."
+        )
     points = points.astype(np.float32)
     try:
         with own_global_states(0):
@@ -303,10 +321,15 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
     except MemoryError:
         raise
     except Exception as error:  # converters are many and raise what they like
-        raise DataError(f"{type(student).__name__} does not convert to ONNX ({_one_line(error)}).") from None
+        raise DataError(
+            f"{type(student).__name__} does not convert to ONNX ({_one_line(error)})."
+        ) from None
     different = int(np.count_nonzero(found.astype(str) != wanted.astype(str)))
     if different:
-        raise DataError(f"The ONNX student differs from the student on {different} of {len(points)} public points.")
+        raise DataError(
+            f"The ONNX student differs from the student on {different} of {len(points)} public"
+            " points."
+        )
     _write_aside(Path(path), model)
 
 

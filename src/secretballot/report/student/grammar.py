@@ -1,8 +1,9 @@
 """What a student's file may say, checked before any object is made of it.
 
-skops asks whether the types in a file are trusted; not whether an object of a type may be made in the way that the file
-says, how large it gets, nor whether a tree's children exist. Here every node must be one of a few kinds, set up as
-skops itself would set it up, and every array must hold what its header says.
+skops asks whether the types in a file are trusted; not whether an object of a type may be made in
+the way that the file says, how large it gets, nor whether a tree's children exist. Here every node
+must be one of a few kinds, set up as skops itself would set it up, and every array must hold what
+its header says.
 """
 
 import io
@@ -21,7 +22,8 @@ from secretballot.report.student.canonical import SCHEMA
 
 __all__ = ["LARGEST_FILE", "NotAStudentError", "check_branches", "checked_members", "object_types"]
 
-LARGEST_FILE = 1 << 28  # bytes, of the file and of all that is in it, once for every place that refers to it
+# bytes, of the file and of all that is in it, once for every place that refers to it
+LARGEST_FILE = 1 << 28
 # A forest of 500 trees takes 7 MB and 29,000 nodes; skops needs about 30 microseconds for each.
 _LARGEST_SCHEMA = 1 << 25  # bytes
 _MOST_NODES = 150_000
@@ -30,14 +32,25 @@ _LARGEST_AXIS = 1 << 31
 _MEMBER = re.compile(r"[A-Za-z0-9-]{1,64}\.(npy|npz|bin)")
 _TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,199}")
 _FRACTION = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
-_KEY_TYPES = ("builtins.str", "builtins.int", "builtins.float", "builtins.bool", "numpy.int64", "numpy.float64")
-# How many parts the state of a compiled class has, by module; its class takes them without counting.
+_KEY_TYPES = (
+    "builtins.str",
+    "builtins.int",
+    "builtins.float",
+    "builtins.bool",
+    "numpy.int64",
+    "numpy.float64",
+)
+# How many parts the state of a compiled class has, by module; its class takes them without
+# counting.
 _RESTORED = {
     "sklearn.neighbors._kd_tree": 13,
     "sklearn.neighbors._ball_tree": 13,
     "sklearn.metrics._dist_metrics": 3,
 }
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 _NODE = ("left_child", "right_child", "feature")
 _LEAF = -1
 
@@ -49,7 +62,8 @@ class NotAStudentError(Exception):
 
 
 def checked_members(content: bytes) -> dict[str, bytes]:
-    """Return the members of a zip file that holds a schema and arrays, and no more than `LARGEST_FILE`.
+    """Return the members of a zip file that holds a schema and arrays, and no more than
+    `LARGEST_FILE`.
 
     Raises
     ------
@@ -61,15 +75,22 @@ def checked_members(content: bytes) -> dict[str, bytes]:
         names = [one.filename for one in about]
         _demand(len(set(names)) == len(names), "a member of it stands there twice")
         _demand(SCHEMA in names, "it holds no schema")
-        _demand(all(name == SCHEMA or _MEMBER.fullmatch(name) for name in names), "it holds foreign members")
-        _demand(not any(one.flag_bits & 1 or one.file_size > LARGEST_FILE for one in about), "a member is too large")
+        _demand(
+            all(name == SCHEMA or _MEMBER.fullmatch(name) for name in names),
+            "it holds foreign members",
+        )
+        _demand(
+            not any(one.flag_bits & 1 or one.file_size > LARGEST_FILE for one in about),
+            "a member is too large",
+        )
         _demand(sum(one.file_size for one in about) <= LARGEST_FILE, "it is too large")
         _demand(file.getinfo(SCHEMA).file_size <= _LARGEST_SCHEMA, "its schema is too large")
         return {name: file.read(name) for name in names}
 
 
 def object_types(members: dict[str, bytes], trusted: Collection[str]) -> set[str]:
-    """Return the types of all objects that a file sets up by their attributes, after checking all of its nodes.
+    """Return the types of all objects that a file sets up by their attributes, after checking all
+    of its nodes.
 
     Parameters
     ----------
@@ -80,7 +101,8 @@ def object_types(members: dict[str, bytes], trusted: Collection[str]) -> set[str
     Raises
     ------
     NotAStudentError
-        If the schema is none that skops would have written, or an array or tree in it leads beyond itself.
+        If the schema is none that skops would have written, or an array or tree in it leads beyond
+        itself.
     """
     schema = json.loads(members[SCHEMA])
     _demand(isinstance(schema, dict), "its schema is no object")
@@ -105,7 +127,10 @@ class _Walk:
         while waiting:
             node, depth = waiting.pop()
             count += 1
-            _demand(count <= _MOST_NODES and depth <= _DEEPEST, "it has too many parts, or too deep ones")
+            _demand(
+                count <= _MOST_NODES and depth <= _DEEPEST,
+                "it has too many parts, or too deep ones",
+            )
             name = _type_name(node)
             if node["__loader__"] == "ObjectNode":
                 found.add(name)
@@ -116,8 +141,12 @@ class _Walk:
         loader = node["__loader__"]
         fits, children = _KINDS.get(loader, (_no_type, _no_children))
         if not fits(name):
-            _demand(name in self._trusted, "a part of it says that it is of another kind than it is")
-            return [part for part in _parts(node) if isinstance(part, dict) and "__loader__" in part]
+            _demand(
+                name in self._trusted, "a part of it says that it is of another kind than it is"
+            )
+            return [
+                part for part in _parts(node) if isinstance(part, dict) and "__loader__" in part
+            ]
         if "file" in node:
             self._check_file(node["file"], loader)
         found = children(node)
@@ -127,7 +156,10 @@ class _Walk:
 
     def _check_file(self, file: object, loader: str) -> None:
         kind = {"NdArrayNode": "npy", "SparseMatrixNode": "npz"}.get(loader, "bin")
-        _demand(isinstance(file, str) and file in self._members and file.endswith(f".{kind}"), "a member is missing")
+        _demand(
+            isinstance(file, str) and file in self._members and file.endswith(f".{kind}"),
+            "a member is missing",
+        )
         assert isinstance(file, str)
         content = self._members[file]
         self._left -= len(content)
@@ -144,7 +176,10 @@ def _type_name(node: object) -> str:
     _demand(isinstance(node, dict), "a part of it is no object")
     assert isinstance(node, dict)
     words = [node.get(key) for key in ("__loader__", "__module__", "__class__")]
-    _demand(all(isinstance(word, str) and _TYPE.fullmatch(word) for word in words), "a part of it has no type")
+    _demand(
+        all(isinstance(word, str) and _TYPE.fullmatch(word) for word in words),
+        "a part of it has no type",
+    )
     return f"{words[1]}.{words[2]}"
 
 
@@ -152,7 +187,13 @@ def _parts(node: Node) -> list[Any]:
     """Return what stands in a node, one level of lists and plain objects opened."""
     parts: list[Any] = []
     for value in node.values():
-        parts += value if isinstance(value, list) else value.values() if isinstance(value, dict) else [value]
+        parts += (
+            value
+            if isinstance(value, list)
+            else value.values()
+            if isinstance(value, dict)
+            else [value]
+        )
     return parts + list(node.values())
 
 
@@ -167,10 +208,16 @@ def _entries(node: Node) -> list[Any]:
     _demand(isinstance(content, dict) and isinstance(types, dict), "a dict of it is none")
     assert isinstance(content, dict)
     assert isinstance(types, dict)
-    _demand(_type_name(types) == "builtins.list" and types["__loader__"] == "ListNode", "a dict of it has no keys")
+    _demand(
+        _type_name(types) == "builtins.list" and types["__loader__"] == "ListNode",
+        "a dict of it has no keys",
+    )
     keys = _list_of(types)
     fitting = len(keys) == len(content) and all(_type_name(key) in _KEY_TYPES for key in keys)
-    _demand(fitting and all(key["__loader__"] == "TypeNode" for key in keys), "a dict of it has odd keys")
+    _demand(
+        fitting and all(key["__loader__"] == "TypeNode" for key in keys),
+        "a dict of it has odd keys",
+    )
     return list(content.values())
 
 
@@ -184,7 +231,9 @@ def _content(node: Node) -> list[Any]:
 
 def _value(node: Node) -> list[Any]:
     content = node.get("content")
-    _demand(isinstance(content, str) and content.strip()[:1] not in ("[", "{"), "a value of it is none")
+    _demand(
+        isinstance(content, str) and content.strip()[:1] not in ("[", "{"), "a value of it is none"
+    )
     json.loads(str(content))
     return []
 
@@ -210,13 +259,19 @@ def _generator(node: Node) -> list[Any]:
     parts = _named(node, "bit_generator", "seed_seq")
     sizes = parts[1].get("content", {}) if isinstance(parts[1], dict) else {}
     size = sizes.get("pool_size") if isinstance(sizes, dict) else None
-    _demand(isinstance(size, dict) and size.get("content") in ("4", "8", "16"), "a generator of it is none")
+    _demand(
+        isinstance(size, dict) and size.get("content") in ("4", "8", "16"),
+        "a generator of it is none",
+    )
     return parts
 
 
 def _named(node: Node, *names: str) -> list[Any]:
     content = node.get("content")
-    _demand(isinstance(content, dict) and set(content) == set(names), "a part of it lacks some of its own")
+    _demand(
+        isinstance(content, dict) and set(content) == set(names),
+        "a part of it lacks some of its own",
+    )
     assert isinstance(content, dict)
     return [content[name] for name in names]
 
@@ -228,27 +283,37 @@ def _slice(node: Node) -> list[Any]:
 
 
 def _object(node: Node) -> list[Any]:
-    """Return the attributes; what scikit-learn's compiled classes restore from a tuple must have all of it."""
+    """Return the attributes; what scikit-learn's compiled classes restore from a tuple must have
+    all of it."""
     content = node.get("content")
     items = _RESTORED.get(node["__module__"])
     if items is not None:
         state = isinstance(content, dict) and content.get("__loader__") == "TupleNode"
-        _demand(state and len(_list_of(content or {})) == items, "the state of a search tree in it is not whole")
+        _demand(
+            state and len(_list_of(content or {})) == items,
+            "the state of a search tree in it is not whole",
+        )
     return [] if content is None else [content]
 
 
 def _reduced(node: Node) -> list[Any]:
     reduced = node.get("__reduce__")
-    _demand(isinstance(reduced, dict) and set(reduced) == {"args"}, "a part of it is made in an odd way")
+    _demand(
+        isinstance(reduced, dict) and set(reduced) == {"args"}, "a part of it is made in an odd way"
+    )
     assert isinstance(reduced, dict)
     return [reduced["args"], node.get("content")]
 
 
 def _loss(node: Node) -> list[Any]:
-    """Return what makes a loss: at most one number, and no state, which its compiled class would not check."""
+    """Return what makes a loss: at most one number, and no state, which its compiled class would
+    not check."""
     args, state = _reduced(node)
     values = _list_of(args) if isinstance(args, dict) else []
-    plain = all(isinstance(value, dict) and value.get("__loader__") in ("JsonNode", "NdArrayNode") for value in values)
+    plain = all(
+        isinstance(value, dict) and value.get("__loader__") in ("JsonNode", "NdArrayNode")
+        for value in values
+    )
     empty = isinstance(state, dict) and not state.get("content")
     _demand(plain and len(values) <= 1 and empty, "a loss of it is made in an odd way")
     return [args, state]
@@ -257,7 +322,11 @@ def _loss(node: Node) -> list[Any]:
 def _fraction(node: Node) -> list[Any]:
     content = node.get("content")
     items = _list_of(content) if isinstance(content, dict) else []
-    texts = [item.get("content") for item in items if isinstance(item, dict) and item.get("__loader__") == "JsonNode"]
+    texts = [
+        item.get("content")
+        for item in items
+        if isinstance(item, dict) and item.get("__loader__") == "JsonNode"
+    ]
     digits = all(isinstance(text, str) and _FRACTION.fullmatch(text.strip('"')) for text in texts)
     _demand(digits and len(texts) == len(items) in (1, 2), "a fraction of it is none")
     return [content]
@@ -291,7 +360,10 @@ def _is_array(name: str) -> bool:
 
 # Of every kind of node: which types it may make, and which nodes stand in it.
 _KINDS: dict[str, tuple[Callable[[str], bool], Callable[[Node], list[Any]]]] = {
-    "DictNode": (_one_of("builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"), _entries),
+    "DictNode": (
+        _one_of("builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"),
+        _entries,
+    ),
     "ListNode": (_one_of("builtins.list"), _list_of),
     "TupleNode": (_one_of("builtins.tuple"), _list_of),
     "SetNode": (_one_of("builtins.set"), _list_of),
@@ -320,10 +392,16 @@ def _check_npy(content: bytes) -> tuple[tuple[int, ...], np.dtype[Any]]:
     _demand(version in _HEADERS, "an array of it is of an unknown version")
     shape, _, dtype = _HEADERS[version](stream)
     _demand(not dtype.hasobject and dtype.itemsize < _LARGEST_AXIS, "an array of it holds objects")
-    _demand(all(0 <= axis < _LARGEST_AXIS for axis in shape) and len(shape) <= 32, "an array of it is too large")
+    _demand(
+        all(0 <= axis < _LARGEST_AXIS for axis in shape) and len(shape) <= 32,
+        "an array of it is too large",
+    )
     entries = int(np.prod([*map(int, shape), 1], dtype=object))
     _demand(entries <= LARGEST_FILE, "an array of it is too large")
-    _demand(entries * dtype.itemsize == len(content) - stream.tell(), "an array of it is not as long as it says")
+    _demand(
+        entries * dtype.itemsize == len(content) - stream.tell(),
+        "an array of it is not as long as it says",
+    )
     return tuple(shape), dtype
 
 
@@ -331,9 +409,16 @@ def _check_npz(content: bytes) -> None:
     """Check a sparse matrix: what is in it, and that no index leads beyond its shape."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         names = [one.filename for one in file.infolist()]
-        known = {f"{name}.npy" for name in ("format", "shape", "data", "indices", "indptr", "row", "col")}
-        _demand(len(set(names)) == len(names) and set(names) <= known, "a sparse matrix of it is none")
-        _demand(sum(one.file_size for one in file.infolist()) <= LARGEST_FILE, "a sparse matrix of it is too large")
+        known = {
+            f"{name}.npy" for name in ("format", "shape", "data", "indices", "indptr", "row", "col")
+        }
+        _demand(
+            len(set(names)) == len(names) and set(names) <= known, "a sparse matrix of it is none"
+        )
+        _demand(
+            sum(one.file_size for one in file.infolist()) <= LARGEST_FILE,
+            "a sparse matrix of it is too large",
+        )
         for name in names:
             _check_npy(file.read(name))
     with np.load(io.BytesIO(content), allow_pickle=False) as parts:
@@ -349,27 +434,49 @@ def _check_npz(content: bytes) -> None:
 def _coo_inside(matrix: Any) -> bool:
     rows, columns = matrix.shape
     fits = len(matrix.row) == len(matrix.col) == len(matrix.data)
-    return fits and bool(((matrix.row >= 0) & (matrix.row < rows) & (matrix.col >= 0) & (matrix.col < columns)).all())
+    return fits and bool(
+        ((matrix.row >= 0) & (matrix.row < rows) & (matrix.col >= 0) & (matrix.col < columns)).all()
+    )
 
 
 def _check_tree(node: Node, members: dict[str, bytes]) -> None:
-    """Check a decision tree: its class copies the arrays as they are, and walks them without looking."""
+    """Check a decision tree: its class copies the arrays as they are, and walks them without
+    looking."""
     args, state = _list_of(node["__reduce__"]["args"]), node["content"].get("content")
     _demand(len(args) == 3 and isinstance(state, dict), "a tree of it is made in an odd way")
-    _demand(set(state) == {"max_depth", "node_count", "nodes", "values"}, "a tree of it is not whole")
+    _demand(
+        set(state) == {"max_depth", "node_count", "nodes", "values"}, "a tree of it is not whole"
+    )
     n_features, n_outputs = _integer(args[0]), _integer(args[2])
-    classes, nodes, values = (_loaded(part, members) for part in (args[1], state["nodes"], state["values"]))
+    classes, nodes, values = (
+        _loaded(part, members) for part in (args[1], state["nodes"], state["values"])
+    )
     _demand(0 < n_features < _LARGEST_AXIS and n_outputs == 1, "a tree of it has an odd shape")
-    _demand(classes.dtype == np.intp and classes.shape == (1,) and 0 < classes[0] < 1 << 20, "a tree of it is odd")
-    _demand(nodes.dtype.names is not None and set(_NODE) <= set(nodes.dtype.names or ()), "a tree of it has no nodes")
+    _demand(
+        classes.dtype == np.intp and classes.shape == (1,) and 0 < classes[0] < 1 << 20,
+        "a tree of it is odd",
+    )
+    _demand(
+        nodes.dtype.names is not None and set(_NODE) <= set(nodes.dtype.names or ()),
+        "a tree of it has no nodes",
+    )
     count = len(nodes) if nodes.ndim == 1 else 0
-    _demand(count > 0 and _integer(state["node_count"]) == count, "a tree of it has another number of nodes")
+    _demand(
+        count > 0 and _integer(state["node_count"]) == count,
+        "a tree of it has another number of nodes",
+    )
     _demand(values.shape == (count, 1, int(classes[0])), "a tree of it has other values than nodes")
     _demand(0 <= _integer(state["max_depth"]) <= count, "a tree of it is deeper than it is large")
     check_branches(nodes["left_child"], nodes["right_child"], nodes["left_child"] == _LEAF)
     inner = nodes[nodes["left_child"] != _LEAF]
-    _demand(bool((nodes["right_child"][nodes["left_child"] == _LEAF] == _LEAF).all()), "a leaf of it has a child")
-    _demand(bool(((inner["feature"] >= 0) & (inner["feature"] < n_features)).all()), "a tree of it asks no column")
+    _demand(
+        bool((nodes["right_child"][nodes["left_child"] == _LEAF] == _LEAF).all()),
+        "a leaf of it has a child",
+    )
+    _demand(
+        bool(((inner["feature"] >= 0) & (inner["feature"] < n_features)).all()),
+        "a tree of it asks no column",
+    )
 
 
 def check_branches(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -> None:
@@ -396,9 +503,14 @@ def _integer(node: object) -> int:
 
 
 def _loaded(node: object, members: dict[str, bytes]) -> NDArray[Any]:
-    _demand(isinstance(node, dict) and node.get("__loader__") == "NdArrayNode", "a tree of it has no arrays")
+    _demand(
+        isinstance(node, dict) and node.get("__loader__") == "NdArrayNode",
+        "a tree of it has no arrays",
+    )
     assert isinstance(node, dict)
     file = node.get("file")
-    _demand(isinstance(file, str) and file in members and file.endswith(".npy"), "a member is missing")
+    _demand(
+        isinstance(file, str) and file in members and file.endswith(".npy"), "a member is missing"
+    )
     _check_npy(members[str(file)])
     return np.asarray(np.load(io.BytesIO(members[str(file)]), allow_pickle=False))

@@ -1,4 +1,5 @@
-"""Names inside an ONNX graph, numbered by where they appear: converters number them by what they converted before."""
+"""Names inside an ONNX graph, numbered by where they appear: converters number them by what they
+converted before."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +18,9 @@ def with_plain_names(model: Any) -> Any:
     model : onnx.ModelProto
     """
     graph = model.graph
-    names: dict[str, str] = {name: name for name in ("", *(value.name for value in (*graph.input, *graph.output)))}
+    names: dict[str, str] = {
+        name: name for name in ("", *(value.name for value in (*graph.input, *graph.output)))
+    }
 
     def renamed(name: str) -> str:
         if name not in names:

@@ -1,4 +1,5 @@
-"""Where diagnoses may be written: into the vault, or a closed folder of their own, and never into a release."""
+"""Where diagnoses may be written: into the vault, or a closed folder of their own, and never
+into a release."""
 
 import json
 import os
@@ -35,26 +36,35 @@ def check_private_place(folder: str | Path) -> Path:
     for place in (whole, *whole.parents):
         if _is_release(place):
             raise DataError(
-                f"{str(folder)!r} lies in the release {str(place)!r}, which is to be published, and diagnoses are "
-                f"{NOT_RELEASABLE}; leave them in the vault, or name a private folder."
+                f"{str(folder)!r} lies in the release {str(place)!r}, which is to be published, and"
+                f" diagnoses are {NOT_RELEASABLE}; leave them in the vault, or name a private"
+                " folder."
             )
     free = not target.exists() or (target.is_dir() and not any(target.iterdir()))
     if not free and not (target / DOCUMENT).is_file():
-        raise DataError(f"{str(folder)!r} exists and holds something else than diagnoses; name a new folder.")
+        raise DataError(
+            f"{str(folder)!r} exists and holds something else than diagnoses; name a new folder."
+        )
     return target
 
 
 def _is_release(folder: Path) -> bool:
-    """Return whether a folder is a release, whole or in part, or the place of one beside a vault."""
+    """Return whether a folder is a release, whole or in part, or the place of one beside a
+    vault."""
     if (folder / "certificate.json").is_file():
         return True
-    if (folder / "README.txt").is_file() and ((folder / "labels.csv").is_file() or (folder / "report.html").is_file()):
+    if (folder / "README.txt").is_file() and (
+        (folder / "labels.csv").is_file() or (folder / "report.html").is_file()
+    ):
         return True
     return folder.name == "release" and (folder.parent / "vault").is_dir()
 
 
-def write_diagnoses(folder: str | Path, document: Mapping[str, Any], pictures: Mapping[str, bytes]) -> list[Path]:
-    """Write diagnoses into a folder of mode 0700, as files of mode 0600; those of an earlier time go.
+def write_diagnoses(
+    folder: str | Path, document: Mapping[str, Any], pictures: Mapping[str, bytes]
+) -> list[Path]:
+    """Write diagnoses into a folder of mode 0700, as files of mode 0600; those of an earlier time
+    go.
 
     Parameters
     ----------

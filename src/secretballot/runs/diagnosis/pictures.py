@@ -7,7 +7,16 @@ import numpy as np
 
 from secretballot.ensemble.diagnostics.sealed_result import NOT_RELEASABLE, Diagnosis
 from secretballot.report.extras import MissingExtraError
-from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, PALE, Picture, grid, whole_numbers
+from secretballot.report.pictures.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    Picture,
+    grid,
+    whole_numbers,
+)
 from secretballot.runs.progress import Watch
 
 __all__ = ["draw_diagnoses"]
@@ -17,12 +26,14 @@ _UPRIGHT = 7  # bars with room for a number of five digits beside each other
 
 
 def draw_diagnoses(diagnoses: Mapping[str, Diagnosis], watch: Watch) -> dict[str, bytes]:
-    """Return the pictures of diagnoses as files by name, SVG and PNG; none, with a note, where nothing can draw.
+    """Return the pictures of diagnoses as files by name, SVG and PNG; none, with a note, where
+    nothing can draw.
 
     Parameters
     ----------
     diagnoses : mapping of str to Diagnosis
-        With "margins", "expected" and "stability"; with "reference" the margins are told apart by it.
+        With "margins", "expected" and "stability"; with "reference" the margins are told apart by
+        it.
     watch : Watch
 
     Privacy
@@ -54,16 +65,23 @@ def _marked(name: str, words: str, paint: Callable[[Any], None]) -> Picture:
 
 
 def _margins(found: Diagnosis, reference: Diagnosis | None) -> Picture:
-    """Draw how many public points have which margin; told apart by whether the vote says what one model does."""
+    """Draw how many public points have which margin; told apart by whether the vote says what
+    one model does."""
     margins, k = found.values()["margins"], found.sizes["teachers"]
-    width = 2 * max(1, -(-(k + 1) // (2 * _BARS)))  # even: margins of two classes are all even, or all odd
+    # even: margins of two classes are all even, or all odd
+    width = 2 * max(1, -(-(k + 1) // (2 * _BARS)))
     edges = np.arange(0, k + width + 1, width)
     parts = [("", margins, BLUE, "")]
     if reference is not None:
         agrees = reference.values()["margins"] > 0
         parts = [
             (f"it does not, or ties: {np.sum(~agrees):,}", margins[~agrees], ORANGE, "////"),
-            (f"vote agrees with one model of all records: {np.sum(agrees):,}", margins[agrees], BLUE, ""),
+            (
+                f"vote agrees with one model of all records: {np.sum(agrees):,}",
+                margins[agrees],
+                BLUE,
+                "",
+            ),
         ]
 
     def paint(axes: Any) -> None:
@@ -100,7 +118,9 @@ def _curve(found: Diagnosis) -> Picture:
     values = found.values()
 
     def paint(axes: Any) -> None:
-        axes.fill_between(values["levels"], values["low"], values["high"], step="post", color=PALE, linewidth=0)
+        axes.fill_between(
+            values["levels"], values["low"], values["high"], step="post", color=PALE, linewidth=0
+        )
         axes.step(values["levels"], values["shares"], where="post", color=BLUE, linewidth=1.8)
         axes.set_xlim(0, 0.5)
         axes.set_ylim(0, 1)
@@ -108,7 +128,9 @@ def _curve(found: Diagnosis) -> Picture:
         axes.set_ylabel("ν, share of points at or below Δ")
         grid(axes, "both")
 
-    return _marked("high-margin", f"{found.sizes['queries']:,} points; 95 % band of the whole curve", paint)
+    return _marked(
+        "high-margin", f"{found.sizes['queries']:,} points; 95 % band of the whole curve", paint
+    )
 
 
 def _stability(found: Diagnosis) -> Picture:
@@ -119,9 +141,13 @@ def _stability(found: Diagnosis) -> Picture:
         places = np.arange(len(values["max_unstable"]))
         turned = 90 if len(places) > _UPRIGHT else 0  # else long numbers run into each other
         axes.bar(places, 100 * values["unstable"], 0.62, color=BLUE, edgecolor=INK, linewidth=0.8)
-        for place, share, answered in zip(places, values["unstable"], values["answered"], strict=True):
+        for place, share, answered in zip(
+            places, values["unstable"], values["answered"], strict=True
+        ):
             words = f"{answered:,.0f}"
-            axes.text(place, 100 * share + 2, words, ha="center", va="bottom", color=INK, rotation=turned)
+            axes.text(
+                place, 100 * share + 2, words, ha="center", va="bottom", color=INK, rotation=turned
+            )
         axes.set_xticks(places, [f"{t:,}" for t in values["max_unstable"]], rotation=turned)
         axes.set_ylim(0, 145 if turned else 118)
         axes.set_yticks(range(0, 101, 25))

@@ -1,4 +1,5 @@
-"""One diagnosis of a vault, from files to a private folder: what `secretballot diagnose` does, callable from Python."""
+"""One diagnosis of a vault, from files to a private folder: what `secretballot diagnose` does,
+callable from Python."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,7 +12,11 @@ from numpy.typing import NDArray
 from secretballot._validation import check_choice, check_count, shown
 from secretballot.ensemble.diagnostics.retraining import RESAMPLINGS, retrained_votes
 from secretballot.ensemble.diagnostics.sealed_result import NOT_RELEASABLE, Diagnosis
-from secretballot.ensemble.diagnostics.tsybakov import LEAST_TAIL, estimated_regression, tsybakov_fit
+from secretballot.ensemble.diagnostics.tsybakov import (
+    LEAST_TAIL,
+    estimated_regression,
+    tsybakov_fit,
+)
 from secretballot.ensemble.diagnostics.votes import (
     diagnose_agreement,
     diagnose_expected_margins,
@@ -37,7 +42,8 @@ from secretballot.theory.voting import stream_forecast
 __all__ = ["DiagnoseOutcome", "DiagnoseRun", "run_diagnose"]
 
 MAX_UNSTABLE = (1, 3, 10, 30, 100)
-# What a sparse vector is considered for: calibrating and forecasting beyond it takes minutes, and no vote outshouts it.
+# What a sparse vector is considered for: calibrating and forecasting beyond it takes minutes, and
+# no vote outshouts it.
 _MOST_ABSTENTIONS, _MOST_LISTED, _MOST_NOISE, _MOST_EPSILON = 10_000, 20, 5_000, 1_000.0
 _TAIL = 0.1
 IntArray = NDArray[np.int64]
@@ -54,8 +60,8 @@ class DiagnoseRun:
     public : Path
         Points to vote on, with the columns of the run.
     private : Path or None
-        The private file of the run: teachers are trained again on its resamples, and one model on all of it. None
-        looks at the kept teachers alone.
+        The private file of the run: teachers are trained again on its resamples, and one model on
+        all of it. None looks at the kept teachers alone.
     labelled : Path or None
         Points with labels: how often the vote is right, and how noisy labels are near the boundary.
     schema : Path or None
@@ -98,8 +104,8 @@ class DiagnoseOutcome:
     Attributes
     ----------
     diagnoses : dict of str to Diagnosis
-        By name: "margins", "expected", "stability", and where the files allow "reference" (agreement with one model of
-        all records), "labels" (agreement with labels), "noise".
+        By name: "margins", "expected", "stability", and where the files allow "reference"
+        (agreement with one model of all records), "labels" (agreement with labels), "noise".
     teachers : str
         Whose votes they are about.
     budget : PrivacyBudget
@@ -122,7 +128,10 @@ class DiagnoseOutcome:
         return _document(self.diagnoses, self.teachers, self.budget)
 
     def __repr__(self) -> str:
-        return f"{NOT_RELEASABLE}: DiagnoseOutcome(diagnoses={sorted(self.diagnoses)}, values=<private>)"
+        return (
+            f"{NOT_RELEASABLE}: DiagnoseOutcome(diagnoses={sorted(self.diagnoses)},"
+            " values=<private>)"
+        )
 
 
 def run_diagnose(run: DiagnoseRun, watch: Watch | None = None) -> DiagnoseOutcome:
@@ -175,12 +184,18 @@ def run_diagnose(run: DiagnoseRun, watch: Watch | None = None) -> DiagnoseOutcom
         "stability": _stability(votes.take(on_public), events),
     }
     if private is not None:
-        diagnoses["reference"] = diagnose_agreement(votes.take(on_public), _reference(study, private, public, run.seed))
+        diagnoses["reference"] = diagnose_agreement(
+            votes.take(on_public), _reference(study, private, public, run.seed)
+        )
     if labelled is not None:
-        diagnoses["labels"] = diagnose_agreement(votes.take(np.arange(len(public), len(asked))), labelled.index)
+        diagnoses["labels"] = diagnose_agreement(
+            votes.take(np.arange(len(public), len(asked))), labelled.index
+        )
         diagnoses |= _noise(labelled, len(study.classes), run.seed, watch)
     watch.step("Drawing")
-    files = write_diagnoses(folder, _document(diagnoses, teachers, budget), draw_diagnoses(diagnoses, watch))
+    files = write_diagnoses(
+        folder, _document(diagnoses, teachers, budget), draw_diagnoses(diagnoses, watch)
+    )
     return DiagnoseOutcome(diagnoses, teachers, budget, files)
 
 
@@ -194,11 +209,14 @@ def _check(run: DiagnoseRun) -> None:
         raise ParameterError("max_unstable is empty; give one or more numbers of abstentions.")
     if len(run.max_unstable) > _MOST_LISTED:
         raise ParameterError(
-            f"max_unstable has {len(run.max_unstable):,} numbers of abstentions; give at most {_MOST_LISTED}."
+            f"max_unstable has {len(run.max_unstable):,} numbers of abstentions; give at most"
+            f" {_MOST_LISTED}."
         )
     for number in run.max_unstable:
         if check_count("max_unstable", number) > _MOST_ABSTENTIONS:
-            raise ParameterError(f"max_unstable is {shown(number)}; give numbers of at most {_MOST_ABSTENTIONS:,}.")
+            raise ParameterError(
+                f"max_unstable is {shown(number)}; give numbers of at most {_MOST_ABSTENTIONS:,}."
+            )
 
 
 def _sparse_vectors(
@@ -207,7 +225,8 @@ def _sparse_vectors(
     """Return the sparse vector for each T; only those that can be forecast in seconds."""
     if not budget.epsilon <= _MOST_EPSILON:
         raise ParameterError(
-            f"epsilon is {shown(budget.epsilon)}; a sparse vector is considered up to {_MOST_EPSILON:,.0f}."
+            f"epsilon is {shown(budget.epsilon)}; a sparse vector is considered up to"
+            f" {_MOST_EPSILON:,.0f}."
         )
     events = {}
     for t in sorted(set(max_unstable)):
@@ -215,23 +234,33 @@ def _sparse_vectors(
         noise = max(events[t].threshold_scale, events[t].query_scale)
         if not noise <= max(_MOST_NOISE, n_teachers):
             raise ParameterError(
-                f"epsilon {budget.epsilon:g} with max_unstable {t} takes noise of {noise:,.0f} votes, against "
-                f"{n_teachers:,} teachers; consider fewer abstentions or a larger epsilon."
+                f"epsilon {budget.epsilon:g} with max_unstable {t} takes noise of {noise:,.0f}"
+                f" votes, against {n_teachers:,} teachers; consider fewer abstentions or a larger"
+                " epsilon."
             )
     return events
 
 
 def _votes(
-    run: DiagnoseRun, study: Study, private: LabelledRows | None, points: NDArray[np.float64], watch: Watch
+    run: DiagnoseRun,
+    study: Study,
+    private: LabelledRows | None,
+    points: NDArray[np.float64],
+    watch: Watch,
 ) -> tuple[str, VoteCounts, list[VoteCounts]]:
-    """Return whose votes they are, the votes, and those of ensembles that tell what a teacher says on average."""
+    """Return whose votes they are, the votes, and those of ensembles that tell what a teacher
+    says on average."""
     kept = study.teachers()
     if kept is None and private is None:
         raise DataError(
-            f"The vault {str(study.vault)!r} holds no teachers that can be read by these versions of Python, numpy and "
-            "scikit-learn; name the private file, to train them again."
+            f"The vault {str(study.vault)!r} holds no teachers that can be read by these versions"
+            " of Python, numpy and scikit-learn; name the private file, to train them again."
         )
-    votes = None if kept is None else kept.vote_counts(points, classes=list(study.classes), n_jobs=run.jobs)
+    votes = (
+        None
+        if kept is None
+        else kept.vote_counts(points, classes=list(study.classes), n_jobs=run.jobs)
+    )
     if private is None:
         assert votes is not None
         return "kept in the vault", votes, [votes]
@@ -251,11 +280,16 @@ def _votes(
         random_state=run.seed,
         progress=watch.progress,
     )
-    return ("trained again", again[0], again) if votes is None else ("kept in the vault", votes, again)
+    return (
+        ("trained again", again[0], again) if votes is None else ("kept in the vault", votes, again)
+    )
 
 
-def _reference(study: Study, private: LabelledRows, points: NDArray[np.float64], seed: int) -> IntArray:
-    """Return what one model that learned from all private records says at the points; as private as they are."""
+def _reference(
+    study: Study, private: LabelledRows, points: NDArray[np.float64], seed: int
+) -> IntArray:
+    """Return what one model that learned from all private records says at the points; as private
+    as they are."""
     model = TeacherEnsemble.fit(
         teacher_by_name(study.settings["teacher"], len(study.classes)),
         private.X,
@@ -269,11 +303,15 @@ def _reference(study: Study, private: LabelledRows, points: NDArray[np.float64],
 
 
 def _stability(votes: VoteCounts, events: Mapping[int, SparseVectorEvent]) -> Diagnosis:
-    """Return the share of unstable queries at each T, and what a sparse vector would ask and answer of them."""
+    """Return the share of unstable queries at each T, and what a sparse vector would ask and
+    answer of them."""
     found = diagnose_stability(votes, {t: needed_distance(event) for t, event in events.items()})
     values, counts = np.unique(diagnose_margins(votes).values()["distances"], return_counts=True)
     shares = (counts / votes.n_queries).tolist()
-    forecasts = [stream_forecast(event, votes.n_queries, values.tolist(), shares) for event in events.values()]
+    forecasts = [
+        stream_forecast(event, votes.n_queries, values.tolist(), shares)
+        for event in events.values()
+    ]
     streams = {
         "asked": np.array([forecast.asked for forecast in forecasts]),
         "answered": np.array([forecast.answered for forecast in forecasts]),
@@ -282,29 +320,40 @@ def _stability(votes: VoteCounts, events: Mapping[int, SparseVectorEvent]) -> Di
 
 
 def _noise(labelled: LabelledRows, n_classes: int, seed: int, watch: Watch) -> dict[str, Diagnosis]:
-    """Return what labelled points say of the Tsybakov condition, nothing where they are too few or of more classes."""
+    """Return what labelled points say of the Tsybakov condition, nothing where they are too few
+    or of more classes."""
     if n_classes != 2:
         return {}
     if len(labelled.index) < LEAST_TAIL / _TAIL:
         least = int(LEAST_TAIL / _TAIL)
         watch.note(
-            f"The labelled file is too short to estimate how noisy labels are: that takes {least}.", private=True
+            f"The labelled file is too short to estimate how noisy labels are: that takes {least}.",
+            private=True,
         )
         return {}
     try:
         fit = tsybakov_fit(
-            estimated_regression(labelled.X, labelled.index, random_state=seed), tail=_TAIL, random_state=seed
+            estimated_regression(labelled.X, labelled.index, random_state=seed),
+            tail=_TAIL,
+            random_state=seed,
         )
     except DataError:
-        watch.note("The labelled file has too few rows of one class to estimate how noisy labels are.", private=True)
+        watch.note(
+            "The labelled file has too few rows of one class to estimate how noisy labels are.",
+            private=True,
+        )
         return {}
     return {"noise": Diagnosis("noise", {"labelled": len(labelled.index)}, asdict(fit))}
 
 
-def _document(diagnoses: Mapping[str, Diagnosis], teachers: str, budget: PrivacyBudget) -> dict[str, Any]:
+def _document(
+    diagnoses: Mapping[str, Diagnosis], teachers: str, budget: PrivacyBudget
+) -> dict[str, Any]:
     return {
         "releasable": False,
-        "notice": f"{NOT_RELEASABLE}: computed from private data without noise; keep it in the vault.",
+        "notice": (
+            f"{NOT_RELEASABLE}: computed from private data without noise; keep it in the vault."
+        ),
         "format": "secretballot/diagnostics",
         "version": 1,
         "teachers": teachers,

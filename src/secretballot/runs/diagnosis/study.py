@@ -1,4 +1,5 @@
-"""What a finished run of `learn` tells a diagnosis: its settings from the vault, its encoding from the release."""
+"""What a finished run of `learn` tells a diagnosis: its settings from the vault, its encoding
+from the release."""
 
 import os
 from collections.abc import Mapping
@@ -15,7 +16,13 @@ from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._naming import name_columns, name_rows
 from secretballot._validation import check_count, check_path
 from secretballot.datasets.schema import Schema
-from secretballot.datasets.tables import check_file, check_named, class_indices, read_table, unit_ids
+from secretballot.datasets.tables import (
+    check_file,
+    check_named,
+    class_indices,
+    read_table,
+    unit_ids,
+)
 from secretballot.ensemble.diagnostics.kept_teachers import kept_teachers
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import CertificateError, DataError, ParameterError
@@ -78,7 +85,8 @@ class Study:
 
     @classmethod
     def read(cls, folder: str | Path, schema: Path | None = None) -> "Study":
-        """Read the vault of a study, given by itself or by the folder that holds it; nothing is changed.
+        """Read the vault of a study, given by itself or by the folder that holds it; nothing is
+        changed.
 
         Parameters
         ----------
@@ -89,31 +97,47 @@ class Study:
         Raises
         ------
         DataError
-            If it is no vault of a finished run of `learn`, or the schema and certificate of its release are not found.
+            If it is no vault of a finished run of `learn`, or the schema and certificate of its
+            release are not found.
         """
         check_path("The vault", folder)
-        vault = Path(folder) / "vault" if (Path(folder) / "vault" / "run.json").is_file() else Path(folder)
+        vault = (
+            Path(folder) / "vault"
+            if (Path(folder) / "vault" / "run.json").is_file()
+            else Path(folder)
+        )
         settings = _settings(vault)
-        release = Path(os.path.abspath(vault)).parent / "release" if schema is None else schema.parent
+        release = (
+            Path(os.path.abspath(vault)).parent / "release" if schema is None else schema.parent
+        )
         if schema is None and not (release / "certificate.json").is_file():
             raise DataError(
-                f"The vault {str(vault)!r} has no finished release beside it: what is chosen after a diagnosis depends "
-                "on private data, so finish the run first, or name its release's schema.json if it was moved."
+                f"The vault {str(vault)!r} has no finished release beside it: what is chosen after"
+                " a diagnosis depends on private data, so finish the run first, or name its"
+                " release's schema.json if it was moved."
             )
         known = Schema.read(release / "schema.json" if schema is None else schema)
         if known.classes is None:
-            raise DataError("The schema names no classes; give the schema.json of the run's release.")
-        return cls(vault, settings, known, known.classes, _n_teachers(release, settings, known.classes))
+            raise DataError(
+                "The schema names no classes; give the schema.json of the run's release."
+            )
+        return cls(
+            vault, settings, known, known.classes, _n_teachers(release, settings, known.classes)
+        )
 
     def teachers(self) -> TeacherEnsemble | None:
-        """Return the teachers kept in the vault, None if they are not all there or of other library versions.
+        """Return the teachers kept in the vault, None if they are not all there or of other library
+        versions.
 
-        A run in rounds names the ones that its plan goes on with in teachers.json; others leave one set.
+        A run in rounds names the ones that its plan goes on with in teachers.json; others leave one
+        set.
         """
         about = self._about_teachers()
         if about is None:
             seed = self.settings["seed"]
-            return kept_teachers(self.vault, len(self.classes), n_teachers=self.n_teachers, random_state=seed)
+            return kept_teachers(
+                self.vault, len(self.classes), n_teachers=self.n_teachers, random_state=seed
+            )
         serial, state = about
         shape = {"n_teachers": self.n_teachers, "n_classes": len(self.classes)}
         return TeacherEnsemble.kept(self.vault, serial, **shape, random_state=state)
@@ -128,7 +152,8 @@ class Study:
         return about["serial"], about["random_state"]
 
     def public(self, path: Path, watch: Watch) -> NDArray[np.float64]:
-        """Return the rows of a file without labels, encoded as the run did it, shape (n, n_features).
+        """Return the rows of a file without labels, encoded as the run did it, shape (n,
+        n_features).
 
         Raises
         ------
@@ -149,7 +174,8 @@ class Study:
         check_file(path, role="private file")
         if file_digest(path) != self.settings["private file"]:
             raise DataError(
-                f"The private file {str(path)!r} is not the one that this run learned from; give that file, unchanged."
+                f"The private file {str(path)!r} is not the one that this run learned from; give"
+                " that file, unchanged."
             )
         return self.labelled(path, watch, role="private file", with_units=True)
 
@@ -161,7 +187,8 @@ class Study:
         Raises
         ------
         DataError
-            If the file cannot be read, lacks a column, or has a label that is no class; no cell is named.
+            If the file cannot be read, lacks a column, or has a label that is no class; no cell is
+            named.
         """
         check_file(path, role=role)
         frame = read_table(path, role=role)
@@ -172,18 +199,19 @@ class Study:
         return LabelledRows(self._encoded(frame, role, watch), index, units)
 
     def _encoded(self, frame: pd.DataFrame, role: str, watch: Watch) -> NDArray[np.float64]:
-        """Encode a table as the run did it; cells that are no numbers count as missing, and are told of."""
+        """Encode a table as the run did it; cells that are no numbers count as missing, and are
+        told of."""
         missing = [name for name in self.schema.names if name not in frame.columns]
         if missing:
             raise DataError(
-                f"The {role} lacks {name_columns(missing)} that the run learned from; add what is missing, under the "
-                "names of the run's own files."
+                f"The {role} lacks {name_columns(missing)} that the run learned from; add what is"
+                " missing, under the names of the run's own files."
             )
         encoding = self.schema.encoding(frame, role=role)
         for name, rows in encoding.unreadable.items():
             watch.note(
-                f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count as missing "
-                f"({name_rows(rows)}).",
+                f"Column {name!r} of the {role} has {rows.size} cells that are no numbers and count"
+                f" as missing ({name_rows(rows)}).",
                 private=True,
             )
         return encoding.matrix
@@ -196,36 +224,47 @@ def _settings(vault: Path) -> dict[str, Any]:
         content = read_secret(vault / "run.json", largest=LARGEST_JSON)
     stored = None if content is None else json_fields(content, {"description": dict})
     settings: dict[str, Any] = {} if stored is None else stored["description"]
-    typed = all(name in settings and type(settings[name]) in kinds for name, kinds in _SETTINGS.items())
+    typed = all(
+        name in settings and type(settings[name]) in kinds for name, kinds in _SETTINGS.items()
+    )
     if settings.get("verb") != "learn" or not typed:
-        raise DataError(f"{str(vault)!r} is no vault of a run of `learn`; name the vault that such a run wrote.")
+        raise DataError(
+            f"{str(vault)!r} is no vault of a run of `learn`; name the vault that such a run wrote."
+        )
     return settings
 
 
 def _n_teachers(release: Path, settings: Mapping[str, Any], classes: tuple[Any, ...]) -> int:
-    """Return the number of teachers as the certificate of the finished release says, which must be that of the run.
+    """Return the number of teachers as the certificate of the finished release says, which must be
+    that of the run.
 
-    Whoever looks before the release chooses by private data what it asks, so a schema from elsewhere is not enough.
+    Whoever looks before the release chooses by private data what it asks, so a schema from
+    elsewhere is not enough.
     """
     path = release / "certificate.json"
     try:
         stated = dict(read_certificate(path))
         released = {name: stated["released"][name] for name in ("classes", "n_teachers")}
-        same = {name: stated[name] <= settings[name] for name in ("epsilon", "delta")}  # less, beside an estimate
+        # less, beside an estimate
+        same = {name: stated[name] <= settings[name] for name in ("epsilon", "delta")}
         same["neighbours"] = stated["neighbours"] == settings["neighbours"]
         same["unit"] = stated["unit_column"] == settings["unit"]
         n_teachers = check_count("n_teachers", released["n_teachers"])
     except (CertificateError, ParameterError, LookupError, TypeError):
         raise DataError(
-            f"There is no certificate of a finished release at {str(path)!r}: what is chosen after a diagnosis depends "
-            "on private data, so finish the run first, and leave schema.json and certificate.json in one folder."
+            f"There is no certificate of a finished release at {str(path)!r}: what is chosen after"
+            " a diagnosis depends on private data, so finish the run first, and leave schema.json"
+            " and certificate.json in one folder."
         ) from None
-    same["classes"] = list(classes) == released["classes"] and settings["classes"] in (None, released["classes"])
+    same["classes"] = list(classes) == released["classes"] and settings["classes"] in (
+        None,
+        released["classes"],
+    )
     same["teachers"] = settings["teachers"] in (None, n_teachers)
     other = sorted(name for name, agrees in same.items() if not agrees)
     if other:
         raise DataError(
-            f"The release {str(release)!r} is of another run than the vault: it differs in {', '.join(other)}; "
-            "name the schema.json of the run's own release."
+            f"The release {str(release)!r} is of another run than the vault: it differs in"
+            f" {', '.join(other)}; name the schema.json of the run's own release."
         )
     return n_teachers
