@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count, check_positive, shown
 from secretballot.exceptions import DataError, ParameterError
 
@@ -16,8 +17,6 @@ __all__ = ["ReleasedLabels"]
 
 _FORMAT = "secretballot/released-labels"
 _VERSION = 1
-
-IntArray = NDArray[np.int64]
 
 
 def _frozen_integers(name: str, values: object) -> IntArray:
@@ -160,10 +159,10 @@ class ReleasedLabels:
         return len(self.classes)
 
     @property
-    def answered(self) -> NDArray[np.bool_]:
+    def answered(self) -> BoolArray:
         """Mask of shape (n_queries,): true where a label came out, false where the aggregator
         abstained."""
-        mask: NDArray[np.bool_] = self.labels >= 0
+        mask: BoolArray = self.labels >= 0
         return mask
 
     @property

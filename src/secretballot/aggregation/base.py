@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, epsilon_upper
-from secretballot.privacy.noise import IntArray, NoiseSource
+from secretballot.privacy.noise import NoiseSource
 
 __all__ = [
     "Aggregator",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation.base import (
     Aggregator,
@@ -37,7 +38,7 @@ from secretballot.privacy.mechanisms import (
     majority,
     plurality,
 )
-from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
+from secretballot.privacy.noise import NoiseSource, check_scale
 
 __all__ = ["GaussianAggregator", "paper_sigma"]
 

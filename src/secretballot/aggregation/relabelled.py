@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation.base import Aggregator, Answers, budget_or_price, check_fields
 from secretballot.aggregation.sparse_vector import SparseVectorAggregator, SparseVectorVoting
@@ -14,7 +15,7 @@ from secretballot.privacy.accounting import (
     RelabelledSampleEvent,
     SparseVectorEvent,
 )
-from secretballot.privacy.noise import IntArray, NoiseSource
+from secretballot.privacy.noise import NoiseSource
 
 __all__ = ["RelabelledAggregator"]
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.aggregation.base import (
     Aggregator,
@@ -31,7 +32,7 @@ from secretballot.privacy.mechanisms import (
     plurality,
     stability,
 )
-from secretballot.privacy.noise import IntArray, NoiseSource
+from secretballot.privacy.noise import NoiseSource
 
 __all__ = ["SparseVectorAggregator", "bassily_noise", "liu_noise"]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
+from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import check_choice, check_count, check_positive, check_probability
 from secretballot.audit.bounds import epsilon_from_guesses
 from secretballot.audit.observation import Fields
@@ -27,8 +27,6 @@ from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["CanaryAudit", "CanaryTask", "audit_canaries", "canary_bound"]
 
-Floats = NDArray[np.float64]
-Bits = NDArray[np.bool_]
 
 _RECORDS_PER_TEACHER = 30  # of each class: every teacher gets some of both but with chance e^-30
 _CLASSES = ("no", "yes")
@@ -89,7 +87,7 @@ class CanaryTask:
         rows += [[0] * self.canaries] * (self.queries - len(rows))
         self._write(path, self._columns, rows)
 
-    def scores(self, released: Fields, sigma: float) -> Floats:
+    def scores(self, released: Fields, sigma: float) -> FloatArray:
         """Return one score for each canary from a release; above 0, it was rather there.
 
         Parameters
@@ -114,7 +112,7 @@ class CanaryTask:
         tipped = float(norm.cdf(1 / sigma)) - 0.5
         return np.asarray(own.mean(axis=1) - others - tipped / 2, dtype=np.float64)
 
-    def _answers(self, released: Fields) -> Floats:
+    def _answers(self, released: Fields) -> FloatArray:
         """Return the released answer on every public point: the count of "yes", or 1 for the
         label "yes"."""
         answers = np.zeros(self.queries)
@@ -204,7 +202,7 @@ class CanaryAudit:
 
 
 def canary_bound(
-    scores: Floats, present: Bits, *, delta: float, alpha: float, share: float = 1.0
+    scores: FloatArray, present: BoolArray, *, delta: float, alpha: float, share: float = 1.0
 ) -> tuple[int, int, float]:
     """Return right guesses, guesses and a certified lower bound on epsilon from the scores of all
     canaries.
@@ -376,7 +374,9 @@ def _command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str, ...]:
     )
 
 
-def _tables(task: CanaryTask, folder: Path, coins: Bits) -> Callable[[int], Mapping[str, Path]]:
+def _tables(
+    task: CanaryTask, folder: Path, coins: BoolArray
+) -> Callable[[int], Mapping[str, Path]]:
     """Return the files of a run: its private table is written when its turn has come."""
 
     def files(number: int) -> Mapping[str, Path]:

@@ -18,20 +18,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_finite
 from secretballot.audit.laws import Law
 from secretballot.exceptions import ParameterError
 
 __all__ = ["Step", "adaptive_delta", "hockey_stick", "shifted_delta"]
 
-Floats = NDArray[np.float64]
-Step = tuple[Floats, Floats]
+Step = tuple[FloatArray, FloatArray]
 
 _MERGE = 1e-11  # log ratios closer than this are one product of floats
 _MAX_STATES = 3_000_000
 
 
-def hockey_stick(p: Floats, q: Floats, epsilon: float) -> float:
+def hockey_stick(p: FloatArray, q: FloatArray, epsilon: float) -> float:
     """Return the sum of max(0, p - e^epsilon q): the delta of two listed laws, in this
     direction."""
     return float(np.maximum(0.0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
@@ -82,7 +82,7 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
     return float(value[0])
 
 
-def _merged(values: Floats) -> Floats:
+def _merged(values: FloatArray) -> FloatArray:
     if not len(values) <= _MAX_STATES:
         raise ParameterError(
             "The run has too many outcomes to enumerate; use fewer queries or teachers."
@@ -93,7 +93,7 @@ def _merged(values: Floats) -> Floats:
     )
 
 
-def _places(ordered: Floats, wanted: Floats) -> NDArray[np.intp]:
+def _places(ordered: FloatArray, wanted: FloatArray) -> NDArray[np.intp]:
     """Return the places of `wanted` in `ordered`, each known to be there up to merging."""
     right = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
     left = np.maximum(right - 1, 0)
@@ -133,7 +133,7 @@ def shifted_delta(law: Law, shifts: int, epsilon: float, *, distance: int = 1) -
     return float(weights @ np.maximum(0.0, -np.expm1(epsilon - losses))) + shifts * lost
 
 
-def _pooled(losses: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _pooled(losses: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     if not len(losses) <= _MAX_STATES:
         raise ParameterError(
             "The run has too many outcomes to enumerate; use fewer queries or less noise."

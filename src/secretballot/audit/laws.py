@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_positive
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.noise import IntArray
 
 __all__ = ["Law", "discrete_gaussian_law", "discrete_laplace_law", "point_law"]
 
-Floats = NDArray[np.float64]
 
 _MAX_SUPPORT = 5_000_000
 
@@ -37,7 +35,7 @@ class Law:
     """
 
     low: int
-    pmf: Floats
+    pmf: FloatArray
     missing: float
 
     @property
@@ -45,14 +43,14 @@ class Law:
         """The listed values, shape (n_values,)."""
         return np.arange(self.low, self.low + len(self.pmf), dtype=np.int64)
 
-    def at_least(self, values: Any) -> Floats:
+    def at_least(self, values: Any) -> FloatArray:
         """Return P(X >= value) over the listed values, for an array of whole numbers."""
         upper = np.append(np.cumsum(self.pmf[::-1])[::-1], 0.0)
         return np.asarray(
             upper[np.clip(np.asarray(values) - self.low, 0, len(self.pmf))], dtype=np.float64
         )
 
-    def at_most(self, values: Any) -> Floats:
+    def at_most(self, values: Any) -> FloatArray:
         """Return P(X <= value) over the listed values, for an array of whole numbers."""
         lower = np.concatenate([[0.0], np.cumsum(self.pmf)])
         return np.asarray(
@@ -94,7 +92,7 @@ def discrete_gaussian_law(sigma: float, tail: float = 1e-14) -> Law:
     return Law(-reach, pmf[reach:-reach], float(2 * pmf[:reach].sum()))
 
 
-def _symmetric(reach: int) -> Floats:
+def _symmetric(reach: int) -> FloatArray:
     if not 2 * reach + 1 <= _MAX_SUPPORT:
         raise ParameterError(
             f"The noise law has {2 * reach + 1} values; an audit lists at most {_MAX_SUPPORT}: use"

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.audit.games import Step, adaptive_delta, shifted_delta
 from secretballot.audit.laws import Law, discrete_gaussian_law, discrete_laplace_law
@@ -36,7 +37,7 @@ from secretballot.privacy.mechanisms import (
     plurality,
     stability,
 )
-from secretballot.privacy.noise import ExactNoise, IntArray, NoiseSource
+from secretballot.privacy.noise import ExactNoise, NoiseSource
 
 __all__ = ["MechanismFinding", "MechanismsAudit", "audit_mechanisms"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray
 from secretballot._validation import (
     check_choice,
     check_count,
@@ -349,7 +349,7 @@ def audit_trials(
     return ReleaseAudit(command, promise, 1 - alpha, len(trials), first, counted, findings)
 
 
-def _runs_to_choose_on(worlds: NDArray[np.bool_]) -> int:
+def _runs_to_choose_on(worlds: BoolArray) -> int:
     """Return a third of the runs, or as many more as it takes, up to half, to know both worlds by
     several runs.
 

@@ -20,8 +20,8 @@ from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray
 from secretballot.audit.observation import Fields, observed_files, observed_text
 from secretballot.exceptions import DataError, ParameterError
 
@@ -138,7 +138,7 @@ class WorkFolder:
                 .tolist()
             )
             _write(plan, json.dumps({**wanted, "coins": coins}).encode())
-        self.coins: NDArray[np.bool_] = np.array(coins, dtype=bool)
+        self.coins: BoolArray = np.array(coins, dtype=bool)
 
     def finished(self, number: int) -> Trial | None:
         """Return the run of this number, None if it has not been finished."""

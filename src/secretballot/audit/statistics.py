@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, binom
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_finite, check_probability
 from secretballot.audit.laws import Law
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.noise import IntArray
 
 __all__ = ["delta_lower", "frequency_p_value", "outcomes_p_value", "sample_p_value"]
 

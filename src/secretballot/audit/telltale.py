@@ -13,17 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.audit.bounds import epsilon_from_guesses, epsilon_from_rates
 from secretballot.audit.observation import Field, Fields
 
 __all__ = ["Rule", "Telltale", "Verdict", "find_rule", "held_out"]
 
-Floats = NDArray[np.float64]
-Bits = NDArray[np.bool_]
 
 _MODULI = (4096, 64, 16)
 # least and most groups that a number with many values is cut into, by its quantiles
@@ -69,7 +67,7 @@ class Telltale:
             return f"{self.field} above or below {self.cuts[0]:g}"
         return self.field if self.reading == "value" else f"{self.field} {self.reading}"
 
-    def scores(self, runs: Sequence[Fields]) -> Floats:
+    def scores(self, runs: Sequence[Fields]) -> FloatArray:
         """Return the log ratio of each run, shape (n_runs,); positive points to the second
         world."""
         read = [_reading(run.get(self.field), self.reading, self.cuts) for run in runs]
@@ -97,7 +95,7 @@ class Rule:
     guesses: float
     threshold: float
 
-    def scores(self, runs: Sequence[Fields]) -> Floats:
+    def scores(self, runs: Sequence[Fields]) -> FloatArray:
         """Return one score for each run, shape (n_runs,); positive points to the second world."""
         total = np.zeros(len(runs))
         for telltale, factor in zip(self.telltales, self.factors, strict=True):
@@ -141,7 +139,7 @@ class Verdict:
 
 
 def find_rule(
-    runs: Sequence[Fields], worlds: Bits, held_out_runs: int, *, delta: float, alpha: float
+    runs: Sequence[Fields], worlds: BoolArray, held_out_runs: int, *, delta: float, alpha: float
 ) -> Rule | None:
     """Return the rule that tells the worlds apart best on these runs, None if no field varies with
     them.
@@ -189,7 +187,7 @@ def find_rule(
 
 
 def held_out(
-    rule: Rule | None, runs: Sequence[Fields], worlds: Bits, *, delta: float, alpha: float
+    rule: Rule | None, runs: Sequence[Fields], worlds: BoolArray, *, delta: float, alpha: float
 ) -> Verdict:
     """Measure a rule on runs held out; half of `alpha` pays for guesses, half for rates.
 
@@ -247,11 +245,11 @@ class _Column:
     reading: str
     cuts: tuple[float, ...]
     values: list[Field | None]
-    codes: NDArray[np.int64]
-    left_out: Floats  # score of each run by what the others say
+    codes: IntArray
+    left_out: FloatArray  # score of each run by what the others say
     same: int = 0
 
-    def telltale(self, worlds: Bits) -> Telltale:
+    def telltale(self, worlds: BoolArray) -> Telltale:
         """Return the field with the log ratio of each of its values, from all runs that choose."""
         second, first = _counts(self.codes, worlds)
         weights = _log_ratio(second, int(worlds.sum()), first, int((~worlds).sum()))
@@ -264,7 +262,7 @@ class _Column:
         )
 
 
-def _columns(runs: Sequence[Fields], worlds: Bits) -> Iterator[_Column]:
+def _columns(runs: Sequence[Fields], worlds: BoolArray) -> Iterator[_Column]:
     """Yield all fields in all readings that vary and repeat, one for each different pattern over
     the runs."""
     seen: dict[bytes, _Column] = {}
@@ -283,7 +281,7 @@ def _columns(runs: Sequence[Fields], worlds: Bits) -> Iterator[_Column]:
 
 
 def _readings(
-    values: Sequence[Field | None], worlds: Bits
+    values: Sequence[Field | None], worlds: BoolArray
 ) -> Iterator[tuple[str, tuple[float, ...]]]:
     yield "value", ()
     numbers = [value for value in values if isinstance(value, int | float)]
@@ -306,7 +304,7 @@ def _reading(value: Field | None, reading: str, cuts: tuple[float, ...]) -> Fiel
     return int(value) % int(reading.removeprefix("mod "))
 
 
-def _best_cut(values: Sequence[Field | None], worlds: Bits) -> tuple[float, ...]:
+def _best_cut(values: Sequence[Field | None], worlds: BoolArray) -> tuple[float, ...]:
     """Return the number that parts the worlds best, in the middle of its gap; nothing unless
     both have numbers."""
     known = [
@@ -329,7 +327,7 @@ def _best_cut(values: Sequence[Field | None], worlds: Bits) -> tuple[float, ...]
     return (float(ordered[place] + ordered[place + 1]) / 2,)
 
 
-def _scores_across_folds(values: Sequence[Field | None], worlds: Bits) -> Floats:
+def _scores_across_folds(values: Sequence[Field | None], worlds: BoolArray) -> FloatArray:
     """Return scores by a cut that was chosen without the runs that it scores."""
     scores = np.zeros(len(values))
     fold = np.arange(len(values)) % _FOLDS
@@ -352,7 +350,11 @@ def _code(value: Field | None, cut: tuple[float, ...]) -> int:
 
 
 def _coded(
-    name: str, reading: str, cuts: tuple[float, ...], values: Sequence[Field | None], worlds: Bits
+    name: str,
+    reading: str,
+    cuts: tuple[float, ...],
+    values: Sequence[Field | None],
+    worlds: BoolArray,
 ) -> _Column:
     numbers: dict[Field | None, int] = {}
     read = [numbers.setdefault(_reading(value, reading, cuts), len(numbers)) for value in values]
@@ -365,7 +367,7 @@ def _coded(
     return _Column(name, reading, cuts, list(numbers), codes, left_out)
 
 
-def _counts(codes: NDArray[np.int64], worlds: Bits) -> tuple[Floats, Floats]:
+def _counts(codes: IntArray, worlds: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Return how often each value occurred in the second world and in the first."""
     size = int(codes.max()) + 1
     second = np.bincount(codes[worlds], minlength=size).astype(np.float64)
@@ -373,8 +375,8 @@ def _counts(codes: NDArray[np.int64], worlds: Bits) -> tuple[Floats, Floats]:
 
 
 def _log_ratio(
-    second: Floats, n_second: Floats | int, first: Floats, n_first: Floats | int
-) -> Floats:
+    second: FloatArray, n_second: FloatArray | int, first: FloatArray, n_first: FloatArray | int
+) -> FloatArray:
     """Return the smoothed log ratio of the worlds; 0 of a value that occurred in neither."""
     ratio = np.log((second + 0.5) / (np.asarray(n_second) + 1.0)) - np.log(
         (first + 0.5) / (np.asarray(n_first) + 1.0)
@@ -382,7 +384,7 @@ def _log_ratio(
     return np.asarray(np.where(second + first > 0, ratio, 0.0), dtype=np.float64)
 
 
-def _left_out_scores(codes: NDArray[np.int64], worlds: Bits) -> Floats:
+def _left_out_scores(codes: IntArray, worlds: BoolArray) -> FloatArray:
     """Return for each run what all other runs say of its value."""
     second, first = _counts(codes, worlds)
     own = worlds.astype(np.float64)
@@ -395,12 +397,12 @@ def _left_out_scores(codes: NDArray[np.int64], worlds: Bits) -> Floats:
     )
 
 
-def _loss(scores: Floats, worlds: Bits) -> float:
+def _loss(scores: FloatArray, worlds: BoolArray) -> float:
     """Return the mean log loss of scores as log odds, in nats; log 2 of scores that say nothing."""
     return float(np.logaddexp(0.0, np.where(worlds, -scores, scores)).mean())
 
 
-def _combined(scores: Floats, worlds: Bits) -> tuple[tuple[float, ...], Floats]:
+def _combined(scores: FloatArray, worlds: BoolArray) -> tuple[tuple[float, ...], FloatArray]:
     """Return factors for a sum of scores, and the sums on runs that had no part in their
     factors."""
     model = LogisticRegression(C=0.3, fit_intercept=False, max_iter=1000)
@@ -410,7 +412,7 @@ def _combined(scores: Floats, worlds: Bits) -> tuple[tuple[float, ...], Floats]:
     )
 
 
-def _best_share(scores: Floats, worlds: Bits, n: int, *, alpha: float) -> float:
+def _best_share(scores: FloatArray, worlds: BoolArray, n: int, *, alpha: float) -> float:
     """Return the share of runs to guess that promises the largest bound on `n` further runs."""
     order = np.argsort(-np.abs(scores), kind="stable")
     right = ((scores > 0) == worlds)[order]
@@ -426,7 +428,9 @@ def _best_share(scores: Floats, worlds: Bits, n: int, *, alpha: float) -> float:
     return max(_SHARES, key=promised) if n else 1.0
 
 
-def _best_threshold(scores: Floats, worlds: Bits, n: int, *, delta: float, alpha: float) -> float:
+def _best_threshold(
+    scores: FloatArray, worlds: BoolArray, n: int, *, delta: float, alpha: float
+) -> float:
     """Return the score from which the second world is claimed that promises the largest bound on
     `n` further runs."""
     half = max(1, n // 2)

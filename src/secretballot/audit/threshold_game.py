@@ -12,18 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite
 from secretballot.audit.laws import Law, discrete_laplace_law
 from secretballot.audit.worlds import neighbouring_counts
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.mechanisms import SparseVector, plurality, stability
-from secretballot.privacy.noise import IntArray
 
 __all__ = ["StreamQuery", "ThresholdGame", "stream_law", "stream_queries"]
 
-Floats = NDArray[np.float64]
 
 _MAX_STATES = 2_000_000
 
@@ -130,7 +128,13 @@ class ThresholdGame:
         return value + length * self._missing_query + epochs * self._hidden.missing
 
     def _value(
-        self, p: Floats, q: Floats, epoch: tuple[int, ...], log_ratio: float, below: int, left: int
+        self,
+        p: FloatArray,
+        q: FloatArray,
+        epoch: tuple[int, ...],
+        log_ratio: float,
+        below: int,
+        left: int,
     ) -> float:
         """Return the value of a state; q carries e^epsilon. `epoch` lists the outcomes that p
         and q remember."""
@@ -149,7 +153,13 @@ class ThresholdGame:
         return self._known[key] * float(p.sum())
 
     def _best(
-        self, p: Floats, q: Floats, epoch: tuple[int, ...], log_ratio: float, below: int, left: int
+        self,
+        p: FloatArray,
+        q: FloatArray,
+        epoch: tuple[int, ...],
+        log_ratio: float,
+        below: int,
+        left: int,
     ) -> float:
         best = 0.0
         for query in range(len(self._differs)):
@@ -168,8 +178,8 @@ class ThresholdGame:
 
     def _after_below(
         self,
-        p: Floats,
-        q: Floats,
+        p: FloatArray,
+        q: FloatArray,
         epoch: tuple[int, ...],
         query: int,
         log_ratio: float,
@@ -205,7 +215,7 @@ def stream_law(mechanism: SparseVector, values: IntArray) -> dict[tuple[bool, ..
     )
     found: dict[tuple[bool, ...], float] = {}
 
-    def walk(weight: Floats, pattern: tuple[bool, ...]) -> None:
+    def walk(weight: FloatArray, pattern: tuple[bool, ...]) -> None:
         if len(pattern) == len(values) or pattern.count(False) == mechanism.max_below:
             found[pattern] = float(weight.sum())
             return

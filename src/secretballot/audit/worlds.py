@@ -8,16 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.audit.laws import Law
 from secretballot.exceptions import ParameterError
-from secretballot.privacy.noise import IntArray, NoiseSource
+from secretballot.privacy.noise import NoiseSource
 
 __all__ = ["ScriptedNoise", "all_counts", "neighbouring_counts", "output_law"]
 
-Floats = NDArray[np.float64]
 
 _MAX_RUNS = 20_000_000
 
@@ -102,7 +101,7 @@ def output_law(
     *,
     draws: int = 1,
     n_outcomes: int,
-) -> Floats:
+) -> FloatArray:
     """Return the exact law of one query's outcome, shape (n_outcomes,), by running `release` on all
     noise values.
 

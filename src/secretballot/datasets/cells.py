@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from secretballot._typing import BoolArray, FloatArray, IntArray, ObjectArray
 
 __all__ = [
     "LARGEST_NUMBER",
@@ -37,10 +38,6 @@ LARGEST_NUMBER = 1e30
 _WRITTEN_OUT_BITS = 4096
 #: Decimals of at most this order of magnitude are written out without an exponent.
 _WRITTEN_OUT_ORDER = 400
-
-ObjectArray = NDArray[np.object_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def is_missing(text: str) -> bool:
@@ -130,7 +127,7 @@ def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     return np.where(null, -1, np.arange(len(cells))), cells
 
 
-def _nulls(column: "pd.Series[Any]") -> NDArray[np.bool_]:
+def _nulls(column: "pd.Series[Any]") -> BoolArray:
     try:
         return np.asarray(column.isna(), dtype=bool)
     except (

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.datasets.cells import (
     LARGEST_NUMBER,
@@ -38,9 +38,6 @@ _NUMERIC_SHARE = 0.95
 #: Categories kept per column, the most frequent ones; the rest fall into "other".
 _MOST_CATEGORIES = 200
 _KINDS = ("numeric", "categorical", "ignored")
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -200,7 +197,7 @@ def _numeric(name: str, numbers: FloatArray) -> NumericColumn:
     )
 
 
-def _categorical(name: str, texts: NDArray[np.object_]) -> Column:
+def _categorical(name: str, texts: ObjectArray) -> Column:
     counts = pd.Series(texts).value_counts()
     if len(counts) > _MOST_CATEGORIES and len(counts) > len(texts) / 2:
         return IgnoredColumn(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import IntArray
 from secretballot.exceptions import DataError
 
 __all__ = ["Split", "a9a", "adult_votes", "data_folder", "mnist", "mnist_votes", "reference_file"]
@@ -32,9 +33,9 @@ class Split(NamedTuple):
     """
 
     X_train: Any
-    y_train: npt.NDArray[np.int64]
+    y_train: IntArray
     X_test: Any
-    y_test: npt.NDArray[np.int64]
+    y_test: IntArray
 
 
 def data_folder(folder: Folder = None) -> Path:
@@ -123,17 +124,17 @@ def mnist(folder: Folder = None) -> Split:
     return Split(*parts)
 
 
-def mnist_votes(folder: Folder = None) -> npt.NDArray[np.int64]:
+def mnist_votes(folder: Folder = None) -> IntArray:
     """Read the counts of 250 teachers on the first 9000 MNIST test images, shape (9000, 10)."""
     return _votes(folder, "mnist_250_teachers.npy")
 
 
-def adult_votes(folder: Folder = None) -> npt.NDArray[np.int64]:
+def adult_votes(folder: Folder = None) -> IntArray:
     """Read the counts of 250 teachers on the rows of adult.test, shape (16281, 2)."""
     return _votes(folder, "adult_250_teachers.npy")
 
 
-def _votes(folder: Folder, name: str) -> npt.NDArray[np.int64]:
+def _votes(folder: Folder, name: str) -> IntArray:
     path = reference_file(folder, "votes", name)
     try:
         counts = np.load(path, allow_pickle=False)

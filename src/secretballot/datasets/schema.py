@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown
 from secretballot.datasets.columns import Column, IgnoredColumn, declared_column, inferred_column
 from secretballot.datasets.tables import check_columns, frame_of, memory_bytes
@@ -24,8 +24,6 @@ __all__ = ["Encoding", "Schema"]
 
 FORMAT = "secretballot/schema"
 VERSION = 1
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Encoding:
     """
 
     matrix: FloatArray
-    unreadable: dict[str, NDArray[np.int64]]
+    unreadable: dict[str, IntArray]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite, check_positive, shown
 from secretballot.exceptions import DataError, ParameterError
 
@@ -28,9 +29,9 @@ class TwoClassSample(NamedTuple):
         Error of the best possible classifier, which says 1 where `probability` exceeds one half.
     """
 
-    X: npt.NDArray[np.float64]
-    y: npt.NDArray[np.int64]
-    probability: npt.NDArray[np.float64]
+    X: FloatArray
+    y: IntArray
+    probability: FloatArray
     bayes_error: float
 
 
@@ -77,7 +78,7 @@ def synthetic_two_class(
 
 def synthetic_massart(
     X: npt.ArrayLike,
-    concept: Callable[[npt.NDArray[np.float64]], npt.ArrayLike],
+    concept: Callable[[FloatArray], npt.ArrayLike],
     *,
     noise: float = 0.0,
     seed: int,

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from secretballot._arrow import as_arrow, frame_of_arrow
 from secretballot._csv_lines import lines_of
 from secretballot._naming import NAMED_AT_MOST, name_columns, name_rows
+from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown
 from secretballot.datasets.cells import coded, is_missing, texts_of, whole
 from secretballot.exceptions import DataError
@@ -141,7 +141,7 @@ def check_columns(
 
 def class_indices(
     frame: pd.DataFrame, target: str, classes: Sequence[object], *, role: str
-) -> NDArray[np.int64]:
+) -> IntArray:
     """Return the class of every row as an index into the declared classes.
 
     Parameters
@@ -198,7 +198,7 @@ def check_named(frame: pd.DataFrame, column: str, what: str, *, role: str) -> No
         raise DataError(f"The {role} has no column {shown(column)}; name {what}.")
 
 
-def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> NDArray[np.object_]:
+def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> ObjectArray:
     """Return the unit (person, household, account) every row belongs to, as text.
 
     Raises
@@ -344,7 +344,7 @@ def _assemble(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
     _check_names(header, where)
     # In a table of one column a blank line is a record with nothing in it.
     records = _records(reader) if len(header) > 1 else (record or [""] for record in reader)
-    blocks: list[list[NDArray[np.object_]]] = [[] for _ in header]
+    blocks: list[list[ObjectArray]] = [[] for _ in header]
     done = 0
     while block := list(islice(records, _BLOCK_ROWS)):
         odd = [done + row for row, record in enumerate(block) if len(record) != len(header)]
@@ -363,7 +363,7 @@ def _assemble(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
     return pd.DataFrame(columns, dtype=object)
 
 
-def _compact(cells: Sequence[str]) -> NDArray[np.object_]:
+def _compact(cells: Sequence[str]) -> ObjectArray:
     """Return stripped cells as an array in which equal texts are one object."""
     known: dict[str, str] = {}
     array = np.empty(len(cells), dtype=object)

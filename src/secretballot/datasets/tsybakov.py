@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite, check_positive, shown
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["TsybakovSample", "TsybakovThresholds", "synthetic_tsybakov"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class TsybakovSample(NamedTuple):
     """
 
     X: FloatArray
-    y: npt.NDArray[np.int64]
+    y: IntArray
     probability: FloatArray
     bayes_error: float
     law: TsybakovThresholds

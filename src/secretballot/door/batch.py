@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secretballot._signals import signals_held_back
+from secretballot._typing import IntArray
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.door import purchase
 from secretballot.door.choice import PaidChoice, check_choices
@@ -27,8 +28,6 @@ from secretballot.report.certificate.build import (
 )
 
 __all__ = ["release"]
-
-IntArray = NDArray[np.int64]
 
 
 def release(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import purchase
@@ -34,7 +34,6 @@ from secretballot.report.certificate.build import (
 
 __all__ = ["ReleaseStream", "StreamAnswers"]
 
-IntArray = NDArray[np.int64]
 
 # answers drawn in one transaction at most, so that others who ask do not wait for long
 BLOCK = 1000
@@ -56,7 +55,7 @@ class StreamAnswers:
 
     labels: IntArray
     noisy_counts: IntArray | None
-    given: NDArray[np.bool_]
+    given: BoolArray
 
 
 class ReleaseStream:

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import CountArray, IntArray
 from secretballot.ensemble.isolation import isolated, one_thread, result_of, seed_of
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block
 from secretballot.ensemble.workers import end_with
 
 __all__ = ["count_ballots", "count_in_worker", "fixed_vote", "predicted"]
-
-CountArray = npt.NDArray[np.int32]
-IntArray = npt.NDArray[np.int64]
 
 
 def fixed_vote(number: int, n_classes: int) -> int:

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import BoolArray, CountArray, FloatArray
 from secretballot.ensemble.ballots import predicted
 from secretballot.ensemble.rows import is_sparse
 
 __all__ = ["LinearStack"]
 
-CountArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
 
 # A decision that passed this magnitude on the way may have overflowed; the teacher is asked itself.
 _HEADROOM = 1e-6
@@ -116,9 +115,7 @@ class LinearStack:
             if unsure[place]:
                 counts[every_row, predicted(model, _copy(block), counts.shape[1])] += 1
 
-    def _add(
-        self, votes: npt.NDArray[Any], sure: npt.NDArray[np.bool_], counts: CountArray
-    ) -> None:
+    def _add(self, votes: npt.NDArray[Any], sure: BoolArray, counts: CountArray) -> None:
         votes = votes if sure.all() else votes[:, sure]
         for place, index in enumerate(self._classes):
             counts[:, index] += np.count_nonzero(votes == place, axis=1)
@@ -133,7 +130,7 @@ class LinearStack:
         # Two decisions err, so half their gap is compared with the error of one.
         return scores.argmax(axis=2), (top[:, :, 1] - top[:, :, 0]) / 2
 
-    def _unsure(self, distance: FloatArray, numbers: Any) -> npt.NDArray[np.bool_]:
+    def _unsure(self, distance: FloatArray, numbers: Any) -> BoolArray:
         """Return for every teacher whether some vote of the block is within its rounding error
         of another."""
         row_norms = _row_norms(numbers)[:, None]

@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.ensemble.unit_ids import canonical_id
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["KeyedHashPartition", "PositionPartition"]
 
-IntArray = npt.NDArray[np.int64]
 
 _SHORTEST_KEY, _LONGEST_KEY = 16, 64
 _ROWS_NAMED = 5

@@ -2,15 +2,14 @@
 for the door alone."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice
 from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError
 
 __all__ = ["PrivateRangeScores"]
-
-IntArray = NDArray[np.int64]
 
 
 class PrivateRangeScores(Sealed):

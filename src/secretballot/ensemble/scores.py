@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.sealed import Sealed
@@ -13,8 +14,6 @@ from secretballot.ensemble.unit_ids import canonical_id
 from secretballot.exceptions import DataError
 
 __all__ = ["PrivateScores", "unit_numbers"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 def unit_numbers(units: Any, n_records: int) -> IntArray:

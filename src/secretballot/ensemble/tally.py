@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import BoolArray, CountArray, FloatArray
 from secretballot._validation import shown, shown_classes
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["blocks_of", "check_classes", "check_counts", "count_votes"]
 
-CountArray = npt.NDArray[np.int32]
 
 _BLOCK_CELLS = 2**22
 _ROWS_NAMED = 5
@@ -187,7 +187,7 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def _as_numbers(block: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def _as_numbers(block: npt.NDArray[Any]) -> FloatArray:
     """Return cells as floating point, nan where one is missing or no number."""
     return np.array(
         [list(map(_float_or_nan, row)) for row in block.tolist()], dtype=np.float64
@@ -254,13 +254,11 @@ def check_counts(
     return joined, n_teachers
 
 
-def _note_broken_cells(
-    block: npt.NDArray[Any], faults: _Faults, first_row: int
-) -> npt.NDArray[np.bool_]:
+def _note_broken_cells(block: npt.NDArray[Any], faults: _Faults, first_row: int) -> BoolArray:
     missing = _missing(block)
     negative = (block < 0).any(axis=1)
     large = (block > _MOST_TEACHERS).any(axis=1)
-    broken: npt.NDArray[np.bool_] = missing | negative | large
+    broken: BoolArray = missing | negative | large
     if block.dtype.kind == "f":
         fractional = (np.floor(block) != block).any(axis=1) & ~missing
         faults.note("a fractional count", fractional, first_row)
@@ -303,7 +301,7 @@ def _matches(block: npt.NDArray[Any], value: Any) -> CountArray:
     return matches
 
 
-def _missing(block: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _missing(block: npt.NDArray[Any]) -> BoolArray:
     if block.dtype.kind == "f":
         return np.asarray(np.isnan(block).any(axis=1))
     return np.zeros(len(block), dtype=bool)

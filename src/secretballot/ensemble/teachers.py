@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 import joblib
 import numpy as np
-import numpy.typing as npt
 import sklearn
 
+from secretballot._typing import CountArray, IntArray
 from secretballot._validation import check_count
 from secretballot.ensemble.ballots import count_ballots, count_in_worker
 from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
@@ -26,8 +26,6 @@ from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["Progress", "TeacherEnsemble"]
 
-CountArray = npt.NDArray[np.int32]
-IntArray = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 # Entries of a block's decision values held at once: 2**21 doubles are 16 MiB.

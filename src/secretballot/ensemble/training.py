@@ -8,9 +8,9 @@ from typing import Any
 
 import joblib
 import numpy as np
-import numpy.typing as npt
 import sklearn
 
+from secretballot._typing import IntArray
 from secretballot._validation import shown
 from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
 from secretballot.ensemble.rows import take_rows
@@ -19,7 +19,6 @@ from secretballot.exceptions import ParameterError
 
 __all__ = ["Recipe", "Shards", "check_workers", "return_form", "train_shard", "trained"]
 
-IntArray = npt.NDArray[np.int64]
 
 # Below this many seconds of work left, starting worker processes costs more than it saves.
 _WORTH_WORKERS = 3.0

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._csv_lines import lines_of
+from secretballot._typing import CountArray
 from secretballot._validation import check_choice, check_count
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 
 __all__ = ["read_counts"]
 
-CountArray = npt.NDArray[np.int32]
 
 _BLOCK_CELLS = 2**20
 _COLUMNS_NAMED = 5

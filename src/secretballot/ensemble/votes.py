@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice
 from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
@@ -19,7 +20,6 @@ from secretballot.vault import write_secret
 
 __all__ = ["VoteCounts"]
 
-IntArray = npt.NDArray[np.int64]
 
 UNITS = ("record", "user", "label")
 NEIGHBOURS = ("add-remove", "replace-one")

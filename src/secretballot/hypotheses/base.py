@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import BoolArray, IntArray
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.points import check_labels, check_points
 
 __all__ = ["MOST_TRIED", "Dichotomies", "Hypothesis", "HypothesisClass", "VersionSpace"]
 
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 
 # Representatives that are tried one by one: some seconds for ten thousand other points.
 MOST_TRIED = 250_000

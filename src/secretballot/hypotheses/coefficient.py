@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_finite, check_instance
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses.base import Hypothesis, HypothesisClass
@@ -15,10 +16,6 @@ from secretballot.hypotheses.finite import FiniteClass
 from secretballot.hypotheses.points import check_points
 
 __all__ = ["DisagreementCoefficient", "disagreement_coefficient"]
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

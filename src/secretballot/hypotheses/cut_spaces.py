@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.hypotheses.base import Dichotomies, VersionSpace
 from secretballot.hypotheses.cuts import Cut, Segments, SortedColumn, number_or_word, place_between
 from secretballot.hypotheses.points import (
@@ -21,10 +22,6 @@ from secretballot.hypotheses.points import (
 )
 
 __all__ = ["CutDichotomies", "CutSpace", "best_cut"]
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def _mistakes(below: NDArray[Any], total: float, n_zeros: float, direction: str) -> NDArray[Any]:

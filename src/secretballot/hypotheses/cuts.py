@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.points import check_points
 
 __all__ = ["Cut", "Segments", "SortedColumn", "number_or_word", "place_between", "places_between"]
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass, VersionSpace
 from secretballot.hypotheses.points import (
@@ -26,10 +27,6 @@ __all__ = [
     "check_answers",
     "check_row_by_row",
 ]
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
@@ -20,8 +21,6 @@ from secretballot.hypotheses.thresholds import Thresholds
 
 __all__ = ["HalfspaceDichotomies", "Halfspaces"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # 10^8 labellings: 800 MB for one list of their mistakes.
 _MOST_POINTS = 10_000

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.base import VersionSpace
 from secretballot.hypotheses.cuts import (
@@ -26,9 +27,6 @@ from secretballot.hypotheses.points import (
 
 __all__ = ["EMPTY", "Interval", "IntervalSpace", "interval_between", "upper_ends"]
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Cells that a version space may hold, in one byte each: those of about 14,000 asked points if none
 # could be dropped.

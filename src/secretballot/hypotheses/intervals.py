@@ -5,8 +5,9 @@ from math import isqrt
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
 from secretballot.hypotheses.cuts import SortedColumn
@@ -21,8 +22,6 @@ from secretballot.hypotheses.points import check_index, check_labels, check_poin
 
 __all__ = ["IntervalDichotomies", "Intervals"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Labellings whose errors are still given one by one: 400 MB of numbers, the intervals of 9,999
 # distinct points.

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError
 
 __all__ = ["Fan", "Plane", "fans"]
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # A float determinant of differences errs by less than 3.4e-16 of its two products (Shewchuk 1997,
 # "ccwerrboundA"); below the second number products may have lost bits to underflow.

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import DataError
 from secretballot.hypotheses.base import VersionSpace
 from secretballot.hypotheses.planar_mistakes import Limits, Mistakes
@@ -18,9 +19,6 @@ from secretballot.hypotheses.points import check_points
 
 __all__ = ["NOWHERE", "Rectangle", "RectangleVersionSpace", "box_around"]
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _MOST_ASKED = 500
 

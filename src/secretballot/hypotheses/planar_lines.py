@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.hypotheses.planar import Fan, Plane
 from secretballot.hypotheses.points import check_points
 
 __all__ = ["CONSTANTS", "Halfspace", "behind_line"]
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Rounding of coefficients, two products and two sums: at most 4 * 1.2e-16 of the terms' sizes.
 _VALUE_ERROR, _UNDERFLOW = 1e-15, 1e-280

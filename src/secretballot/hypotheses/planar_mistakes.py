@@ -5,14 +5,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.hypotheses.points import check_labels, check_points, check_slack, check_weights
 
 __all__ = ["Limits", "Mistakes"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _NO_LIMIT = 2**62
 

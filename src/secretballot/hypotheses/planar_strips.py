@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from secretballot._typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Grid", "Strip", "strip_minima"]
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Numbers that the trees of one block of strips hold at most, four to a node: 128 MB.
 _BLOCK = 2**24

@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.hypotheses.base import VersionSpace
 from secretballot.hypotheses.planar import Fan, Plane, fans
 from secretballot.hypotheses.planar_lines import CONSTANTS, Halfspace, behind_line
@@ -16,9 +17,6 @@ from secretballot.hypotheses.points import check_points
 
 __all__ = ["HalfspaceVersionSpace"]
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Points that are tested together.
 _BLOCK = 4096

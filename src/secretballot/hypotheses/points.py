@@ -6,8 +6,9 @@ import numbers
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import shown
 from secretballot.exceptions import DataError, ParameterError
 
@@ -20,8 +21,6 @@ __all__ = [
     "rounding_allowance",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Sums of multiples of 2^-20 that stay below 2^33 need 53 bits at most, so that every partial sum is
 # exact.

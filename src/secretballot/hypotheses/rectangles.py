@@ -4,8 +4,9 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError
 from secretballot.hypotheses.base import Dichotomies, HypothesisClass
 from secretballot.hypotheses.planar_boxes import (
@@ -20,8 +21,6 @@ from secretballot.hypotheses.points import check_index, check_labels, check_poin
 
 __all__ = ["RectangleDichotomies", "Rectangles"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Labellings that are listed at most: 160 MB of mistakes. More points than the second have that
 # many, unless they lie on few lines, and counting them would take long.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_instance, shown
 from secretballot.ensemble.rows import n_rows
 from secretballot.exceptions import DataError, ParameterError
@@ -20,7 +21,6 @@ from secretballot.students.names import student_by_name
 
 __all__ = ["plan"]
 
-IntArray = NDArray[np.int64]
 LEAST_ROWS = 100
 MOST_CLASSES = 1000  # work and memory grow with them
 # settings are compared on the first half, which score on disjoint parts, and judged on all

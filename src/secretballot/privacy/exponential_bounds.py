@@ -10,11 +10,10 @@ from bisect import bisect_left
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+
+from secretballot._typing import IntArray, ObjectArray
 
 __all__ = ["exp_bounds", "locate", "range_bounds", "running_bounds"]
-
-IntArray = NDArray[np.int64]
 
 
 def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: int) -> int | None:
@@ -42,7 +41,7 @@ def running_bounds(
     return lower.tolist(), upper.tolist()
 
 
-def _products(gaps: IntArray, scale: Fraction, bits: int) -> NDArray[np.object_]:
+def _products(gaps: IntArray, scale: Fraction, bits: int) -> ObjectArray:
     """Return whole numbers below and above 4^bits exp(-gaps / scale), shape (n, 2); the gaps ascend
     from 0 or more.
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_positive, shown
 from secretballot._versions import draws_wrong_noise
 from secretballot.exceptions import DataError, ParameterError, SamplerError
@@ -36,7 +36,6 @@ __all__ = [
     "MAX_SCALE",
     "ChoiceNoise",
     "ExactNoise",
-    "IntArray",
     "NoiseSource",
     "check_scale",
     "entropy_bytes",
@@ -44,7 +43,6 @@ __all__ = [
     "ready_sampler",
 ]
 
-IntArray = NDArray[np.int64]
 
 # Noise of this scale leaves the 62-bit range, where sums with counts could wrap, with probability
 # below exp(-2^22).

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
+
 __all__ = [
     "FALSE_ALARM",
     "SAMPLES",
@@ -29,9 +31,6 @@ __all__ = [
 
 FALSE_ALARM = 1e-9  # probability that a right sampler is refused, once per machine and version
 
-IntArray = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Draw = Callable[[str, float, int], IntArray]
 # what was counted, how often it came, in how many trials, its probability
 Count = tuple[str, int, int, float]
@@ -106,7 +105,7 @@ def first_failure(draw: Draw, chunk: int) -> str | None:
     return None
 
 
-def detection_probability(sample: Sample, other: Floats) -> float:
+def detection_probability(sample: Sample, other: FloatArray) -> float:
     """Return a lower bound on the probability that draws of another distribution are refused, by
     one cell alone.
 
@@ -127,7 +126,7 @@ def detection_probability(sample: Sample, other: Floats) -> float:
     return best
 
 
-def listed_distribution(kind: str, scale: float) -> tuple[IntArray, Floats]:
+def listed_distribution(kind: str, scale: float) -> tuple[IntArray, FloatArray]:
     """Return the values of discrete noise, up to those with probability below 1e-14 in all, and
     their probabilities."""
     reach = int(np.ceil(_REACH * scale if kind == "laplace" else np.sqrt(2 * _REACH) * scale))
@@ -145,7 +144,7 @@ def _drawn(draw: Draw, sample: Sample) -> IntArray:
 
 
 def _counts(
-    drawn: IntArray, values: IntArray, probabilities: Floats, chunk: int
+    drawn: IntArray, values: IntArray, probabilities: FloatArray, chunk: int
 ) -> Iterator[Count]:
     places = drawn - values[0]
     for name, mask in _cells(values, probabilities):
@@ -169,7 +168,7 @@ def _counts(
         yield f"two draws above 0 {where}", int(both.sum()), len(first), positive**2
 
 
-def _cells(values: IntArray, probabilities: Floats) -> Iterator[tuple[str, Mask]]:
+def _cells(values: IntArray, probabilities: FloatArray) -> Iterator[tuple[str, BoolArray]]:
     """Yield names of sets of values, and which of the listed values are in them."""
     sizes = np.abs(values)
     for cut in _quantiles(values, probabilities, _QUANTILES):
@@ -184,11 +183,11 @@ def _cells(values: IntArray, probabilities: Floats) -> Iterator[tuple[str, Mask]
             yield f"values of size {rest} modulo {modulus}", sizes % modulus == rest
 
 
-def _quantiles(ordered: IntArray, probabilities: Floats, shares: tuple[float, ...]) -> IntArray:
+def _quantiles(ordered: IntArray, probabilities: FloatArray, shares: tuple[float, ...]) -> IntArray:
     return np.unique(ordered[np.searchsorted(np.cumsum(probabilities), shares)])
 
 
-def _p_value(count: NDArray[np.integer], trials: int, probability: float) -> Floats:
+def _p_value(count: NDArray[np.integer], trials: int, probability: float) -> FloatArray:
     """Return two-sided exact p-values of counts of successes."""
     chance = min(probability, 1.0)
     lower, upper = bdtr(count, trials, chance), bdtrc(count - 1, trials, chance)

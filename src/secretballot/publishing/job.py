@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot.publishing.process import NotPortableError
 from secretballot.released import ReleasedLabels
 from secretballot.report.rounds.story import QueryStory
@@ -83,7 +83,7 @@ class AskedInRounds:
     """
 
     strategy: str
-    askable: NDArray[np.int64]
+    askable: IntArray
     round_size: int | None
 
 

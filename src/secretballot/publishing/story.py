@@ -5,8 +5,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot.publishing.job import AskedInRounds, ReleaseJob
 from secretballot.queries import CheckedSelector, PublicPool
 from secretballot.queries.labelled import take_rows
@@ -19,7 +19,6 @@ from secretballot.students import fit_student
 __all__ = ["learning_curve", "tell_story"]
 
 POINTS = 10  # of the learning curve; each is one fit of the student
-IntArray = NDArray[np.int64]
 
 
 def tell_story(job: ReleaseJob, asked: AskedInRounds, template: Any, student: Any) -> QueryStory:

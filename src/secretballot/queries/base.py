@@ -5,14 +5,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from secretballot._typing import IntArray
 from secretballot.released import ReleasedLabels
 
 __all__ = ["PublicPool", "QuerySelector", "QueryStrategy"]
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

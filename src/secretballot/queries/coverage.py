@@ -5,10 +5,10 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.queries.passive import OrderedWalk
@@ -17,8 +17,6 @@ from secretballot.released import ReleasedLabels
 
 __all__ = ["ClusterSampling", "KCenterSampling", "spread_over"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Up to this many points k-means looks at all of them in every step.
 _FULL_PASSES = 5_000

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from secretballot._seeded import with_own_seeds
+from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.queries.base import PublicPool
 from secretballot.queries.labelled import take_rows
@@ -22,8 +22,6 @@ from secretballot.queries.points import scaled_points
 
 __all__ = ["PoolLearner", "describe_learner"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Points of the pool, with made-up labels, on which a learner is tried before anything is asked.
 _REHEARSAL = 20

@@ -5,17 +5,15 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.queries.fitting import PoolLearner
 from secretballot.queries.labelled import LabelledRows, take_rows
 from secretballot.queries.points import is_sparse
 
 __all__ = ["ForcedFits", "LearnerFits", "LogisticFits"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Newton's method stops at steps below this, in units of a scaled column's coefficient, or after so
 # many of them.

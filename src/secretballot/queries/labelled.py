@@ -4,17 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erf
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError
 from secretballot.queries.base import PublicPool
 from secretballot.released import ReleasedLabels
 
 __all__ = ["LabelledRows", "labelled_rows", "take_rows"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

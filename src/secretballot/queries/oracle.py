@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot.exceptions import ParameterError
 from secretballot.queries.fitting import PoolLearner
 from secretballot.queries.forced_fits import ForcedFits, LearnerFits
@@ -15,9 +15,6 @@ from secretballot.queries.regions import Region
 
 __all__ = ["OracleRegion", "check_obedience"]
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Weights of a forced label, in units of the weight of all answers, from hardly any to more than
 # enough.

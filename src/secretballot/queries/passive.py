@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.released import ReleasedLabels
 
 __all__ = ["OrderedWalk", "PassiveSampling"]
-
-IntArray = NDArray[np.int64]
 
 
 class OrderedWalk(QuerySelector):

@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError
 
 __all__ = ["as_numbers", "is_sparse", "scaled_points", "squared_norms"]
-
-FloatArray = NDArray[np.float64]
 
 
 def is_sparse(X: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secretballot._seeded import own_global_states, seed_of
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
@@ -16,7 +17,6 @@ from secretballot.released import ReleasedLabels
 
 __all__ = ["CheckedSelector", "check_proposal", "default_round_size"]
 
-IntArray = NDArray[np.int64]
 _ROUNDS = 20  # of a plan, where nothing else is said
 
 

@@ -4,17 +4,12 @@ differently."""
 from abc import ABC, abstractmethod
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from secretballot._typing import BoolArray, IntArray
 from secretballot.hypotheses.base import HypothesisClass
 from secretballot.queries.base import PublicPool
 from secretballot.queries.labelled import LabelledRows, take_rows
 
 __all__ = ["ExactRegion", "Region"]
-
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 
 
 class Region(ABC):

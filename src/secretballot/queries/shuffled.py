@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from secretballot.queries.base import IntArray, PublicPool, QuerySelector
+from secretballot._typing import IntArray
+from secretballot.queries.base import PublicPool, QuerySelector
 from secretballot.released import ReleasedLabels
 
 __all__ = ["ShuffledWalk", "shuffled_pool"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot.exceptions import ParameterError
 from secretballot.queries.base import PublicPool, QuerySelector
 from secretballot.queries.labelled import LabelledRows, labelled_rows
@@ -16,7 +16,6 @@ from secretballot.released import ReleasedLabels
 
 __all__ = ["MistakeSlack", "StreamWalk"]
 
-IntArray = NDArray[np.int64]
 
 # Points whose place is found out together where that is costly.
 _BLOCK = 256

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import ParameterError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
@@ -19,8 +19,6 @@ from secretballot.released import ReleasedLabels
 
 __all__ = ["CommitteeSampling", "EntropySampling", "MarginSampling", "UncertaintySampling"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # The cold start plans for at least so many points, even if they are asked one by one.
 _COLD_POINTS = 10

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import ObjectArray
 from secretballot._validation import check_choice, check_count, check_positive
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.exceptions import DataError, ParameterError
@@ -463,7 +463,7 @@ def _accuracy(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> float | N
     return float(np.mean(right))
 
 
-def _class_values(classes: Sequence[Any]) -> NDArray[np.object_]:
+def _class_values(classes: Sequence[Any]) -> ObjectArray:
     """Return classes as an array that keeps their Python types."""
     values = np.empty(len(classes), dtype=object)
     values[:] = classes

@@ -10,11 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from secretballot._naming import name_columns
+from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot.datasets.cells import whole
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import (
@@ -75,8 +74,8 @@ class LabelledTable:
         Class of each row, as an index into the declared classes.
     """
 
-    X: NDArray[np.float64]
-    index: NDArray[np.int64]
+    X: FloatArray
+    index: IntArray
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,8 @@ class RunInputs:
     schema: Schema
     classes: tuple[Any, ...]
     private: LabelledTable
-    units: NDArray[np.object_] | None
-    X_public: NDArray[np.float64]
+    units: ObjectArray | None
+    X_public: FloatArray
     test: LabelledTable | None
 
 

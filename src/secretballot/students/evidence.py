@@ -4,11 +4,11 @@ likelihood."""
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from secretballot._typing import FloatArray
 
 __all__ = ["Moments", "Posterior", "fit_by_evidence"]
 
-FloatArray = NDArray[np.float64]
 
 # Grids of the two variances, in units of the mean squared target that the features could explain.
 # Steps of 10**0.25 are far finer than the evidence can tell apart.

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
+
+from secretballot._typing import FloatArray
 
 __all__ = ["Standardiser", "dense_blocks", "landmark_root", "map_landmarks", "median_distance"]
 
-FloatArray = NDArray[np.float64]
 
 # Numbers in one dense block: 32 MB, whatever the number of columns.
 _BLOCK_NUMBERS = 4_000_000

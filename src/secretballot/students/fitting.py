@@ -4,13 +4,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
@@ -175,9 +175,7 @@ def _knowing_nothing(released: ReleasedLabels) -> DummyClassifier:
     )
 
 
-def _filled(
-    released: ReleasedLabels, abstentions: str, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _filled(released: ReleasedLabels, abstentions: str, seed: int) -> tuple[IntArray, IntArray]:
     """Return queries and label indices after the rule for unanswered points."""
     answered = released.answered
     if abstentions == "drop":
@@ -196,7 +194,7 @@ def _last_step(student: Any) -> Any:
     return student.steps[-1][1] if isinstance(student, Pipeline) else student
 
 
-def _rows(X: Any, rows: NDArray[np.int64]) -> Any:
+def _rows(X: Any, rows: IntArray) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     if hasattr(X, "tocsr"):

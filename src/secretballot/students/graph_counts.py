@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_positive
 from secretballot.exceptions import DataError
 from secretballot.students.evidence import Moments, Posterior, fit_by_evidence
@@ -19,7 +20,6 @@ from secretballot.students.vote_shares import VoteShareClassifier, class_array, 
 
 __all__ = ["GraphCountsClassifier"]
 
-FloatArray = NDArray[np.float64]
 
 # Prior variance of the graph's modes, (1 + frequency / corner) ** -power: smooth functions of the
 # Matern kind. Modes of frequency far above the corner are taken for noise; which corner and power,

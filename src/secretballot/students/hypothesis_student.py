@@ -12,13 +12,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._public_state import PublicState
+from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import DecisionStumps, Hypothesis, HypothesisClass
 from secretballot.released import ReleasedLabels
 
 __all__ = ["HypothesisStudent", "vote_gaps"]
-
-FloatArray = NDArray[np.float64]
 
 
 class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

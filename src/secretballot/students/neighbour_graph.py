@@ -11,11 +11,11 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import eigsh
 from sklearn.neighbors import NearestNeighbors
 
+from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError
 
 __all__ = ["NeighbourGraph"]
 
-FloatArray = NDArray[np.float64]
 
 # Modes to a relative accuracy that no noisy count could tell from exact.
 _TOLERANCE = 1e-4

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from secretballot._typing import FloatArray
 from secretballot._validation import check_choice, check_count, check_positive
 from secretballot.exceptions import DataError
 from secretballot.students.evidence import Moments, Posterior, fit_by_evidence
@@ -24,7 +25,6 @@ from secretballot.students.vote_shares import VoteShareClassifier, class_array, 
 
 __all__ = ["NoisyCountsClassifier"]
 
-FloatArray = NDArray[np.float64]
 
 KERNELS = ("auto", "linear", "gaussian")
 

@@ -12,11 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 
 from secretballot._public_state import PublicState
+from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError
 
 __all__ = ["VoteShareClassifier", "class_array", "nearest_probabilities", "shares_of"]
-
-FloatArray = NDArray[np.float64]
 
 
 class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

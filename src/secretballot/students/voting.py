@@ -13,12 +13,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from secretballot._public_state import PublicState
+from secretballot._typing import BoolArray, FloatArray
 from secretballot._validation import check_count
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["VotingStudent"]
 
-FloatArray = NDArray[np.float64]
 
 # in the sentence by which AdaBoost refuses its first hypothesis
 _WORSE_THAN_A_GUESS = "worse than random"
@@ -193,9 +193,7 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
         return tags
 
 
-def _kept_weights(
-    sample_weight: ArrayLike | None, points: Any
-) -> tuple[NDArray[np.bool_], FloatArray]:
+def _kept_weights(sample_weight: ArrayLike | None, points: Any) -> tuple[BoolArray, FloatArray]:
     """Return which points count, and the weights of those."""
     n_points = points.shape[0]
     if sample_weight is None:

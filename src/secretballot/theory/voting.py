@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_finite, check_instance, check_positive, shown
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import SparseVectorEvent
@@ -28,8 +28,6 @@ __all__ = [
     "voting_wins_bound",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _LONGEST_LAW = 10**8
 

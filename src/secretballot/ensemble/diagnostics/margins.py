@@ -14,6 +14,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_probability
 from secretballot.exceptions import DataError, ParameterError
 
@@ -26,9 +27,6 @@ __all__ = [
     "unstable_shares",
     "vote_margins",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def vote_margins(counts: npt.ArrayLike) -> IntArray:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.ensemble.isolation import seed_of
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
@@ -16,7 +16,6 @@ from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["RESAMPLINGS", "retrained_votes"]
 
-IntArray = npt.NDArray[np.int64]
 
 RESAMPLINGS = ("splits", "bootstrap")
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_finite, check_probability
 from secretballot.ensemble.isolation import seed_of
 from secretballot.exceptions import DataError, ParameterError
 
 __all__ = ["TsybakovFit", "estimated_regression", "tsybakov_constant", "tsybakov_fit"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Points of the tail below which no exponent is given: its relative error is about one over the root
 # of them.

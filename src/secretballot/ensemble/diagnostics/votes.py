@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_instance
 from secretballot.ensemble.diagnostics.margins import (
     agreement,
@@ -159,7 +160,7 @@ def diagnose_stability(counts: VoteCounts, needed: Mapping[int, float]) -> Diagn
     return Diagnosis("stability", _sizes(counts), found)
 
 
-def _opened(counts: VoteCounts) -> npt.NDArray[np.int64]:
+def _opened(counts: VoteCounts) -> IntArray:
     check_instance("counts", counts, VoteCounts)
     return counts.open_at_the_door()
 

@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import joblib
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.ensemble.teachers import TeacherEnsemble
@@ -206,9 +207,7 @@ class AgnosticLabeler(Labeler):
         self.sampling_rate_ = aggregator.event.rate
         return self
 
-    def _checked_teacher(
-        self, points: NDArray[np.float64], aggregator: RelabelledAggregator
-    ) -> Any:
+    def _checked_teacher(self, points: FloatArray, aggregator: RelabelledAggregator) -> Any:
         """Return the learner to clone, after class and learner were tried on made-up points."""
         sampled = aggregator.event.sampled if self.neighbours == "replace-one" else None
         check_sample_size(self.hypotheses, sampled)
@@ -238,8 +237,8 @@ class AgnosticLabeler(Labeler):
     def _teachers(
         self,
         teacher: Any,
-        points: NDArray[np.float64],
-        index: NDArray[np.int64],
+        points: FloatArray,
+        index: IntArray,
         names: list[Any],
         aggregator: RelabelledAggregator,
         n_teachers: int,
@@ -269,8 +268,8 @@ class AgnosticLabeler(Labeler):
     def _trained(
         self,
         teacher: Any,
-        points: NDArray[np.float64],
-        index: NDArray[np.int64],
+        points: FloatArray,
+        index: IntArray,
         aggregator: RelabelledAggregator,
         n_teachers: int,
     ) -> TeacherEnsemble:

@@ -8,9 +8,9 @@ vault, or into the shards of teachers whose votes pass the door
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_positive
 from secretballot.door.purchase import choice_noise
 from secretballot.exceptions import ParameterError
@@ -27,7 +27,7 @@ _MOST_POINTS: dict[type[HypothesisClass], int] = {Halfspaces: 5_000, Rectangles:
 
 def relabel(
     X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: float = 1.0
-) -> NDArray[np.int64]:
+) -> IntArray:
     """Return new labels for private points, all of them given by one hypothesis. They are PRIVATE,
     as `y` is.
 

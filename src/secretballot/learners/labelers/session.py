@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator, aggregator_from_description
 from secretballot.door import ReleaseStream, StreamAnswers
@@ -68,10 +68,10 @@ class SessionAnswers:
         Questions that the plan still pays for.
     """
 
-    labels: NDArray[np.object_]
-    answered: NDArray[np.bool_]
-    given: NDArray[np.bool_]
-    noisy_counts: NDArray[np.int64] | None
+    labels: ObjectArray
+    answered: BoolArray
+    given: BoolArray
+    noisy_counts: IntArray | None
     left: int
 
     def __len__(self) -> int:

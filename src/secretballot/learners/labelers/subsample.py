@@ -9,13 +9,12 @@ is not amplified.
 import numpy as np
 from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.noise import entropy_bytes
 
 __all__ = ["sample_in_random_order", "sample_independently"]
-
-IntArray = NDArray[np.int64]
 
 
 def sample_in_random_order(n_records: int, n_sampled: int) -> IntArray:

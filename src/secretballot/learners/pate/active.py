@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import ReleaseStream
@@ -41,8 +41,6 @@ from secretballot.released import ReleasedLabels
 from secretballot.vault import make_vault
 
 __all__ = ["ActivePATEClassifier", "label_actively"]
-
-IntArray = NDArray[np.int64]
 
 
 class ActivePATEClassifier(PATEClassifier):

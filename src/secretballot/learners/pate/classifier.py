@@ -13,6 +13,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice, check_count, check_instance, shown
 from secretballot.aggregation import Aggregator
 from secretballot.door import release
@@ -346,7 +347,7 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
     def _release(
         self,
         X: Any,
-        index: NDArray[np.int64],
+        index: IntArray,
         X_public: Any,
         names: list[Any],
         units: Any,
@@ -401,11 +402,11 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         aggregator.check_useful(self.n_teachers)
         return aggregator
 
-    def _askable(self, n_public: int) -> NDArray[np.int64]:
+    def _askable(self, n_public: int) -> IntArray:
         """Return the rows of the public points that may be asked, in ascending order."""
         return np.arange(n_public)
 
-    def _rows(self, n_queries: int, askable: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _rows(self, n_queries: int, askable: IntArray) -> IntArray:
         """Return the public points to ask: random ones, by public coins."""
         if n_queries >= len(askable):
             return askable
@@ -415,7 +416,7 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         return askable[np.sort(chosen)]
 
     def _train(
-        self, teacher: Any, X: Any, index: NDArray[np.int64], units: Any, n_classes: int
+        self, teacher: Any, X: Any, index: IntArray, units: Any, n_classes: int
     ) -> TeacherEnsemble:
         vault = None if self.vault is None else make_vault(self.vault)
         shards = assign_shards(n_rows(X), self.n_teachers, self.neighbours, units, vault)
@@ -470,7 +471,7 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         return np.asarray(self.student_.predict(matrix))
 
     @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]  # scikit-learn ships no types
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Return the student's class probabilities, an array of shape (n_rows, n_classes) in the
         order of `classes_`.
 

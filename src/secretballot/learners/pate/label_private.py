@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_finite, shown
 from secretballot.aggregation import Aggregator
 from secretballot.exceptions import DataError, ParameterError
@@ -151,7 +151,7 @@ class LabelPrivateClassifier(PATEClassifier):
         )
         return self
 
-    def _split(self, n_records: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _split(self, n_records: int) -> tuple[IntArray, IntArray]:
         """Return the rows that keep their labels, in the order of their shards, and the rows
         that may be asked."""
         share = check_finite("dropped", self.dropped)
@@ -182,7 +182,7 @@ class LabelPrivateClassifier(PATEClassifier):
     def _seed(self) -> int:
         return 0 if self.random_state is None else self.random_state
 
-    def _askable(self, n_public: int) -> NDArray[np.int64]:
+    def _askable(self, n_public: int) -> IntArray:
         return self.unlabelled_
 
     def _unit(self, by_unit: bool) -> str:
@@ -202,7 +202,7 @@ class LabelPrivateClassifier(PATEClassifier):
         return {**super()._declaration(by_unit, unit_name), "assumptions": [words]}
 
 
-def _labels_at(y: Any, rows: NDArray[np.int64], n_records: int) -> Any:
+def _labels_at(y: Any, rows: IntArray, n_records: int) -> Any:
     """Return the labels at some rows, without a glance at the others: not their values, not even
     their type.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count, shown
 from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.ensemble.votes import VoteCounts
@@ -20,8 +20,6 @@ from secretballot.queries.proposals import default_round_size
 from secretballot.released import ReleasedLabels
 
 __all__ = ["AskableRows", "BegunWalk", "Walk", "ask_in_rounds", "begin_walk", "settle"]
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

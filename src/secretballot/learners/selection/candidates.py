@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from secretballot._seeded import own_global_states
+from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_choice, check_positive
 from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger
@@ -37,7 +38,6 @@ from secretballot.report.certificate.verify import verify_certificate
 
 __all__ = ["ChosenCandidate", "certified", "choose_candidate"]
 
-BoolArray = NDArray[np.bool_]
 
 SAMPLE_ROWS = 40
 INDEPENDENT = (
@@ -409,7 +409,7 @@ def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None
         )
 
 
-def _groups(units: Any, n_records: int) -> list[NDArray[np.int64]]:
+def _groups(units: Any, n_records: int) -> list[IntArray]:
     """Return the rows of every unit."""
     if units is None:
         return list(np.arange(n_records)[:, None])
@@ -418,15 +418,13 @@ def _groups(units: Any, n_records: int) -> list[NDArray[np.int64]]:
     return np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
 
 
-def _right(
-    model: Any, X: Any, truth: NDArray[Any], groups: Sequence[NDArray[np.int64]]
-) -> BoolArray:
+def _right(model: Any, X: Any, truth: NDArray[Any], groups: Sequence[IntArray]) -> BoolArray:
     """Return on which records a candidate is right, shape (n_records,); private. Every unit is
     asked by itself."""
     right = np.zeros(len(truth), dtype=np.bool_)
     settings = sklearn.get_config()
 
-    def agreement(rows: NDArray[np.int64]) -> BoolArray:
+    def agreement(rows: IntArray) -> BoolArray:
         with isolated(0, settings):
             return _agreement(model.predict(take_rows(X, rows)), truth[rows])
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count, check_probability, shown
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.exceptions import DataError, ParameterError
@@ -13,7 +13,6 @@ from secretballot.privacy.noise import entropy_bytes
 
 __all__ = ["hold_out"]
 
-IntArray = NDArray[np.int64]
 
 KEY_BYTES = 32
 PARTS = 10**6  # shares are whole millionths

@@ -4,9 +4,7 @@ certificate."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from secretballot._typing import IntArray
 from secretballot.door import purchase
 from secretballot.door.choice import PaidChoice
 from secretballot.exceptions import ParameterError
@@ -18,8 +16,6 @@ from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import build_certificate, describe_released
 
 __all__ = ["chosen_release", "refuse_other_accounts", "with_candidates"]
-
-IntArray = NDArray[np.int64]
 
 
 def chosen_release(

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
@@ -49,7 +50,6 @@ from secretballot.students import HypothesisStudent
 
 __all__ = ["SemiPrivateClassifier", "one_record_each", "private_scores"]
 
-IntArray = NDArray[np.int64]
 
 KEY_BYTES = 32
 _HASHES = 2**62

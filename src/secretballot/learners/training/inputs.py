@@ -14,6 +14,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from secretballot._arrow import as_arrow, dictionary_of, frame_of_arrow
 from secretballot._naming import name_columns
+from secretballot._typing import IntArray
 from secretballot._validation import shown, shown_classes, shown_kind
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.typed_cells import (
@@ -234,7 +235,7 @@ def n_columns(X: Any) -> int:
     return int(X.shape[1])
 
 
-def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
+def take_rows(X: Any, rows: IntArray) -> Any:
     """Return the given rows of an array, sparse matrix or frame."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
@@ -284,7 +285,7 @@ def _not_among(names: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     return [name for name in names if name not in known]
 
 
-def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, NDArray[np.int64]] | None:
+def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, IntArray] | None:
     """Return a sentence on missing or infinite values in private or public data and their
     columns, None without any."""
     for matrix_name, matrix in ((name, X), (f"{name}_public", X_public)):
@@ -325,7 +326,7 @@ def refuse_unfit(name: str, X: Any, *, takes_holes: bool) -> None:
         )
 
 
-def _unfit(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _unfit(X: Any) -> tuple[IntArray, IntArray]:
     """Return rows and columns with missing or infinite values."""
     none = np.empty(0, dtype=np.int64)
     if hasattr(X, "iloc"):
@@ -342,7 +343,7 @@ def _unfit(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.flatnonzero(bad.any(axis=1)), np.flatnonzero(bad.any(axis=0))
 
 
-def _first(rows: NDArray[np.int64]) -> str:
+def _first(rows: IntArray) -> str:
     return ", ".join(str(int(row)) for row in rows[:ROWS_NAMED])
 
 
@@ -376,7 +377,7 @@ def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
     return names
 
 
-def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> NDArray[np.int64]:
+def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> IntArray:
     """Return the index into `classes` of every private label.
 
     Raises

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
+
+from secretballot._typing import FloatArray
 
 __all__ = ["points_digest", "question_digests"]
 
@@ -43,7 +44,7 @@ def points_digest(X: Any) -> str:
     return hashlib.sha256(b"".join(question_digests(X))).hexdigest()
 
 
-def _plain(numbers: Any) -> NDArray[np.float64]:
+def _plain(numbers: Any) -> FloatArray:
     """Return numbers as little-endian doubles with one zero and one nan."""
     plain = np.ascontiguousarray(numbers, dtype="<f8") + 0.0
     plain[np.isnan(plain)] = np.nan

@@ -6,8 +6,8 @@ from typing import Any
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.noise import entropy_bytes
@@ -22,7 +22,7 @@ RECORD_IDS = "record.ids"
 
 def assign_shards(
     n_records: int, n_teachers: int, neighbours: str, units: Any, vault: Path | None
-) -> NDArray[np.int64]:
+) -> IntArray:
     """Return the shard number of every record.
 
     Parameters
@@ -90,7 +90,7 @@ def _kept(vault: Path | None, name: str, size: int) -> bytes:
 
 
 def fingerprint(
-    teacher: Any, X: Any, y: NDArray[np.int64], shards: NDArray[np.int64], random_state: int | None
+    teacher: Any, X: Any, y: IntArray, shards: IntArray, random_state: int | None
 ) -> str:
     """Return a digest of everything that a teacher depends on. Computed from private data: it
     stays in the vault."""

@@ -12,11 +12,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
 from secretballot._seeded import own_global_states, with_own_seeds
+from secretballot._typing import IntArray
 from secretballot._validation import shown
 from secretballot.exceptions import ParameterError
 from secretballot.learners.training.inputs import n_columns, n_rows, take_rows
@@ -48,7 +48,7 @@ def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
         )
 
 
-def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> NDArray[np.int64]:
+def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> IntArray:
     """Return the columns in which the teacher takes missing values, by trying it on public points
     that lack some.
 
@@ -78,7 +78,7 @@ def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> N
     return taken
 
 
-def _with_missing(points: Any, columns: NDArray[np.int64]) -> Any:
+def _with_missing(points: Any, columns: IntArray) -> Any:
     """Return points in which every seventh value of the given columns is missing."""
     missing = np.zeros(points.shape, dtype=bool)
     missing[::7, columns] = True

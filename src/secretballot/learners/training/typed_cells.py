@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from secretballot._typing import FloatArray, ObjectArray
 
 __all__ = ["are_numbers", "are_plain", "array_as", "column_as", "is_dictionary", "table_of_rows"]
 
-FloatArray = NDArray[np.float64]
-ObjectArray = NDArray[np.object_]
 
 _ARRAY_KINDS = "biufOUST"
 _EXACT_BELOW = 2.0**53

@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.vault import read_secret, write_secret
@@ -15,8 +15,6 @@ from secretballot.vault import read_secret, write_secret
 __all__ = ["AskedPoints"]
 
 FILE = "asked.npy"
-
-FloatArray = NDArray[np.float64]
 
 
 class AskedPoints:

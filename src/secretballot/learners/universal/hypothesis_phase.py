@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.door.choice import PaidChoice
 from secretballot.door.reserved_choice import ReservedChoice
 from secretballot.exceptions import ParameterError
@@ -20,8 +20,6 @@ from secretballot.released import ReleasedLabels
 
 __all__ = ["EndlessPart", "check_class_size", "cover_rows"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _MADE_UP_ROWS = 60
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError
 from secretballot.vault import read_secret, write_secret
 
@@ -30,7 +30,7 @@ class PrivateRecords:
 
     __slots__ = ("__labels", "__points")
 
-    def __init__(self, points: NDArray[np.float64], labels: NDArray[np.int64]) -> None:
+    def __init__(self, points: FloatArray, labels: IntArray) -> None:
         self.__points, self.__labels = points, labels
 
     @classmethod
@@ -73,7 +73,7 @@ class PrivateRecords:
         """Remove the records from a folder of the vault, if there are any."""
         (folder / FILE).unlink(missing_ok=True)
 
-    def open_for_scores(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def open_for_scores(self) -> tuple[FloatArray, IntArray]:
         """Return points and labels, private, to count mistakes on."""
         return self.__points, self.__labels
 
@@ -84,7 +84,7 @@ class PrivateRecords:
         raise TypeError("private records refuse to be pickled or copied; keep them in a vault.")
 
 
-def _records_of(content: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+def _records_of(content: bytes) -> tuple[FloatArray, IntArray] | None:
     """Return points and labels in the bytes of a file, None where they are damaged; no error
     carries any of them."""
     points = labels = None

@@ -11,11 +11,12 @@ from typing import Any, Self
 
 import joblib
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._typing import FloatArray
 from secretballot._validation import check_choice, check_count, check_name
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.door.purchase import check_keeping
@@ -48,7 +49,6 @@ from secretballot.vault import keep_secret, make_vault, read_secret
 
 __all__ = ["UniversalLabeler"]
 
-FloatArray = NDArray[np.float64]
 
 _ABOUT = "universal.json"
 

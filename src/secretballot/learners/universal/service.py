@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray, FloatArray, ObjectArray
 from secretballot.door.reserved_choice import ReservedChoice
 from secretballot.exceptions import BudgetError
 from secretballot.hypotheses import HypothesisClass
@@ -31,8 +31,6 @@ __all__ = [
     "endless_request",
     "first_request",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,9 @@ class UniversalAnswers:
         Questions that may still be asked: infinity.
     """
 
-    labels: NDArray[np.object_]
-    answered: NDArray[np.bool_]
-    endless: NDArray[np.bool_]
+    labels: ObjectArray
+    answered: BoolArray
+    endless: BoolArray
     left: float = math.inf
 
 
@@ -230,10 +228,10 @@ class UniversalRun:
         )
         return UniversalRelease(first, endless)
 
-    def _first_labels(self, points: FloatArray) -> NDArray[np.object_]:
+    def _first_labels(self, points: FloatArray) -> ObjectArray:
         """Return the labels of the first part, None where it has none; switch when it has come
         to its end."""
-        labels: NDArray[np.object_] = np.full(len(points), None, dtype=object)
+        labels: ObjectArray = np.full(len(points), None, dtype=object)
         if self.endless is None and self.session is not None:
             self._asked.add(points)
             # raised where it is spent and none of these was asked before: a crash came just before

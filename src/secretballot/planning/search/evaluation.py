@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray
 from secretballot.planning.plan.model import Candidate, Estimate, Expected, Setting, Task
 from secretballot.planning.search.settings import (
     Noise,
@@ -26,7 +26,6 @@ from secretballot.planning.simulation.votes import Rehearsal, VoteModel
 
 __all__ = ["Spread", "Tried", "Weighing", "best_of", "naive_settings"]
 
-FloatArray = NDArray[np.float64]
 
 # How many right labels bring a student half of its way is unknown before it is tried, so settings
 # are ranked for students that learn from few, from some and from many.

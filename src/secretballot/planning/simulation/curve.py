@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq, least_squares
 from scipy.special import log_ndtr, ndtr
 
+from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_finite, check_probability, shown
 from secretballot.aggregation import Aggregator
 from secretballot.exceptions import ParameterError
@@ -20,7 +20,6 @@ from secretballot.planning.simulation.votes import Rehearsal, VoteModel, VoteSam
 
 __all__ = ["CurveModel", "LearningCurve"]
 
-FloatArray = NDArray[np.float64]
 
 # What is assumed where nothing is known. Studied on made-up tasks of 2 to 10 classes and on
 # scikit-learn's small tables, with logistic and tree teachers on 20 to 600 records.

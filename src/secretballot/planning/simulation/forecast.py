@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice, check_count, check_positive, shown
 from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
 from secretballot.exceptions import ParameterError
@@ -31,8 +31,6 @@ __all__ = [
     "vote_accuracy",
 ]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 NODES = 48  # of the quadrature over the noise of the true class
 BLOCK = 2_000_000  # numbers held at once by the quadrature

@@ -1,17 +1,15 @@
 """From the counted votes of some teachers to votes of any number of teachers of the same kind."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.planning.simulation.shard_votes import ShardVotes
 
 __all__ = ["drawn_votes"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # The part of the variance of shares that lies between points; the ends stand for points that are
 # all alike, and for points on which all teachers agree.

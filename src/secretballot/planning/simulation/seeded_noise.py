@@ -1,14 +1,12 @@
 """Coins for made-up votes: the laws of the real noise, from a seed."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.privacy.noise import check_scale
 
 __all__ = ["RehearsalNoise"]
-
-IntArray = NDArray[np.int64]
 
 
 class RehearsalNoise:

@@ -8,15 +8,13 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.ensemble.ballots import count_ballots
 from secretballot.ensemble.isolation import one_thread
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.training import Recipe, train_shard
 
 __all__ = ["ShardVotes", "Stock", "out_of_shard_votes"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot.aggregation import Aggregator, GaussianAggregator
 from secretballot.ensemble.isolation import isolated, one_thread
 from secretballot.ensemble.rows import take_rows
@@ -22,7 +22,6 @@ from secretballot.students import default_student, fit_student
 
 __all__ = ["Trial", "distinct_rows"]
 
-IntArray = NDArray[np.int64]
 ROUNDS = 20  # of a walk, as with real votes
 
 

@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.svm import LinearSVC
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
@@ -27,7 +27,6 @@ from secretballot.planning.simulation.votes import Rehearsal, VoteModel, VoteSam
 
 __all__ = ["StandInModel"]
 
-IntArray = NDArray[np.int64]
 
 LEAST_ROWS = 40
 TEST_PART = 4  # one row in so many is kept for scoring

@@ -4,15 +4,13 @@ right, how sure."""
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.privacy.accounting import SparseVectorEvent
 
 __all__ = ["StreamLaw", "stream_law"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 REACH = 35  # threshold scales; the noise lies beyond with chance exp(-35)
 REPEATS = 10_000  # streams drawn for the range of the number of answers

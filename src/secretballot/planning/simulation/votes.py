@@ -3,16 +3,12 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from secretballot._typing import IntArray
 from secretballot.aggregation import Aggregator
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting
 
 __all__ = ["Rehearsal", "VoteModel", "VoteSample"]
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

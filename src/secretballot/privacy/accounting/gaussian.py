@@ -13,9 +13,9 @@ import functools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from secretballot._typing import FloatArray
 from secretballot.privacy.accounting.renyi import renyi_delta
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
 
@@ -76,7 +76,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     return 1 / inverse
 
 
-def discrete_gaussian_pmf(sigma: float) -> tuple[int, NDArray[np.float64]]:
+def discrete_gaussian_pmf(sigma: float) -> tuple[int, FloatArray]:
     """Return (reach, pmf) of the discrete Gaussian on -reach..reach; what is left out weighs
     less than 1e-42."""
     reach = math.ceil(14 * sigma) + 2
@@ -166,7 +166,7 @@ def _convolved_delta(epsilon: float, sigma: float, shifts: int) -> float:
 
 
 @functools.lru_cache(maxsize=8)
-def _folded(sigma: float, shifts: int) -> NDArray[np.float64]:
+def _folded(sigma: float, shifts: int) -> FloatArray:
     """Return the law of the sum of `shifts` discrete Gaussians, cut at `TAIL` deviations."""
     _, base = discrete_gaussian_pmf(sigma)
     result, held, folds, left = np.ones(1), 0, 1, shifts
@@ -181,6 +181,6 @@ def _folded(sigma: float, shifts: int) -> NDArray[np.float64]:
     return result
 
 
-def _cut(law: NDArray[np.float64], sigma: float, folds: int) -> NDArray[np.float64]:
+def _cut(law: FloatArray, sigma: float, folds: int) -> FloatArray:
     reach, middle = math.ceil(TAIL * sigma * math.sqrt(folds)) + 2, len(law) // 2
     return law if reach >= middle else law[middle - reach : middle + reach + 1]

@@ -13,8 +13,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray
 from secretballot.privacy.accounting.label_game import (
     MIN_SIGMA,
     RESOLUTION,
@@ -37,8 +37,6 @@ MOST_DISTANCE = 1.0  # nats between neighbouring losses
 NEGLIGIBLE = 1e-26  # probability cut off at each end of a distribution, and charged
 CONVOLUTION_ERROR = 2e-12  # relative; more than a sum of `MAX_LOSSES` products can lose
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
@@ -58,7 +56,7 @@ class LossDistribution:
 
     h: float
     first: int
-    chance: Floats
+    chance: FloatArray
     certain: float
 
     def delta(self, epsilon: float) -> float:
@@ -69,7 +67,7 @@ class LossDistribution:
         return min(1.0, self.certain + float(self.chance @ -np.expm1(np.minimum(0.0, lower))))
 
 
-def loss_distribution(value: Floats, grid: Grid) -> LossDistribution:
+def loss_distribution(value: FloatArray, grid: Grid) -> LossDistribution:
     """Return the losses whose profile lies on or above a game's value at every x.
 
     Between grid points the profile is linear, so at each of them sits the probability by which its

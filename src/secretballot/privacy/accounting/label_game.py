@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from secretballot._typing import FloatArray
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 from secretballot.privacy.accounting.renyi import ORDERS, bernoulli_renyi
 
@@ -62,8 +62,6 @@ MAX_SIGMA = 2e5  # beyond, the noise's law would fill the memory; the Gaussian p
 # below, one label is nearly the vote itself and the Gaussian price says all there is
 MIN_SIGMA = 0.25
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class VoteCurve:
@@ -80,10 +78,10 @@ class VoteCurve:
         0 if there is none.
     """
 
-    p: Floats
-    rest: Floats
-    gap: Floats
-    over: Floats
+    p: FloatArray
+    rest: FloatArray
+    gap: FloatArray
+    over: FloatArray
     outer: float
 
 
@@ -229,7 +227,7 @@ class LabelProfile:
     """delta(epsilon) of a label-only release: an upper bound everywhere, sharp up to the epsilon
     it was made for."""
 
-    value: Floats
+    value: FloatArray
     grid: Grid
 
     def delta(self, epsilon: float) -> float:
@@ -279,7 +277,7 @@ def label_profile(
 
 def game_values(
     sigma: float, n_teachers: int | None, grid: Grid, after: Sequence[int]
-) -> list[Floats]:
+) -> list[FloatArray]:
     """Return the game's value at every grid point, rounded up, after each of the given numbers of
     labels.
 
@@ -321,7 +319,7 @@ def label_game_delta(
     return label_profile(sigma, queries, n_teachers, epsilon, resolution).delta(epsilon)
 
 
-def _outer_value(value: Floats, outer: float, h: float) -> Floats:
+def _outer_value(value: FloatArray, outer: float, h: float) -> FloatArray:
     """Value of the two outer corners: (0, outer) keeps V(x (1 - outer)); (1 - outer, 1) loses
     `outer` to certainty."""
     # outer is far below h: x (1 - outer) lies between a grid point and the one before
@@ -355,7 +353,7 @@ def label_renyi(order: float, sigma: float, n_teachers: int | None) -> float:
 
 
 @functools.lru_cache(maxsize=64)
-def label_renyi_at_orders(sigma: float, n_teachers: int | None) -> Floats:
+def label_renyi_at_orders(sigma: float, n_teachers: int | None) -> FloatArray:
     """Return what `label_renyi` returns, at all of `ORDERS`, an array of their shape."""
     found = np.full(len(ORDERS), math.inf)
     pairs, complete = _all_corners(sigma, n_teachers) if sigma <= MAX_SIGMA else (None, False)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import binom
 
+from secretballot._typing import FloatArray
 from secretballot.exceptions import ParameterError
 
 __all__ = ["Part", "beside_parts", "compose_parts", "is_composable", "one_of_many", "point_profile"]
@@ -29,7 +29,6 @@ NO_LOSS = 1e-12  # nats; losses nearer than this are all taken for the largest
 NEGLIGIBLE = 1e-30  # binomial terms that weigh less together are charged in full instead of priced
 
 Profile = Callable[[float], float]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def one_of_many(probability: float, count: int) -> float:
     return -math.expm1(count * math.log1p(-probability))
 
 
-def _losses(part: Part) -> tuple[Floats, Floats, float]:
+def _losses(part: Part) -> tuple[FloatArray, FloatArray, float]:
     """Return total losses, their weights under randomised response, and the weight left out."""
     i = np.arange(part.count + 1)
     weight = np.asarray(binom.pmf(i, part.count, expit(-part.epsilon)), dtype=np.float64)
@@ -132,7 +131,7 @@ def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Pro
     return delta
 
 
-def _combined_losses(parts: Sequence[Part]) -> tuple[Floats, Floats, float]:
+def _combined_losses(parts: Sequence[Part]) -> tuple[FloatArray, FloatArray, float]:
     """Return the total losses of all groups together, their weights, and the weight left out."""
     losses, weights, left_out = np.zeros(1), np.ones(1), 0.0
     for part in parts:
@@ -144,8 +143,8 @@ def _combined_losses(parts: Sequence[Part]) -> tuple[Floats, Floats, float]:
 
 
 def _read_by_chords(
-    profile: Profile, at: Floats, spacing: float, known: dict[int, float]
-) -> Floats:
+    profile: Profile, at: FloatArray, spacing: float, known: dict[int, float]
+) -> FloatArray:
     """Return bounds on the profile from its values at multiples of `spacing`, kept in `known`."""
     low = np.floor(at / spacing)
     nodes = np.unique(np.concatenate([low, low + 1]))
@@ -160,5 +159,5 @@ def _read_by_chords(
         else 0.0 * at
     )
     below, above = values[np.searchsorted(nodes, low)], values[np.searchsorted(nodes, low + 1)]
-    read: Floats = (1 - share) * below + share * above
+    read: FloatArray = (1 - share) * below + share * above
     return read

@@ -24,8 +24,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray
 from secretballot._validation import check_finite, check_probability
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import label_blocks, label_game, sparse_vector
@@ -65,7 +65,6 @@ LABEL_WORK = 4e7
 CORNER_WORK = 3e5  # numbers handled for one kind of label, however little noise it has
 MAX_EPSILON = 1e4  # nats; no promise is left long before
 
-Floats = NDArray[np.float64]
 _ORDERS = np.array(ORDERS)
 
 
@@ -153,7 +152,7 @@ def _renyi_route(events: Sequence[Event]) -> _Route:
     )
 
 
-def _divergences(event: Event, *, labels_apart: bool = True) -> Floats:
+def _divergences(event: Event, *, labels_apart: bool = True) -> FloatArray:
     """Return `renyi_divergence` at all of `ORDERS`; labels as their noisy counts unless
     `labels_apart`."""
     match event:

@@ -22,14 +22,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray
 from secretballot.privacy.accounting.events import RelabelledSampleEvent
 
 __all__ = ["relabelled_delta", "relabelling_loss", "sampled_delta", "unsampled_epsilon"]
 
 Profile = Callable[[float], float]
-Floats = NDArray[np.float64]
 
 STEPS = 48  # of the search over t; it only costs sharpness
 SLACK = 1e-11  # in nats, relative to 1 + |epsilon|: more than the float error of every figure here
@@ -68,7 +67,7 @@ def relabelled_delta(stream: Profile, epsilon: float, loss: float) -> float:
     return min(1.0, _largest_between(np.exp(-t), near, far, math.exp(loss)) * (1 + SLACK))
 
 
-def _largest_between(u: Floats, near: Floats, far: Floats, c: float) -> float:
+def _largest_between(u: FloatArray, near: FloatArray, far: FloatArray, c: float) -> float:
     """Return the largest p H(g u) + (1 - p) H(g c u) with p = (c - 1 / u) / (c - 1), from H at some
     points u.
 

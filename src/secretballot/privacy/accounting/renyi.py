@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from secretballot._typing import FloatArray
 
 __all__ = [
     "ORDERS",
@@ -55,7 +54,7 @@ _ORDERS = np.array(ORDERS)
 _LOG_FACTORS = np.array([_log_factor(order) for order in ORDERS])
 
 
-def renyi_delta_at_orders(divergences: Floats, epsilon: float) -> float:
+def renyi_delta_at_orders(divergences: FloatArray, epsilon: float) -> float:
     """Return what `renyi_delta` returns, from the bounds at all of `ORDERS`, an array of their
     shape."""
     return min(
@@ -103,7 +102,7 @@ def response_excess(order: float, epsilon: float) -> float:
     return 2 * product / math.cosh(epsilon / 2)
 
 
-def responses_excess(epsilon: float) -> Floats:
+def responses_excess(epsilon: float) -> FloatArray:
     """Return what `response_excess` returns, at all of `ORDERS`, an array of their shape."""
     near = (2 * _ORDERS - 1) * epsilon <= 1200  # the orders that floats can hold
     a, loss = np.where(near, _ORDERS, 1.0), min(epsilon, 1200.0)
@@ -111,16 +110,18 @@ def responses_excess(epsilon: float) -> Floats:
     return np.where(near, 2 * product / math.cosh(loss / 2), np.inf)
 
 
-def responses_renyi(epsilon: float) -> Floats:
+def responses_renyi(epsilon: float) -> FloatArray:
     """Return what `response_renyi` returns, at all of `ORDERS`, an array of their shape."""
     excess = responses_excess(epsilon)
     far = np.isinf(excess)
     limit = (2 * _ORDERS - 1) * epsilon / 2 - epsilon / 2 - math.log1p(math.exp(-epsilon))
-    divergences: Floats = np.where(far, limit, np.log1p(np.where(far, 0.0, excess))) / (_ORDERS - 1)
+    divergences: FloatArray = np.where(far, limit, np.log1p(np.where(far, 0.0, excess))) / (
+        _ORDERS - 1
+    )
     return divergences
 
 
-def bernoulli_renyi(order: float, p: Floats, rest: Floats, gap: Floats) -> float:
+def bernoulli_renyi(order: float, p: FloatArray, rest: FloatArray, gap: FloatArray) -> float:
     """Return the largest Renyi divergence between Bernoulli(p) and Bernoulli(p + gap), either way
     round.
 

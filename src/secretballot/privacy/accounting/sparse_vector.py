@@ -17,8 +17,8 @@ of queries does not enter. Both proofs: `docs/prices.md`.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray
 from secretballot.privacy.accounting.events import SparseVectorEvent, StabilityEvent
 from secretballot.privacy.accounting.parts import Part, compose_parts, one_of_many
 from secretballot.privacy.accounting.renyi import (
@@ -43,7 +43,6 @@ __all__ = [
     "stability_parts",
 ]
 
-Floats = NDArray[np.float64]
 LEAST = math.ulp(0.0)  # the smallest float; probabilities below it are charged as much
 _ORDERS = np.array(ORDERS)
 
@@ -140,7 +139,7 @@ def pattern_delta(event: SparseVectorEvent, epsilon: float) -> float:
     return min(pure, renyi_delta_at_orders(hit_charges_renyi(event), epsilon))
 
 
-def hit_charges_renyi(event: SparseVectorEvent) -> Floats:
+def hit_charges_renyi(event: SparseVectorEvent) -> FloatArray:
     """Return what `hit_charge_renyi` returns, at all of `ORDERS`, an array of their shape."""
     loss = 2 / event.query_scale
     h = np.exp(-_ORDERS * loss) / (1 + math.exp(-loss))
@@ -148,7 +147,7 @@ def hit_charges_renyi(event: SparseVectorEvent) -> Floats:
     far = np.isinf(excess)
     near = np.log1p(np.where(far, 0.0, excess) / (1 - h))
     kappa = np.where(far, (_ORDERS - 1) * responses_renyi(loss) - np.log1p(-h), near)
-    total: Floats = responses_renyi(1 / event.threshold_scale) + event.max_unstable * kappa / (
+    total: FloatArray = responses_renyi(1 / event.threshold_scale) + event.max_unstable * kappa / (
         _ORDERS - 1
     )
     return total

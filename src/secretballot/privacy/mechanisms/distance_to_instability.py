@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count, check_probability
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import StabilityEvent
 from secretballot.privacy.accounting.sparse_vector import laplace_above
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
-from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
+from secretballot.privacy.noise import NoiseSource, check_scale
 
 __all__ = ["ABSTAINED", "DistanceToInstability"]
 
@@ -61,7 +61,7 @@ class DistanceToInstability(Mechanism):
         """Return what `count` queries, adaptively chosen, are to the accountant."""
         return StabilityEvent(self.scale, self.threshold, count)
 
-    def passes(self, distances: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
+    def passes(self, distances: IntArray, noise: NoiseSource) -> BoolArray:
         """Return whether each noisy distance exceeds the threshold, shape (n_queries,)."""
         checked = check_values(distances)
         return np.asarray(

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from secretballot._typing import IntArray
 from secretballot.exceptions import DataError
 from secretballot.privacy.accounting import Event
-from secretballot.privacy.noise import IntArray
 
 __all__ = ["Mechanism", "check_counts", "check_values"]
 

@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.privacy.accounting import GaussianEvent, LabelGaussianEvent, PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.mechanisms.stability import plurality
-from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
+from secretballot.privacy.noise import NoiseSource, check_scale
 
 __all__ = [
     "GaussianNoisyArgmax",

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability, shown
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
-from secretballot.privacy.noise import ChoiceNoise, IntArray, least_scale
+from secretballot.privacy.noise import ChoiceNoise, least_scale
 
 __all__ = ["ExponentialChoice"]
 
@@ -119,7 +119,7 @@ class ExponentialChoice(Mechanism):
         """
         return noise.exponential_range(_check_scores(starts), _check_scores(ends), self.scale)
 
-    def law(self, scores: IntArray, multiplicities: IntArray | None = None) -> NDArray[np.float64]:
+    def law(self, scores: IntArray, multiplicities: IntArray | None = None) -> FloatArray:
         """Return the probability of each candidate, shape (n_candidates,): private, for audits
         and tests."""
         values = _check_scores(scores)

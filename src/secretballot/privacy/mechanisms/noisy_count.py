@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.privacy.accounting import GaussianEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
-from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
+from secretballot.privacy.noise import NoiseSource, check_scale
 
 __all__ = ["GaussianNoisyCount", "GaussianNoisyHistogram"]
 

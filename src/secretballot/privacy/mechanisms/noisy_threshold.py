@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import shown
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import LabelGaussianEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
-from secretballot.privacy.noise import MAX_SCALE, IntArray, NoiseSource, check_scale
+from secretballot.privacy.noise import MAX_SCALE, NoiseSource, check_scale
 
 __all__ = ["GaussianThreshold", "check_threshold"]
 
@@ -72,7 +72,7 @@ class GaussianThreshold(Mechanism):
         """Return what `count` queries, adaptively chosen, are to the accountant."""
         return LabelGaussianEvent(self.sigma, queries=count)
 
-    def release(self, values: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
+    def release(self, values: IntArray, noise: NoiseSource) -> BoolArray:
         """Return whether each noisy value reaches the threshold, shape (n_queries,)."""
         checked = check_values(values)
         return np.asarray(

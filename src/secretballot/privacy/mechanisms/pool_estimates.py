@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_probability
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_counts
 from secretballot.privacy.mechanisms.stability import stability
-from secretballot.privacy.noise import IntArray, NoiseSource, least_scale
+from secretballot.privacy.noise import NoiseSource, least_scale
 
 __all__ = ["MinoritySum", "StabilityQuantile", "minority_votes", "stability_quantile"]
 
@@ -131,7 +131,7 @@ class StabilityQuantile(Mechanism):
             noise.discrete_laplace(self.scale, 1)[0]
         )
 
-    def law(self, counts: IntArray, outcomes: IntArray) -> NDArray[np.float64]:
+    def law(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
         """Return the probability of each of some outcomes: private, for audits and tests."""
         return _laplace_pmf(
             np.asarray(outcomes) - stability_quantile(counts, self.fraction), self.scale
@@ -211,7 +211,7 @@ class MinoritySum(Mechanism):
         """
         return self._exact(counts) + int(noise.discrete_laplace(self.scale, 1)[0])
 
-    def law(self, counts: IntArray, outcomes: IntArray) -> NDArray[np.float64]:
+    def law(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
         """Return the probability of each of some outcomes: private, for audits and tests."""
         return _laplace_pmf(np.asarray(outcomes) - self._exact(counts), self.scale)
 
@@ -241,5 +241,5 @@ def _check_pool(counts: IntArray) -> IntArray:
     return check_counts(table, table.shape[1])
 
 
-def _laplace_pmf(values: IntArray, scale: float) -> NDArray[np.float64]:
+def _laplace_pmf(values: IntArray, scale: float) -> FloatArray:
     return np.asarray(np.tanh(0.5 / scale) * np.exp(-np.abs(values) / scale), dtype=np.float64)

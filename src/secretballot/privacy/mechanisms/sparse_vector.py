@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count, shown
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PureEvent, SparseVectorEvent
 from secretballot.privacy.accounting.sparse_vector import false_answer
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
 from secretballot.privacy.mechanisms.noisy_threshold import check_threshold
-from secretballot.privacy.noise import IntArray, NoiseSource, check_scale
+from secretballot.privacy.noise import NoiseSource, check_scale
 
 __all__ = ["SparseVector", "SparseVectorRun"]
 
@@ -121,7 +121,7 @@ class SparseVector(Mechanism):
             )
         return SparseVectorRun(self, noise, below, threshold)
 
-    def release(self, values: IntArray, noise: NoiseSource) -> NDArray[np.bool_]:
+    def release(self, values: IntArray, noise: NoiseSource) -> BoolArray:
         """Return whether each value is above, shape (n_reached,): the stream up to where it
         stopped.
 
@@ -180,7 +180,7 @@ class SparseVectorRun:
         `SparseVector.resume`."""
         return {"n_below": self.n_below, "noisy_threshold": self._noisy_threshold}
 
-    def test(self, values: IntArray) -> NDArray[np.bool_]:
+    def test(self, values: IntArray) -> BoolArray:
         """Return whether each next value is above, up to where the stream stops.
 
         Parameters
@@ -203,7 +203,7 @@ class SparseVectorRun:
             start, size = start + size, min(2 * size, _MAX_BLOCK)
         return np.concatenate(outcomes) if outcomes else np.zeros(0, dtype=np.bool_)
 
-    def _walk(self, noisy: IntArray) -> NDArray[np.bool_]:
+    def _walk(self, noisy: IntArray) -> BoolArray:
         """Compare noisy values with the noisy threshold, from one "below" to the next."""
         above = np.ones(len(noisy), dtype=np.bool_)
         done, look = 0, _FIRST_LOOK

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from secretballot._typing import IntArray
 from secretballot.exceptions import DataError
-from secretballot.privacy.noise import IntArray
 
 __all__ = ["margin", "plurality", "stability"]
 

@@ -16,8 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot._validation import check_choice, check_count, check_relation, shown
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
@@ -121,11 +121,11 @@ def certificate_digest(certificate: Mapping[str, object]) -> str:
 
 
 def describe_released(
-    queries: NDArray[np.int64],
-    labels: NDArray[np.int64],
+    queries: IntArray,
+    labels: IntArray,
     classes: Sequence[object],
     n_teachers: int,
-    noisy_counts: NDArray[np.int64] | None = None,
+    noisy_counts: IntArray | None = None,
     points_sha256: str | None = None,
 ) -> dict[str, Any]:
     """Return the part of a certificate that binds it to the released values.
@@ -153,7 +153,7 @@ def describe_released(
     return described if points_sha256 is None else described | {"points_sha256": points_sha256}
 
 
-def _columns(noisy_counts: NDArray[np.int64] | None) -> int:
+def _columns(noisy_counts: IntArray | None) -> int:
     """Return how many noisy counts were released for each query."""
     if noisy_counts is None:
         return 0

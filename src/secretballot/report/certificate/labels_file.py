@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import IntArray
 from secretballot.exceptions import DataError
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "read_labels",
 ]
 
-IntArray = NDArray[np.int64]
 ABSTAINED = -1
 _BLOCK_ROWS = 1 << 16
 _FIXED_COLUMNS = 3  # query, label, abstained

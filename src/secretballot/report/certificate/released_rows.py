@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from secretballot._typing import IntArray
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.labels_file import (
-    ABSTAINED,
-    IntArray,
-    LabelsTable,
-    read_labels,
-)
+from secretballot.report.certificate.labels_file import ABSTAINED, LabelsTable, read_labels
 from secretballot.report.certificate.mechanism_terms import most_abstentions
 from secretballot.report.certificate.regular_files import read_regular
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.released import ReleasedLabels
 from secretballot.report.pictures.style import (
     BLUE,
@@ -94,7 +94,7 @@ def draw_votes(released: ReleasedLabels) -> str:
     return _draw_margins(released)
 
 
-def _draw_counts(released: ReleasedLabels, counts: NDArray[np.int64]) -> str:
+def _draw_counts(released: ReleasedLabels, counts: IntArray) -> str:
     half, sigma = released.n_teachers / 2, float(released.sigma or 0)
     width = max(1.0, np.ptp(counts) / 32)
     low = np.floor((counts.min() - half) / width)
@@ -200,9 +200,7 @@ def _draw_labels(released: ReleasedLabels) -> str:
     return Picture("votes", 0.8 + 0.3 * len(rows), paint).inline()
 
 
-def draw_confidence(
-    confidence: NDArray[np.float64], n_classes: int, *, of_votes: bool = False
-) -> str:
+def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = False) -> str:
     """Draw how sure the student is on public points.
 
     Parameters

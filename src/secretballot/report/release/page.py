@@ -7,8 +7,8 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import delta_upper, event_from_json
 from secretballot.released import ReleasedLabels
@@ -80,7 +80,7 @@ _PARAMETERS = {
 }
 
 
-def student_confidence(student: Any, X_public: Any) -> NDArray[np.float64]:
+def student_confidence(student: Any, X_public: Any) -> FloatArray:
     """Return the student's highest class probability on public points, at most ten thousand of
     them.
 

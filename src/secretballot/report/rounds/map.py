@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.released import ReleasedLabels
 from secretballot.report.pictures.style import BLUE, INK, ORANGE, Picture, short_name
 from secretballot.report.rounds.story import QueryStory
@@ -39,9 +39,6 @@ _STYLES = (
 _LONGEST_AXIS = 36
 _OTHERS = (INK, "*")
 _BACKGROUND, _REGION = "#B9BFC8", "#F6DFA4"
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

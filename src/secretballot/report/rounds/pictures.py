@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray
 from secretballot.released import ReleasedLabels
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures.style import (
@@ -47,8 +47,6 @@ __all__ = [
 _MOST_TICKS = 250
 _SHADE = "#F3E3B5"
 _NORMAL_95 = 1.959964  # quantile of the standard normal law at 97.5 %
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

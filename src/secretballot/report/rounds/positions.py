@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError
 
 __all__ = ["PROJECTIONS", "PoolPositions", "project_pool"]
@@ -18,9 +18,6 @@ _CUT = 5.0  # standard deviations: one extreme value would press all the others 
 _LARGEST = 1e100  # squares of larger values would overflow
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _DIGITS = 6
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

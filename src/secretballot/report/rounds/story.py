@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secretballot._typing import BoolArray, FloatArray, IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.released import ReleasedLabels
@@ -34,10 +35,6 @@ _FIELDS = (
     "region",
 )
 _ROUND = ("asked", "answered", "agreement")
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

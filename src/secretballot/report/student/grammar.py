@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from secretballot._typing import BoolArray
 from secretballot.report.student.canonical import SCHEMA
 
 __all__ = ["LARGEST_FILE", "NotAStudentError", "check_branches", "checked_members", "object_types"]
@@ -479,7 +480,7 @@ def _check_tree(node: Node, members: dict[str, bytes]) -> None:
     )
 
 
-def check_branches(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -> None:
+def check_branches(left: NDArray[Any], right: NDArray[Any], leaf: BoolArray) -> None:
     """Demand that every node but the first is the child of exactly one that stands before it.
 
     Raises

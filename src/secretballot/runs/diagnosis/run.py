@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_choice, check_count, shown
 from secretballot.ensemble.diagnostics.retraining import RESAMPLINGS, retrained_votes
 from secretballot.ensemble.diagnostics.sealed_result import NOT_RELEASABLE, Diagnosis
@@ -46,7 +46,6 @@ MAX_UNSTABLE = (1, 3, 10, 30, 100)
 # no vote outshouts it.
 _MOST_ABSTENTIONS, _MOST_LISTED, _MOST_NOISE, _MOST_EPSILON = 10_000, 20, 5_000, 1_000.0
 _TAIL = 0.1
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -245,7 +244,7 @@ def _votes(
     run: DiagnoseRun,
     study: Study,
     private: LabelledRows | None,
-    points: NDArray[np.float64],
+    points: FloatArray,
     watch: Watch,
 ) -> tuple[str, VoteCounts, list[VoteCounts]]:
     """Return whose votes they are, the votes, and those of ensembles that tell what a teacher
@@ -285,9 +284,7 @@ def _votes(
     )
 
 
-def _reference(
-    study: Study, private: LabelledRows, points: NDArray[np.float64], seed: int
-) -> IntArray:
+def _reference(study: Study, private: LabelledRows, points: FloatArray, seed: int) -> IntArray:
     """Return what one model that learned from all private records says at the points; as private
     as they are."""
     model = TeacherEnsemble.fit(

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._naming import name_columns, name_rows
+from secretballot._typing import FloatArray, IntArray, ObjectArray
 from secretballot._validation import check_count, check_path
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import (
@@ -57,9 +56,9 @@ class LabelledRows:
     units : ndarray of str objects, shape (n,), or None
     """
 
-    X: NDArray[np.float64]
-    index: NDArray[np.int64]
-    units: NDArray[np.object_] | None = None
+    X: FloatArray
+    index: IntArray
+    units: ObjectArray | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,7 +150,7 @@ class Study:
             raise DataError(f"{self.vault / TEACHERS} is damaged; put the vault back as it was.")
         return about["serial"], about["random_state"]
 
-    def public(self, path: Path, watch: Watch) -> NDArray[np.float64]:
+    def public(self, path: Path, watch: Watch) -> FloatArray:
         """Return the rows of a file without labels, encoded as the run did it, shape (n,
         n_features).
 
@@ -198,7 +197,7 @@ class Study:
         units = unit_ids(frame, unit, role=role) if with_units and unit is not None else None
         return LabelledRows(self._encoded(frame, role, watch), index, units)
 
-    def _encoded(self, frame: pd.DataFrame, role: str, watch: Watch) -> NDArray[np.float64]:
+    def _encoded(self, frame: pd.DataFrame, role: str, watch: Watch) -> FloatArray:
         """Encode a table as the run did it; cells that are no numbers count as missing, and are
         told of."""
         missing = [name for name in self.schema.names if name not in frame.columns]
