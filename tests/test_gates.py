@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import secretballot as sb
+from public_rooms import MORE_ROOMS, PUBLIC_ROOMS
 from secretballot import aggregation
 from secretballot.cli import app
 from secretballot.door import ReleaseStream
@@ -75,11 +76,30 @@ def test_all_names_exist_and_nothing_public_is_left_out(name: str) -> None:
 
 
 def test_promised_names_are_there() -> None:
-    assert set(dir(sb)) == {*sb.__all__, "audit", "hypotheses", "planning", "queries", "theory"}
+    rooms = {room.partition(".")[0] for room in (*PUBLIC_ROOMS, *MORE_ROOMS)}
+    assert set(dir(sb)) == {*sb.__all__, *rooms}
     for name in sb.__all__:
         assert getattr(sb, name) is not None
     with pytest.raises(AttributeError):
         _ = sb.nothing_of_the_kind
+
+
+def test_a_room_is_there_before_anything_was_touched() -> None:
+    """A room needs no import of its own, and every name that it promises is found in it."""
+    code = """
+import sys
+from operator import attrgetter
+
+for room in sys.argv[1:]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "secretballot"]:
+        del sys.modules[name]
+    import secretballot
+    found = attrgetter(room)(secretballot)
+    missing = [name for name in getattr(found, "__all__", ()) if not hasattr(found, name)]
+    assert not missing, (room, missing)
+"""
+    rooms = [*PUBLIC_ROOMS, *MORE_ROOMS]
+    subprocess.run([sys.executable, "-c", code, *rooms], check=True, timeout=120)
 
 
 def test_importing_the_package_is_cheap() -> None:

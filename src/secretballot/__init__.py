@@ -5,13 +5,68 @@ The way of the data is the way of the folders. Private records are cut into shar
 (`ensemble.votes`); a recipe (`aggregation`) answers through the one door (`door`); a student
 (`students`) learns from what comes out (`released`).
 
+Rooms are used by their own names, without an import of their own:
+
+- `sb.learners`: estimators; `sb.students.fit_student`: another student from the same labels;
+- `sb.planning.plan_text`: the text of a `plan`; `sb.theory.sample_sizes`: how many records the
+  theorems ask for;
+- `sb.write_release`, `sb.load_student`: a release on disk, and its student read back;
+- `sb.aggregation`, `sb.door`, `sb.privacy`, `sb.ensemble`, `sb.queries`, `sb.hypotheses`,
+  `sb.datasets`, `sb.audit`, `sb.report`, `sb.runs`: the parts that the estimators are made of.
+
 Names load on first use, so that importing the package costs nothing.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from secretballot._lazy import load_name
+
 if TYPE_CHECKING:
+    from secretballot import (
+        aggregation as aggregation,
+    )
+    from secretballot import (
+        audit as audit,
+    )
+    from secretballot import (
+        datasets as datasets,
+    )
+    from secretballot import (
+        ensemble as ensemble,
+    )
+    from secretballot import (
+        exceptions as exceptions,
+    )
+    from secretballot import (
+        hypotheses as hypotheses,
+    )
+    from secretballot import (
+        learners as learners,
+    )
+    from secretballot import (
+        planning as planning,
+    )
+    from secretballot import (
+        privacy as privacy,
+    )
+    from secretballot import (
+        publishing as publishing,
+    )
+    from secretballot import (
+        queries as queries,
+    )
+    from secretballot import (
+        report as report,
+    )
+    from secretballot import (
+        runs as runs,
+    )
+    from secretballot import (
+        students as students,
+    )
+    from secretballot import (
+        theory as theory,
+    )
     from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
     from secretballot.door import PaidChoice, estimate_minority, estimate_stability, release
     from secretballot.ensemble.votes import VoteCounts
@@ -41,14 +96,17 @@ if TYPE_CHECKING:
     from secretballot.planning.planner import plan
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
+    from secretballot.publishing.release import write_release
     from secretballot.released import ReleasedLabels
     from secretballot.report.certificate.verify import verify_certificate
+    from secretballot.report.student.export import load_student
     from secretballot.runs.plan import classifier_by_plan, read_plan
     from secretballot.students import (
         GraphCountsClassifier,
         HypothesisStudent,
         NoisyCountsClassifier,
         VotingStudent,
+        fit_student,
     )
 
 _HOMES = {
@@ -85,18 +143,39 @@ _HOMES = {
     "classifier_by_plan": "runs.plan",
     "estimate_minority": "door",
     "estimate_stability": "door",
+    "fit_student": "students",
     "hold_out": "learners.selection.hold_out",
     "label_actively": "learners.pate.active",
+    "load_student": "report.student.export",
     "plan": "planning.planner",
     "read_plan": "runs.plan",
     "relabel": "learners.labelers.relabel",
     "release": "door",
     "train_teachers": "learners.training.trained",
     "verify_certificate": "report.certificate.verify",
+    "write_release": "publishing.release",
 }
 
 # Rooms that are used by their own names, as in secretballot.queries.MarginSampling.
-_ROOMS = ("audit", "hypotheses", "planning", "queries", "theory")
+_ROOMS = (
+    "aggregation",
+    "audit",
+    "datasets",
+    "door",
+    "ensemble",
+    "exceptions",
+    "hypotheses",
+    "learners",
+    "planning",
+    "privacy",
+    "publishing",
+    "queries",
+    "released",
+    "report",
+    "runs",
+    "students",
+    "theory",
+)
 
 __all__ = [
     "ActivePATEClassifier",
@@ -133,27 +212,24 @@ __all__ = [
     "classifier_by_plan",
     "estimate_minority",
     "estimate_stability",
+    "fit_student",
     "hold_out",
     "label_actively",
+    "load_student",
     "plan",
     "read_plan",
     "relabel",
     "release",
     "train_teachers",
     "verify_certificate",
+    "write_release",
 ]
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"secretballot.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'secretballot' has no attribute {name!r}")
-    value = getattr(import_module(f"secretballot.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return load_name(__name__, name, _HOMES, _ROOMS)
 
 
 def __dir__() -> list[str]:

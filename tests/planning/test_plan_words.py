@@ -11,10 +11,10 @@ from secretballot.aggregation import GaussianAggregator
 from secretballot.planning.plan.model import Estimate, FrontierPoint, Improvement, Plan, Setting
 from secretballot.planning.plan.text import (
     WIDTH,
-    describe,
     learn_options,
     losses,
     number_range,
+    plan_text,
     reasons,
     recipe_name,
     rivals,
@@ -75,7 +75,7 @@ def test_what_binds_is_the_largest_loss(plan: Plan, binds: str) -> None:
 
 
 def test_a_student_that_may_be_worse_than_naming_one_class_is_said_first() -> None:
-    assert "Beware" not in describe(made_plan(constant=0.819))
+    assert "Beware" not in plan_text(made_plan(constant=0.819))
     plan = made_plan(constant=0.82)
     assert reasons(plan)[0].startswith(
         "Beware: always naming the most frequent class is right 0.820 of the time"
@@ -149,7 +149,7 @@ def test_the_options_are_those_of_learn() -> None:
 
 
 def test_the_command_of_the_page_is_one_a_shell_takes() -> None:
-    text = describe(made_plan(teacher="sklearn.naive_bayes:GaussianNB"))
+    text = plan_text(made_plan(teacher="sklearn.naive_bayes:GaussianNB"))
     start = text.index("secretballot learn")
     words = shlex.split(text[start : text.index("\nrecipe")].replace("\\\n", " "))
     assert words[:6] == ["secretballot", "learn", "PRIVATE", "PUBLIC", "--target", "COL"]
@@ -159,7 +159,7 @@ def test_the_command_of_the_page_is_one_a_shell_takes() -> None:
 
 
 def test_the_page_says_all_there_is() -> None:
-    text = describe(made_plan())
+    text = plan_text(made_plan())
     assert max(map(len, text.splitlines())) <= WIDTH
     flat = " ".join(text.split())
     for part in (
@@ -180,15 +180,15 @@ def test_the_page_says_all_there_is() -> None:
 
 
 def test_where_nothing_helps_that_is_said() -> None:
-    text = describe(made_plan(improvements=(Improvement("twice the epsilon", share(0.842)),)))
+    text = plan_text(made_plan(improvements=(Improvement("twice the epsilon", share(0.842)),)))
     assert "None of these would bring half a point" in " ".join(text.split())
-    bare = describe(made_plan(improvements=(), frontier=()))
+    bare = plan_text(made_plan(improvements=(), frontier=()))
     assert "What would make it better" not in bare
     assert "At other budgets" not in bare
 
 
 def test_a_budget_for_which_nothing_is_useful_is_told_in_a_plan_too() -> None:
-    text = describe(made_plan(frontier=(FrontierPoint(1.0, None),)))
+    text = plan_text(made_plan(frontier=(FrontierPoint(1.0, None),)))
     assert "epsilon 1: nothing useful can be had; this plan" in text
 
 
@@ -216,8 +216,8 @@ def test_what_two_classes_would_save_is_true(release: str, said: float) -> None:
     assert many.sigma / two.sigma == pytest.approx(said, abs=0.05)
     best = replace(BEST, setting=replace(BEST.setting, release=release))
     plan = made_plan(best, (best,))
-    assert "two classes" not in describe(plan)
-    words = " ".join(describe(replace(plan, task=replace(plan.task, n_classes=10))).split())
+    assert "two classes" not in plan_text(plan)
+    words = " ".join(plan_text(replace(plan, task=replace(plan.task, n_classes=10))).split())
     assert (
         "two classes, if the question can be put so: the same number of"
         f" {'noisy ' * (release == 'counts')}{release}" in words

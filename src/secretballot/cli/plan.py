@@ -100,7 +100,7 @@ def plan(
     --json > plan.json
     """
     from secretballot.cli.console import watching
-    from secretballot.planning.plan.text import describe
+    from secretballot.planning.plan.text import plan_text
     from secretballot.runs.plan import PlanRun, run_plan
 
     run = PlanRun(
@@ -122,7 +122,7 @@ def plan(
     if as_json:
         print_json(made.to_json())
         return
-    print(describe(made), end="")
+    print(plan_text(made), end="")
     if out is not None:
         print(
             f"\nwritten to {out}; for use: secretballot learn PRIVATE PUBLIC --target COL --plan"

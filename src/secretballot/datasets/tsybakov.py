@@ -171,7 +171,7 @@ def synthetic_tsybakov(
 
     Examples
     --------
-    >>> sample = synthetic_tsybakov(1000, tau=0.5, seed=0)
+    >>> sample = sb.datasets.synthetic_tsybakov(1000, tau=0.5, seed=0)
     >>> sample.bayes_error
     0.25
     >>> sample.law.excess([0.4, 0.5]).round(6).tolist()

@@ -14,6 +14,7 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
+from secretballot.planning.plan.text import plan_text
 from secretballot.planning.search.search import make_plan
 from secretballot.planning.simulation.curve import CurveModel, LearningCurve
 
@@ -29,4 +30,5 @@ __all__ = [
     "Setting",
     "Task",
     "make_plan",
+    "plan_text",
 ]

@@ -7,6 +7,7 @@ from secretballot.report.certificate.build import (
 )
 from secretballot.report.certificate.labels_file import labels_digest
 from secretballot.report.certificate.verify import Check, Verification, verify_certificate
+from secretballot.report.student.export import load_student
 
 __all__ = [
     "Check",
@@ -15,5 +16,6 @@ __all__ = [
     "certificate_digest",
     "describe_released",
     "labels_digest",
+    "load_student",
     "verify_certificate",
 ]

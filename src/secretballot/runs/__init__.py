@@ -1,2 +1,68 @@
 """Whole jobs, from files to folders: what the command line calls. They compose the rooms below
 and draw no noise."""
+
+from typing import TYPE_CHECKING, Any
+
+from secretballot._lazy import load_name
+
+if TYPE_CHECKING:
+    from secretballot.runs.choose import ChooseOutcome, ChooseRun, run_choose
+    from secretballot.runs.diagnosis.run import DiagnoseOutcome, DiagnoseRun, run_diagnose
+    from secretballot.runs.label import LabelOutcome, LabelRun, run_label
+    from secretballot.runs.learn import LearnOutcome, LearnRun, run_learn
+    from secretballot.runs.plan import PlanRun, classifier_by_plan, read_plan, run_plan
+    from secretballot.runs.progress import Watch
+    from secretballot.runs.tables import LabelledTable, RunTables
+
+_HOMES = {
+    "ChooseOutcome": "choose",
+    "ChooseRun": "choose",
+    "DiagnoseOutcome": "diagnosis.run",
+    "DiagnoseRun": "diagnosis.run",
+    "LabelOutcome": "label",
+    "LabelRun": "label",
+    "LabelledTable": "tables",
+    "LearnOutcome": "learn",
+    "LearnRun": "learn",
+    "PlanRun": "plan",
+    "RunTables": "tables",
+    "Watch": "progress",
+    "classifier_by_plan": "plan",
+    "read_plan": "plan",
+    "run_choose": "choose",
+    "run_diagnose": "diagnosis.run",
+    "run_label": "label",
+    "run_learn": "learn",
+    "run_plan": "plan",
+}
+_ROOMS: tuple[str, ...] = ()
+
+__all__ = [
+    "ChooseOutcome",
+    "ChooseRun",
+    "DiagnoseOutcome",
+    "DiagnoseRun",
+    "LabelOutcome",
+    "LabelRun",
+    "LabelledTable",
+    "LearnOutcome",
+    "LearnRun",
+    "PlanRun",
+    "RunTables",
+    "Watch",
+    "classifier_by_plan",
+    "read_plan",
+    "run_choose",
+    "run_diagnose",
+    "run_label",
+    "run_learn",
+    "run_plan",
+]
+
+
+def __getattr__(name: str) -> Any:
+    return load_name(__name__, name, _HOMES, _ROOMS)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_ROOMS})

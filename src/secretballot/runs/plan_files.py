@@ -15,7 +15,7 @@ from secretballot._drafts import draft_folder, is_draft_of, sweep_drafts
 from secretballot.exceptions import DataError
 from secretballot.planning.plan.model import UNFIT, Plan
 from secretballot.planning.plan.pictures import draw_plan_pictures
-from secretballot.planning.plan.text import describe
+from secretballot.planning.plan.text import plan_text
 from secretballot.report.extras import MissingExtraError
 from secretballot.runs.folder import check_outside_of_runs
 from secretballot.runs.progress import Watch
@@ -135,7 +135,7 @@ def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Pat
     check_plan_folder(folder, plan)
     # first, so that from the moment when anything stands in the folder it is the folder of this
     # plan
-    contents = {PLAN_FILE: _json(plan), TEXT_FILE: describe(plan).encode()}
+    contents = {PLAN_FILE: _json(plan), TEXT_FILE: plan_text(plan).encode()}
     try:
         for name, picture in draw_plan_pictures(plan).items():
             contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}

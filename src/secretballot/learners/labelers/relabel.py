@@ -71,8 +71,8 @@ def relabel(
 
     Examples
     --------
-    >>> from secretballot.hypotheses import Thresholds
-    >>> relabel([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], Thresholds(), et=100.0).tolist() in (
+    >>> thresholds = sb.hypotheses.Thresholds()
+    >>> sb.relabel([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], thresholds, et=100.0).tolist() in (
     ...     [0, 0, 0, 1], [0, 1, 1, 1])
     True
     """

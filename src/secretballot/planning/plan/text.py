@@ -17,10 +17,10 @@ from secretballot.report.wording import count_text, number_text
 
 __all__ = [
     "Losses",
-    "describe",
     "learn_options",
     "losses",
     "number_range",
+    "plan_text",
     "reasons",
     "recipe_name",
     "rivals",
@@ -296,7 +296,7 @@ def _because(ours: Expected, rival: Candidate) -> str:
     return ""
 
 
-def describe(plan: Plan) -> str:
+def plan_text(plan: Plan) -> str:
     """Return a plan as a page of text.
 
     Parameters

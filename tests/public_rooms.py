@@ -1,0 +1,23 @@
+"""The rooms that are used by their own names, as in ``sb.queries.MarginSampling``."""
+
+#: Their public classes have an example each.
+PUBLIC_ROOMS = (
+    "aggregation",
+    "audit",
+    "datasets",
+    "door",
+    "ensemble",
+    "hypotheses",
+    "learners",
+    "planning",
+    "privacy.accounting",
+    "privacy.ledger",
+    "privacy.mechanisms",
+    "queries",
+    "released",
+    "report",
+    "students",
+    "theory",
+)
+#: Reached by their names too; what is in them is shown where it is used.
+MORE_ROOMS = ("exceptions", "publishing", "runs")

@@ -1,0 +1,84 @@
+"""Every public class shows how it is used, and every example in a public docstring runs as it
+stands."""
+
+import doctest
+import inspect
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import secretballot as sb
+from public_rooms import PUBLIC_ROOMS
+
+#: Rooms whose classes have no examples yet.
+TO_DO = (
+    "aggregation",
+    "audit",
+    "datasets",
+    "door",
+    "ensemble",
+    "exceptions",
+    "hypotheses",
+    "learners",
+    "planning",
+    "privacy",
+    "queries",
+    "released",
+    "report",
+    "students",
+    "theory",
+)
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def public_things() -> dict[str, Any]:
+    """Return the public classes and functions of the package by their full names."""
+    rooms = [sb, *attrgetter(*PUBLIC_ROOMS)(sb)]
+    named = [getattr(room, name) for room in rooms for name in room.__all__]
+    return {
+        f"{thing.__module__}.{thing.__qualname__}": thing
+        for thing in named
+        if inspect.isclass(thing) or inspect.isfunction(thing)
+    }
+
+
+THINGS = public_things()
+
+
+def examples_of(name: str) -> list[doctest.DocTest]:
+    """Return the examples in the docstring of a public thing, and in those of its methods."""
+    finder = doctest.DocTestFinder()
+    found = finder.find(THINGS[name], name, globs={"sb": sb, "np": np})
+    return [test for test in found if test.examples]
+
+
+def room_of(name: str) -> str:
+    """Return the room in which a thing of this full name is defined."""
+    return name.split(".")[1]
+
+
+@pytest.mark.parametrize("name", [name for name, thing in THINGS.items() if inspect.isclass(thing)])
+def test_a_public_class_shows_how_it_is_used(name: str) -> None:
+    if room_of(name) in TO_DO:
+        pytest.skip(f"{room_of(name)} is still to be done")
+    text = inspect.getdoc(THINGS[name]) or ""
+    assert "\nExamples\n--------\n" in text, f"{name} has no section of examples"
+    assert doctest.DocTestParser().get_examples(text), f"{name} has an empty section of examples"
+
+
+@pytest.mark.parametrize("name", [name for name in THINGS if examples_of(name)])
+def test_examples_run_as_they_stand(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # examples may open ledgers and write releases
+    for test in examples_of(name):
+        said: list[str] = []
+        failed, _ = doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append)
+        assert failed == 0, "".join(said)
+
+
+def test_rooms_to_do_are_rooms() -> None:
+    assert set(TO_DO) <= {room_of(name) for name in THINGS}
