@@ -10,6 +10,11 @@ from typing import Any
 from secretballot.exceptions import ParameterError
 
 __all__ = [
+    "ABSTENTIONS",
+    "AGGREGATORS",
+    "NEIGHBOURS",
+    "RELEASES",
+    "UNITS",
     "check_choice",
     "check_count",
     "check_delta",
@@ -26,6 +31,13 @@ __all__ = [
     "shown_kind",
     "without_controls",
 ]
+
+# The words that settings may have; a new ledger's default stands first.
+UNITS = ("record", "user", "label")
+NEIGHBOURS = ("add-remove", "replace-one")
+AGGREGATORS = ("gaussian", "sparse-vector")
+RELEASES = ("labels", "counts")
+ABSTENTIONS = ("drop", "random", "majority")
 
 LONGEST_SHOWN = 60  # letters of a text in a message
 MOST_CLASSES_SHOWN = 20

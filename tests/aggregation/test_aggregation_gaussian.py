@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from secretballot.aggregation import (
-    AGGREGATORS,
+    AGGREGATOR_CLASSES,
     GaussianAggregator,
     RelabelledAggregator,
     SparseVectorAggregator,
@@ -195,7 +195,7 @@ def test_a_description_rebuilds_the_aggregator_through_json(aggregator):
 
 def test_different_aggregators_are_unequal():
     assert len(set(DESCRIBED)) == len(DESCRIBED)
-    assert {type(aggregator) for aggregator in DESCRIBED} == set(AGGREGATORS)
+    assert {type(aggregator) for aggregator in DESCRIBED} == set(AGGREGATOR_CLASSES)
 
 
 @pytest.mark.parametrize("aggregator", DESCRIBED, ids=repr)

@@ -109,7 +109,11 @@ def test_absent_folder_is_named(tmp_path):
         (a9a, "a9a/a9a", b"not:a:number\n"),
         (adult, "adult/adult.data", b"words, where, numbers\n"),
         (mnist, "mnist/train-images-idx3-ubyte.gz", b"\x00\x01"),
-        (mnist, "mnist/train-images-idx3-ubyte.gz", gzip.compress(b"\x00\x00\x08\x03\x00", mtime=0)),
+        (
+            mnist,
+            "mnist/train-images-idx3-ubyte.gz",
+            gzip.compress(b"\x00\x00\x08\x03\x00", mtime=0),
+        ),
         (mnist_votes, "votes/mnist_250_teachers.npy", b"\x93NUMPY"),
     ],
 )

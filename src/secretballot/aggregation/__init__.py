@@ -11,7 +11,7 @@ from secretballot.aggregation.sparse_vector import SparseVectorAggregator
 from secretballot.exceptions import ParameterError
 
 __all__ = [
-    "AGGREGATORS",
+    "AGGREGATOR_CLASSES",
     "Aggregator",
     "Answers",
     "GaussianAggregator",
@@ -21,7 +21,7 @@ __all__ = [
     "aggregator_from_description",
 ]
 
-AGGREGATORS: tuple[type[Aggregator], ...] = (
+AGGREGATOR_CLASSES: tuple[type[Aggregator], ...] = (
     GaussianAggregator,
     SparseVectorAggregator,
     RelabelledAggregator,
@@ -36,10 +36,10 @@ def aggregator_from_description(description: Mapping[str, Any]) -> Aggregator:
     ParameterError
         If the name is unknown, or a field is missing, unknown or out of its range.
     """
-    for kind in AGGREGATORS:
+    for kind in AGGREGATOR_CLASSES:
         if description.get("name") == kind.name:
             return kind.from_description(description)
-    known = ", ".join(kind.name for kind in AGGREGATORS)
+    known = ", ".join(kind.name for kind in AGGREGATOR_CLASSES)
     raise ParameterError(
         f"Aggregator {description.get('name')!r} is unknown; the known ones are {known}."
     )

@@ -19,7 +19,13 @@ import numpy as np
 from scipy.stats import norm
 
 from secretballot._typing import BoolArray, FloatArray
-from secretballot._validation import check_choice, check_count, check_positive, check_probability
+from secretballot._validation import (
+    NEIGHBOURS,
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+)
 from secretballot.audit.bounds import epsilon_from_guesses
 from secretballot.audit.observation import Fields
 from secretballot.audit.runs import Experiment, Progress, WorkFolder, run_trials
@@ -296,7 +302,7 @@ def audit_canaries(
     """
     # 1. the task: tables and queries of the adversary's choice
     check_choice("release", release, ("counts", "labels"))
-    check_choice("neighbours", neighbours, ("add-remove", "replace-one"))
+    check_choice("neighbours", neighbours, NEIGHBOURS)
     n_runs, alpha = check_count("runs", runs), 1 - check_probability("confidence", confidence)
     check_positive("epsilon", epsilon)
     task = CanaryTask(

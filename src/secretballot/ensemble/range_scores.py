@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_choice
+from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.ensemble.sealed import Sealed
 from secretballot.exceptions import DataError
 
@@ -56,7 +56,7 @@ class PrivateRangeScores(Sealed):
                 " place."
             )
         self.unit = check_choice("unit", unit, ("record", "user"))
-        self.neighbours = check_choice("neighbours", neighbours, ("add-remove", "replace-one"))
+        self.neighbours = check_choice("neighbours", neighbours, NEIGHBOURS)
 
     @property
     def n_candidates(self) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_choice
+from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.unit_ids import canonical_id
@@ -77,7 +77,7 @@ class PrivateScores(Sealed):
     def __init__(self, scores: npt.NDArray[Any], unit: str, neighbours: str) -> None:
         self.__scores = np.asarray(scores, dtype=np.int64)
         self.unit = check_choice("unit", unit, ("record", "user"))
-        self.neighbours = check_choice("neighbours", neighbours, ("add-remove", "replace-one"))
+        self.neighbours = check_choice("neighbours", neighbours, NEIGHBOURS)
 
     @classmethod
     def of(cls, right: Any, units: Any = None, neighbours: str = "add-remove") -> "PrivateScores":

@@ -12,17 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_choice
+from secretballot._validation import NEIGHBOURS, UNITS, check_choice
 from secretballot.ensemble.sealed import Sealed
 from secretballot.ensemble.tally import blocks_of, check_classes, check_counts, count_votes
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.vault import write_secret
 
 __all__ = ["VoteCounts"]
-
-
-UNITS = ("record", "user", "label")
-NEIGHBOURS = ("add-remove", "replace-one")
 
 
 class VoteCounts(Sealed):

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._validation import check_choice, check_count, shown
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
 from secretballot.learners.training.account import refuse_beyond
-from secretballot.learners.training.trained import NEIGHBOURS
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import ChosenHypothesis, ReleaseJob, SavedStudent

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import AGGREGATORS, check_choice, check_count
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.door import release
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import ParameterError
-from secretballot.learners.pate.defaults import AGGREGATORS, choose_aggregator
+from secretballot.learners.pate.defaults import choose_aggregator
 from secretballot.learners.training.account import refuse_beyond
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger

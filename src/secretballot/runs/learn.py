@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import ObjectArray
-from secretballot._validation import check_choice, check_count, check_positive
+from secretballot._validation import (
+    ABSTENTIONS,
+    NEIGHBOURS,
+    check_choice,
+    check_count,
+    check_positive,
+)
 from secretballot.aggregation import WeakSignalWarning
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
@@ -19,7 +25,6 @@ from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.training.account import refuse_beyond
-from secretballot.learners.training.trained import NEIGHBOURS
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
 from secretballot.privacy.accounting import PrivacyBudget
@@ -296,7 +301,7 @@ def _check(run: LearnRun, watch: Watch) -> None:
             raise ParameterError(
                 "A round size goes with a strategy that asks in rounds; name one with --strategy."
             )
-    check_choice("abstentions", run.abstentions, ("drop", "random", "majority"))
+    check_choice("abstentions", run.abstentions, ABSTENTIONS)
     check_count("jobs", run.jobs)
     check_count("seed", run.seed, minimum=0)
     if run.queries is not None:

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import IntArray
-from secretballot._validation import check_choice
+from secretballot._validation import ABSTENTIONS, check_choice
 from secretballot.exceptions import DataError, SecretBallotError
 from secretballot.released import ReleasedLabels
 from secretballot.students.hypothesis_student import HypothesisStudent, vote_gaps
@@ -20,7 +20,6 @@ from secretballot.students.vote_shares import VoteShareClassifier
 
 __all__ = ["default_student", "fit_student", "learns_from_counts"]
 
-ABSTENTIONS = ("drop", "random", "majority")
 TRIAL_ROWS = 5  # that a new student has to predict before it counts as fitted
 
 

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from scipy.stats import binom
 
-from secretballot._validation import check_choice, check_delta, check_positive, check_probability
+from secretballot._validation import (
+    NEIGHBOURS,
+    check_choice,
+    check_delta,
+    check_positive,
+    check_probability,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.relabelled import relabelling_loss
@@ -71,9 +77,7 @@ def relabelled_privacy(
     epsilon, delta = check_budget(budget, needs_delta=False)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         return epsilon + 3, 4 * math.e * delta
-    loss = relabelling_loss(
-        check_choice("neighbours", neighbours, ("replace-one", "add-remove")), 1.0
-    )
+    loss = relabelling_loss(check_choice("neighbours", neighbours, NEIGHBOURS), 1.0)
     return epsilon + loss, math.exp(loss) * delta
 
 

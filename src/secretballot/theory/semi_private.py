@@ -7,7 +7,13 @@ them on all records.
 import math
 from dataclasses import dataclass
 
-from secretballot._validation import check_choice, check_finite, check_positive, check_probability
+from secretballot._validation import (
+    NEIGHBOURS,
+    check_choice,
+    check_finite,
+    check_positive,
+    check_probability,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import log_growth, pair_cover_failure, pair_cover_records
@@ -34,7 +40,6 @@ __all__ = [
     "universal_records",
 ]
 
-NEIGHBOURS = ("replace-one", "add-remove")
 LEAST_REST = 0.01  # of epsilon, for the hypothesis that answers for ever
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_choice
+from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import BudgetError, DataError, ParameterError
@@ -26,12 +26,7 @@ from secretballot.learners.labelers.subsample import sample_in_random_order, sam
 from secretballot.learners.training.column_template import template_of
 from secretballot.learners.training.inputs import class_indices, declared_classes
 from secretballot.learners.training.shards import assign_shards
-from secretballot.learners.training.trained import (
-    NEIGHBOURS,
-    TrainedTeachers,
-    check_teacher,
-    keep_teachers,
-)
+from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
 from secretballot.privacy.accounting import Grant, PrivacyBudget, filter_for
 from secretballot.privacy.ledger import Ledger
 from secretballot.students import HypothesisStudent

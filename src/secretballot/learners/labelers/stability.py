@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from secretballot._validation import check_choice, check_count, check_probability
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.exceptions import ParameterError
 from secretballot.learners.labelers.base import Labeler
@@ -19,7 +19,7 @@ from secretballot.learners.labelers.stream_sizes import (
     tight_stream,
 )
 from secretballot.learners.training.inputs import as_matrix, declared_classes, n_rows
-from secretballot.learners.training.trained import NEIGHBOURS, train_teachers
+from secretballot.learners.training.trained import train_teachers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 

@@ -14,7 +14,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_choice, check_count, check_instance, shown
+from secretballot._validation import (
+    ABSTENTIONS,
+    NEIGHBOURS,
+    check_choice,
+    check_count,
+    check_instance,
+    shown,
+)
 from secretballot.aggregation import Aggregator
 from secretballot.door import release
 from secretballot.door.purchase import check_keeping
@@ -35,7 +42,7 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.learners.training.point_digests import points_digest
 from secretballot.learners.training.shards import assign_shards, fingerprint, forget_records
-from secretballot.learners.training.trained import NEIGHBOURS, check_teacher
+from secretballot.learners.training.trained import check_teacher
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -47,7 +54,6 @@ from secretballot.vault import make_vault
 __all__ = ["PATEClassifier"]
 
 DEFAULT_TEACHER = "logistic"
-ABSTENTIONS = ("drop", "random", "majority")
 
 
 def _is_learner(student: Any) -> bool:

@@ -7,16 +7,14 @@ from typing import Any
 
 from scipy.optimize import brentq
 
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import AGGREGATORS, RELEASES, check_choice, check_count
 from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vector, needed_distance
 from secretballot.students import learns_from_counts
 
 __all__ = [
-    "AGGREGATORS",
     "MAX_UNSTABLE",
-    "RELEASES",
     "choose_aggregator",
     "choose_label_queries",
     "choose_max_unstable",
@@ -25,8 +23,6 @@ __all__ = [
     "last_that_holds",
 ]
 
-AGGREGATORS = ("gaussian", "sparse-vector")
-RELEASES = ("auto", "labels", "counts")
 
 # A stable query is taken to have a margin of this share of the teachers (Liu et al. 2021 measure a
 # mean of .5 to .6 on Adult); its label should come out right this often.
@@ -45,7 +41,7 @@ def choose_release(asked: str, student: Any, aggregator: str | Aggregator) -> st
         If counts are asked of the sparse vector, which has none to give, or the student needs
         counts and gets none.
     """
-    kind = _release_kind(check_choice("release", asked, RELEASES), student, aggregator)
+    kind = _release_kind(check_choice("release", asked, ("auto", *RELEASES)), student, aggregator)
     if kind == "labels" and student is not None and learns_from_counts(student):
         raise ParameterError(
             f"{type(student).__name__} learns from noisy counts, but labels alone would be"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from secretballot._validation import check_choice, check_positive
+from secretballot._validation import AGGREGATORS, check_choice, check_positive
 from secretballot.aggregation import (
     Aggregator,
     GaussianAggregator,
@@ -19,7 +19,6 @@ from secretballot.door.choice import PaidChoice, estimate_stability
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import BudgetError, ParameterError
 from secretballot.learners.pate.defaults import (
-    AGGREGATORS,
     MAX_UNSTABLE,
     choose_label_queries,
     choose_release,

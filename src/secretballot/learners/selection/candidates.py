@@ -14,7 +14,7 @@ from scipy import sparse
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
-from secretballot._validation import check_choice, check_positive
+from secretballot._validation import NEIGHBOURS, check_choice, check_positive
 from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, result_of
@@ -30,7 +30,6 @@ from secretballot.learners.training.inputs import (
     n_rows,
     with_public_types,
 )
-from secretballot.learners.training.trained import NEIGHBOURS
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_choice, check_count, check_probability, shown
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability, shown
 from secretballot.ensemble.partition import KeyedHashPartition
 from secretballot.exceptions import DataError, ParameterError
-from secretballot.learners.training.trained import NEIGHBOURS
 from secretballot.privacy.noise import entropy_bytes
 
 __all__ = ["hold_out"]

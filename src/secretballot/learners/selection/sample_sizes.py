@@ -2,8 +2,13 @@
 
 import math
 
-from secretballot._validation import check_choice, check_count, check_positive, check_probability
-from secretballot.learners.training.trained import NEIGHBOURS
+from secretballot._validation import (
+    NEIGHBOURS,
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+)
 
 __all__ = ["private_records_needed", "public_points_needed"]
 

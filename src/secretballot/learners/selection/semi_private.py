@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.isolation import isolated
@@ -41,7 +41,6 @@ from secretballot.learners.training.inputs import (
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
-from secretballot.learners.training.trained import NEIGHBOURS
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialChoice

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from secretballot._json_files import LARGEST_JSON, json_fields
-from secretballot._validation import check_choice, check_count
+from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
@@ -44,9 +44,8 @@ from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
 
-__all__ = ["NEIGHBOURS", "TrainedTeachers", "check_teacher", "keep_teachers", "train_teachers"]
+__all__ = ["TrainedTeachers", "check_teacher", "keep_teachers", "train_teachers"]
 
-NEIGHBOURS = ("add-remove", "replace-one")
 SAMPLE_ROWS = 60
 _TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
 FILE = "teachers.json"

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secretballot._json_files import LARGEST_JSON, json_fields
 from secretballot._typing import FloatArray
-from secretballot._validation import check_choice, check_count, check_name
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.door.purchase import check_keeping
 from secretballot.exceptions import BudgetError, DataError, ParameterError
@@ -28,7 +28,6 @@ from secretballot.learners.labelers.agnostic_sizes import agnostic_plan
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.selection.sample_sizes import public_points_needed
 from secretballot.learners.training.inputs import class_indices, declared_classes
-from secretballot.learners.training.trained import NEIGHBOURS
 from secretballot.learners.universal.budget_split import BudgetSplit, split_budget
 from secretballot.learners.universal.hypothesis_phase import check_class_size, cover_rows
 from secretballot.learners.universal.kept_records import PrivateRecords

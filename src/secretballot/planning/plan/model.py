@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from secretballot._validation import check_choice, check_count, check_finite, check_positive, shown
+from secretballot._validation import (
+    AGGREGATORS,
+    RELEASES,
+    check_choice,
+    check_count,
+    check_finite,
+    check_positive,
+    shown,
+)
 from secretballot.exceptions import DataError, ParameterError, SecretBallotError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.queries import STRATEGIES
@@ -25,8 +33,6 @@ __all__ = [
 
 FORMAT = "secretballot/plan"
 VERSION = 1
-AGGREGATORS = ("gaussian", "sparse-vector")
-RELEASES = ("labels", "counts")
 UNFIT = "the plan cannot be used: "
 SOURCES = ("stand-in", "curve", "guess")
 

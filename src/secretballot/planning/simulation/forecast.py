@@ -11,10 +11,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot._validation import check_choice, check_count, check_positive, shown
+from secretballot._validation import RELEASES, check_choice, check_count, check_positive, shown
 from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
 from secretballot.exceptions import ParameterError
-from secretballot.planning.plan.model import RELEASES
 from secretballot.planning.simulation.stream_forecast import stream_law
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import SparseVectorEvent

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, ClassVar
 
-from secretballot._validation import check_choice, check_count, check_positive, shown
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_positive, shown
 from secretballot.exceptions import ParameterError
 
 __all__ = [
@@ -244,7 +244,7 @@ class RelabelledSampleEvent(Event):
             raise ParameterError(
                 f"sampled is {self.sampled} out of {self.out_of}; it must be at most all of them."
             )
-        check_choice("neighbours", self.neighbours, ("replace-one", "add-remove"))
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
         object.__setattr__(
             self, "relabel_epsilon", check_positive("relabel_epsilon", self.relabel_epsilon)
         )

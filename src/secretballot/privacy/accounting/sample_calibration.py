@@ -4,7 +4,7 @@ returned was priced."""
 import functools
 import math
 
-from secretballot._validation import check_choice, check_count, check_positive
+from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_positive
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting.budget import PrivacyBudget
 from secretballot.privacy.accounting.calibration import calibrate_sparse_vector
@@ -30,7 +30,7 @@ def sample_grid(neighbours: str, n_records: int | None) -> int:
     ParameterError
         If the number of records is missing under "replace-one", or given under "add-remove".
     """
-    if check_choice("neighbours", neighbours, ("replace-one", "add-remove")) == "replace-one":
+    if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one":
         return check_count("n_records", n_records)
     if n_records is not None:
         raise ParameterError(

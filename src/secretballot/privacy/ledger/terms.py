@@ -8,7 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from secretballot._validation import check_choice, check_count, check_relation, shown
+from secretballot._validation import (
+    NEIGHBOURS,
+    UNITS,
+    check_choice,
+    check_count,
+    check_relation,
+    shown,
+)
 from secretballot.exceptions import BudgetError, LedgerError, ParameterError
 from secretballot.privacy.accounting import (
     COMPOSITIONS,
@@ -37,10 +44,6 @@ __all__ = [
 ]
 
 State = Literal["reserved", "committed", "forfeited"]
-
-# the default of each stands first
-UNITS = ("record", "user", "label")
-NEIGHBOURS = ("add-remove", "replace-one")
 
 
 class Amount(NamedTuple):

@@ -18,17 +18,18 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import IntArray
-from secretballot._validation import check_choice, check_count, check_relation, shown
+from secretballot._validation import (
+    NEIGHBOURS,
+    UNITS,
+    check_choice,
+    check_count,
+    check_relation,
+    shown,
+)
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate.chosen import CHOICE, CHOICE_ASSUMPTIONS
-from secretballot.report.certificate.fields import (
-    FORMAT,
-    NEIGHBOURS,
-    UNITS,
-    VERSION,
-    check_optional_fields,
-)
+from secretballot.report.certificate.fields import FORMAT, VERSION, check_optional_fields
 from secretballot.report.certificate.labels_file import class_value, labels_digest
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from secretballot._validation import shown
+from secretballot._validation import NEIGHBOURS, UNITS, shown
 from secretballot.exceptions import CertificateError, DataError
 from secretballot.report.certificate.labels_file import class_text
 from secretballot.report.certificate.regular_files import read_regular
@@ -16,8 +16,6 @@ __all__ = [
     "CERTIFICATE_FILE",
     "FORMAT",
     "LEFT",
-    "NEIGHBOURS",
-    "UNITS",
     "VERSION",
     "check_fields",
     "check_format",
@@ -31,9 +29,7 @@ FORMAT = "secretballot/certificate"
 # folder.
 VERSION = 2
 CERTIFICATE_FILE = "certificate.json"
-UNITS = ("record", "user", "label")
 LEFT = ("kept", "returned", "forfeited", "none")
-NEIGHBOURS = ("add-remove", "replace-one")
 
 _MAX_BYTES = 10 * 1000 * 1000
 _MAX_DEPTH = 32
