@@ -2,6 +2,7 @@
 
 import copy
 import json
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "field_edits",
     "hostile_cells",
     "hostile_values",
+    "moved",
     "text_of",
 ]
 
@@ -138,6 +140,26 @@ byte_edits = st.lists(
 few_byte_edits = st.one_of(st.just([]), st.just([]), byte_edits)
 
 
+def moved(found: Any, rng: random.Random) -> Any:
+    """Return a copy of drawn edits at other places: the whole numbers in front of the last part
+    of every tuple."""
+    if isinstance(found, list):
+        return [moved(part, rng) if isinstance(part, tuple) else part for part in found]
+    if not found:
+        return found
+    *places, last = found
+    return (
+        *(_moved_part(part, rng) for part in places),
+        moved(last, rng) if isinstance(last, list | tuple) else last,
+    )
+
+
+def _moved_part(part: Any, rng: random.Random) -> Any:
+    if isinstance(part, list | tuple):
+        return moved(part, rng)
+    return rng.randrange(2**20) if type(part) is int else part
+
+
 def _fields(document: Any) -> list[tuple[Any, Any]]:
     """Return every (container, key) of a JSON document, breadth first."""
     found: list[tuple[Any, Any]] = []
@@ -160,7 +182,10 @@ def edited_document(document: Any, edits: Sequence[tuple[int, str, Any]]) -> Any
         if not fields:
             break
         holder, key = fields[place % len(fields)]
-        _edit_field(holder, key, action, value, fields[(place * 7 + 3) % len(fields)])
+        # a copy: the same value drawn twice would otherwise stand inside itself after a later edit
+        _edit_field(
+            holder, key, action, copy.deepcopy(value), fields[(place * 7 + 3) % len(fields)]
+        )
     return changed
 
 

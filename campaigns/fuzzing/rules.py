@@ -8,7 +8,7 @@ __all__ = ["DONE", "MARKER", "Answer", "breach"]
 
 #: Stands in private cells; it must not come back in anything that is said.
 MARKER = "MARKER-7719-private"
-DONE, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED = 0, 2, 3, 4
+DONE, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED, UNDECIDED = 0, 2, 3, 4, 5
 LONGEST_SENTENCE = 600
 LONGEST_SECONDS = 20.0
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import csv
+import functools
+import hashlib
 import io
 import json
 import os
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 
 import secretballot as sb
 from campaigns.fuzzing import edits
-from campaigns.fuzzing.rules import BAD_INPUT, BUDGET_REFUSED, DONE, MARKER, NOT_VERIFIED
+from campaigns.fuzzing.rules import BAD_INPUT, BUDGET_REFUSED, DONE, MARKER, NOT_VERIFIED, UNDECIDED
 
 __all__ = ["TARGETS", "Target"]
 
@@ -172,7 +174,9 @@ def _write_parquet(name: str) -> Callable[[Path, list[list[str]], Any], object]:
 
         in_cells, typed, in_bytes = found
         header, *body = edited if (edited := edits.edited_rows(rows, in_cells)) else [[]]
-        header = [text.encode("utf-8", "replace").decode() for text in header]
+        # The names of columns are public in a format that keeps them apart from cells, so no marker
+        # among them.
+        header = [text.replace(MARKER, "x").encode("utf-8", "replace").decode() for text in header]
         cells = [[(row + [""] * len(header))[at] for row in body] for at in range(len(header))]
         clean = [[cell.encode("utf-8", "replace").decode() for cell in column] for column in cells]
         kinds = {place % max(len(header), 1): kind for place, kind in typed}
@@ -193,7 +197,7 @@ def _write_parquet(name: str) -> Callable[[Path, list[list[str]], Any], object]:
 
 def _write_json(name: str, damage: bool = True) -> Callable[[Path, Any, Any], object]:
     def write(folder: Path, document: Any, found: Any) -> None:
-        in_fields, deep, in_bytes = found
+        in_fields, in_bytes, deep = found
         content = edits.text_of(edits.edited_document(document, in_fields))
         if deep:
             content = content.replace(b": ", b": " + b"[" * deep, 1)
@@ -204,8 +208,8 @@ def _write_json(name: str, damage: bool = True) -> Callable[[Path, Any, Any], ob
 
 _json_edits = st.tuples(
     edits.field_edits,
-    st.sampled_from([0] * 20 + [5_000, 200_000]),
     st.one_of(st.just([]), edits.byte_edits),
+    st.sampled_from([0] * 20 + [5_000, 200_000]),
 )
 
 
@@ -317,13 +321,13 @@ def _write_certificate(folder: Path, document: Any, found: Any) -> None:
     """Write an edited certificate, with a fresh digest where a forger would have made one."""
     from secretballot.report.certificate.build import certificate_digest
 
-    (in_fields, deep, in_bytes), forged = found
+    (in_fields, in_bytes, deep), forged = found
     changed = edits.edited_document(document, in_fields)
     if forged and isinstance(changed, dict):
         with contextlib.suppress(sb.SecretBallotError, TypeError):
             changed["digest"] = certificate_digest(changed)
         deep, in_bytes = 0, []
-    _write_json("certificate.json")(folder, changed, ([], deep, in_bytes))
+    _write_json("certificate.json")(folder, changed, ([], in_bytes, deep))
 
 
 def _verified(place: Path) -> str:
@@ -345,12 +349,13 @@ def _read_certificate(folder: Path) -> str:
     return _verified(folder / "certificate.json")
 
 
-_folder_edits = st.tuples(edits.cell_edits, edits.few_byte_edits, st.integers(0, 20))
+_folder_edits = st.tuples(edits.cell_edits, edits.few_byte_edits, st.integers(0, 20), st.booleans())
 
 
-def _write_release(folder: Path, _: Any, found: Any) -> None:
-    """Write a release whose labels are edited and, sometimes, whose other files are."""
-    in_cells, in_bytes, which = found
+def _write_release(folder: Path, certificate: Any, found: Any) -> None:
+    """Write a release whose labels are edited and, sometimes, whose other files are; a forger
+    lists them anew."""
+    in_cells, in_bytes, which, forged = found
     place = folder / "release"
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(folder / "genuine", place)
@@ -359,6 +364,23 @@ def _write_release(folder: Path, _: Any, found: Any) -> None:
     name = names[which % len(names)]
     (place / "labels.csv").write_bytes(_text(edits.edited_rows(rows, in_cells)))
     (place / name).write_bytes(edits.edited_bytes((place / name).read_bytes(), in_bytes))
+    if forged and name != "certificate.json":
+        (place / "certificate.json").write_bytes(edits.text_of(_listed_anew(certificate, place)))
+
+
+def _listed_anew(certificate: Any, place: Path) -> Any:
+    """Return a certificate that states the files of a folder as they are now."""
+    from secretballot.report.certificate import with_files
+
+    contents = {
+        path.name: path.read_bytes() for path in place.iterdir() if path.name != "certificate.json"
+    }
+    listed = {
+        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        for name, content in contents.items()
+    }
+    released = {**certificate["released"], "labels_sha256": listed["labels.csv"]["sha256"]}
+    return with_files({**certificate, "released": released}, listed)
 
 
 def _read_release(folder: Path) -> str:
@@ -417,7 +439,7 @@ _session_edits = st.tuples(st.integers(0, 50), _json_edits)
 
 
 def _write_session(folder: Path, files: list[Path], found: Any) -> None:
-    which, (in_fields, deep, in_bytes) = found
+    which, (in_fields, in_bytes, deep) = found
     shutil.rmtree(folder / "vault")
     shutil.copytree(folder / "kept", folder / "vault")
     file = files[which % len(files)]
@@ -430,7 +452,7 @@ def _write_session(folder: Path, files: list[Path], found: Any) -> None:
         )
     else:
         document = document if isinstance(document, dict | list) else [document]
-        _write_json(str(file))(folder / "vault", document, (in_fields, deep, in_bytes))
+        _write_json(str(file))(folder / "vault", document, (in_fields, in_bytes, deep))
 
 
 def _read_session(folder: Path) -> None:
@@ -465,23 +487,27 @@ def _write_ledger(folder: Path, content: bytes, found: Any) -> None:
     """Write a ledger whose cells or bytes are edited, as by somebody who takes its triggers away
     and puts them back."""
     in_cells, in_bytes = found
-    place = folder / "ledger.sqlite"
     for name in ("ledger.sqlite", "ledger.sqlite-journal", "ledger.sqlite-wal"):
         (folder / name).unlink(missing_ok=True)
-    place.write_bytes(content)
-    with (
-        contextlib.closing(sqlite3.connect(place)) as connection,
-        contextlib.suppress(sqlite3.Error, OverflowError),
-    ):
-        triggers = connection.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall()
-        for name, _ in triggers:
-            connection.execute(f'DROP TRIGGER "{name}"')
-        tables = [
-            name
-            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        ]
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.deserialize(content)
+        with contextlib.suppress(sqlite3.Error, OverflowError):
+            _edit_cells(connection, in_cells)
+        changed = connection.serialize() if in_cells else content
+    (folder / "ledger.sqlite").write_bytes(edits.edited_bytes(changed, in_bytes))
+
+
+def _edit_cells(connection: sqlite3.Connection, in_cells: list[tuple[int, int, Any]]) -> None:
+    triggers = connection.execute(
+        "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+    ).fetchall()
+    for name, _ in triggers:
+        connection.execute(f'DROP TRIGGER "{name}"')
+    tables = [
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    ]
+    try:
         for table, column, value in in_cells:
             name = tables[table % len(tables)]
             columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
@@ -491,10 +517,9 @@ def _write_ledger(folder: Path, content: bytes, found: Any) -> None:
             connection.execute(
                 f'UPDATE "{name}" SET "{columns[column % len(columns)]}" = ?', (cell,)
             )
+    finally:
         for _, words in triggers:
             connection.execute(words)
-        connection.commit()
-    place.write_bytes(edits.edited_bytes(place.read_bytes(), in_bytes))
 
 
 def _read_ledger(folder: Path) -> None:
@@ -638,39 +663,111 @@ _WORDS = (
     ),
     *("history", "20:0.8", "/dev/null", ".", "", "out"),
 )
-_command_lines = st.lists(
-    st.one_of(
-        st.sampled_from(_VERBS),
-        st.sampled_from(_OPTIONS),
-        st.sampled_from(_WORDS),
-        # who types a word may see it again
-        edits.hostile_cells.map(lambda word: word.replace(MARKER, "word")),
+_TABLES = ("private.csv", "public.csv", "--target", "ill")
+_PRICE = ("--epsilon", "1", "--delta", "1e-5")
+#: Lines that are in order but for one word at most, so that an edited one is understood before it
+#: is refused.
+_LINES = (
+    (
+        "learn",
+        "private.csv",
+        "missing.csv",
+        *_TABLES[2:],
+        "--classes",
+        "no,yes",
+        *_PRICE,
+        "--teachers",
+        "10",
     ),
-    max_size=12,
+    (
+        "learn",
+        *_TABLES,
+        "--classes",
+        "no,maybe",
+        *_PRICE,
+        "--schema",
+        "schema.json",
+        "--unit",
+        "person",
+    ),
+    (
+        "label",
+        "--votes",
+        "votes.npy",
+        "--kind",
+        "counts",
+        "--classes",
+        "no,yes,maybe",
+        *_PRICE,
+        "--queries",
+        "5",
+    ),
+    ("choose", *_TABLES, "--classes", "no,maybe", *_PRICE[:2], "--hypotheses", "stumps"),
+    ("plan", "--records", "1000", "--public", "30", "--classes", "no,no", *_PRICE),
+    (
+        "plan",
+        "--records",
+        "1000",
+        "--public",
+        "30",
+        "--curve",
+        "20:0.8,10:x",
+        "--classes",
+        "3",
+        *_PRICE,
+    ),
+    ("verify", "genuine"),
+    ("verify", "genuine/certificate.json", "--json"),
+    ("verify", "--independent", "genuine"),
+    ("ledger", "show", "ledger.sqlite"),
+    ("ledger", "history", "ledger.sqlite", "--json"),
+    ("ledger", "create", "ledger.sqlite", "--dataset", "registry", *_PRICE),
+    ("diagnose", "run", "--public", "public.csv", "--private", "private.csv"),
+)
+_words = st.one_of(
+    st.sampled_from(_VERBS),
+    st.sampled_from(_OPTIONS),
+    st.sampled_from(_WORDS),
+    # who types a word may see it again
+    edits.hostile_cells.map(lambda word: word.replace(MARKER, "word")),
+)
+_command_lines = st.tuples(
+    st.sampled_from((*_LINES, ())).map(list),
+    st.lists(
+        st.tuples(st.integers(0, 99), st.sampled_from(("set", "set", "insert", "remove")), _words),
+        max_size=4,
+    ),
+    st.lists(_words, max_size=5),
 )
 
 
+def _edited_words(found: Any) -> list[str]:
+    line, changes, more = found
+    words = list(line)
+    for place, action, word in changes:
+        at = place % (len(words) + 1)
+        words[at : at + (action != "insert")] = [] if action == "remove" else [word]
+    return [word.replace("\0", "0") for word in [*words, *more]]
+
+
 def _command_folder(folder: Path) -> None:
+    """Make every file that the lines name."""
     _tables(folder)
     _release(folder)
+    sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3))
 
 
-def _write_command(folder: Path, _: Any, words: list[str]) -> None:
-    (folder / "words.json").write_text(json.dumps(words))
+def _write_command(folder: Path, _: Any, found: Any) -> None:
+    (folder / "words.json").write_text(json.dumps(_edited_words(found)))
 
 
 def _run_command(folder: Path) -> int:
     """Run a command line in this process and return its exit code; what it prints counts as
     said."""
-    from secretballot.cli import app
-
     before = os.getcwd()
     os.chdir(folder)
     try:
-        app(
-            [word.replace("\0", "0") for word in json.loads((folder / "words.json").read_text())]
-            or ["--help"]
-        )
+        _program()(json.loads((folder / "words.json").read_text()))
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     finally:
@@ -678,6 +775,16 @@ def _run_command(folder: Path) -> int:
         shutil.rmtree(folder / "out", ignore_errors=True)
         shutil.rmtree(folder / "secretballot-out", ignore_errors=True)
     return 0
+
+
+@functools.cache
+def _program() -> Any:
+    """Return the program, whose building takes ten times as long as most lines."""
+    from typer.main import get_command
+
+    from secretballot.cli import app
+
+    return get_command(app)
 
 
 TARGETS: dict[str, Target] = {
@@ -721,6 +828,6 @@ TARGETS: dict[str, Target] = {
         _command_lines,
         _write_command,
         _run_command,
-        (DONE, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED),
+        (DONE, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED, UNDECIDED),
     ),
 }

@@ -2,12 +2,13 @@
 seen."""
 
 import json
+import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from campaigns.fuzzing.child import inputs_read
-from campaigns.fuzzing.edits import edited_bytes, edited_document, edited_rows
+from campaigns.fuzzing.edits import edited_bytes, edited_document, edited_rows, moved
 from campaigns.fuzzing.rules import LONGEST_SECONDS, MARKER, Answer, breach
 from campaigns.fuzzing.targets import TARGETS
 
@@ -63,3 +64,39 @@ def test_edits_change_what_they_name() -> None:
     assert edited_bytes(b"abcdef", [(2, "cut", b"x")]) == b"ab"
     assert edited_bytes(b"abcdef", [(0, "flip", b"\x01")]) == b"`bcdef"
     assert json.loads(json.dumps(edited_document([1], [(0, "nest", None)]))) == [[[[1]]]]
+    twice = {"a": []}
+    json.dumps(
+        edited_document(
+            {"x": 1, "y": []}, [(0, "set", twice), (1, "append", twice), (2, "append", twice)]
+        )
+    )
+
+
+def test_moved_edits_do_the_same_elsewhere() -> None:
+    found = (
+        [(3, 4, "set", "x"), (5, 6, "cut", "")],
+        [(7, "flip", b"a")],
+        True,
+        (),
+        [[1, (2,)], "word"],
+        9,
+    )
+    cells, in_bytes, *others = moved(found, random.Random(1))
+    assert [edit[2:] for edit in cells] == [("set", "x"), ("cut", "")]
+    assert cells[0][:2] != (3, 4)
+    assert in_bytes[0][0] != 7
+    assert in_bytes[0][1:] == ("flip", b"a")
+    assert others == [True, (), [[1, (2,)], "word"], 9]
+
+
+def test_inputs_are_counted_and_few_come_twice(tmp_path: Path) -> None:
+    seen: list[str] = []
+    codes, _ = inputs_read("counts-csv", 300, 0, tmp_path, lambda found: seen.append(repr(found)))
+    assert codes.total() == len(seen) == 300
+    assert len(set(seen)) > 270
+
+
+def test_lines_reach_their_verbs(tmp_path: Path) -> None:
+    codes, breaches = inputs_read("command-line", 150, 3, tmp_path)
+    assert not breaches
+    assert codes["0"] > 0

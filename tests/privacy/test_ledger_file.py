@@ -4,6 +4,7 @@ sentence is said."""
 import os
 import shutil
 import sqlite3
+import traceback
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -198,6 +199,20 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) 
     place.write_bytes(content)
     assert "is not a ledger or is damaged" in refusal(place)
     assert place.read_bytes() == content
+
+
+@pytest.mark.parametrize("mark", [b"\x04", b"\x1b"])
+def test_control_characters_of_a_damaged_file_are_not_printed_even_in_a_traceback(
+    path: Path, mark: bytes
+) -> None:
+    content = path.read_bytes()
+    assert b"CREATE TABLE part" in content
+    path.write_bytes(content.replace(b"CREATE TABLE part", b"CREATE TABLE" + mark + b"part"))
+    with pytest.raises(LedgerError, match="is damaged") as caught:
+        Ledger.open_existing(path)
+    printed = "".join(traceback.format_exception(caught.value)).replace("\n", "")
+    assert printed.isprintable()
+    assert caught.value.__cause__ is caught.value.__context__ is None
 
 
 def test_sqlite_file_of_another_program_is_refused(tmp_path: Path) -> None:

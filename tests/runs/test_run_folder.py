@@ -62,6 +62,23 @@ def test_another_run_is_refused_and_told_what_differs(tmp_path: Path) -> None:
         RunFolder(tmp_path / "out", {**DESCRIPTION, "epsilon": 2.0, "private file": "ff00"})
 
 
+def test_names_of_unknown_fields_are_not_repeated(tmp_path: Path) -> None:
+    interrupt(tmp_path / "out")
+    place = tmp_path / "out" / "vault" / "run.json"
+    stored = json.loads(place.read_text())
+    place.write_text(
+        json.dumps(
+            stored
+            | {"description": {**DESCRIPTION, "epsilon": 2.0, "field of a stranger " * 99: 1}}
+        )
+    )
+    with pytest.raises(
+        DataError, match="differs in epsilon, fields that this run does not have; repeat"
+    ) as caught:
+        RunFolder(tmp_path / "out", DESCRIPTION)
+    assert "stranger" not in str(caught.value)
+
+
 def finish(out: Path) -> None:
     (out / "release").mkdir()
     (out / "release" / "certificate.json").write_text("{}")

@@ -217,13 +217,16 @@ class RunFolder:
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = self._description
-        other = sorted(
-            key for key in {*described, *now} - _FREE if described.get(key) != now.get(key)
-        )
-        if other:
+        other = {key for key in {*described, *now} - _FREE if described.get(key) != now.get(key)}
+        # what else stands in the file may be anything, and may be long
+        named = [
+            *sorted(other & {*now}),
+            *(["fields that this run does not have"] if other - {*now} else []),
+        ]
+        if named:
             raise DataError(
                 f"The folder {str(self.root)!r} holds an interrupted run that differs in"
-                f" {', '.join(other)}; repeat its command to go on with it, or give another folder"
+                f" {', '.join(named)}; repeat its command to go on with it, or give another folder"
                 " with --out."
             )
 

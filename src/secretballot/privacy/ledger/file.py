@@ -320,16 +320,21 @@ def sqlite_in_words(where: str, after: str = NOTHING_CHANGED) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.Error as error:
+        return
+    except sqlite3.Error as error:  # its words may quote the file, which anybody may have written
         code = getattr(error, "sqlite_errorcode", -1) & 0xFF
         words = _IN_WORDS.get(code, "cannot be trusted any further; check the file").format(after)
-        raise LedgerError(f"{where} {words} ({in_brief(error)}).") from error
-    except UnicodeDecodeError as error:  # the message would quote the bytes
-        raise LedgerError(
-            f"{where} holds bytes that are no text; restore it from a copy."
-        ) from error
+        said = f"{words} ({in_brief(error)})"
+    except UnicodeDecodeError:  # the message would quote the bytes
+        said = "holds bytes that are no text; restore it from a copy"
     except OSError as error:
         detail = error.strerror or type(error).__name__
         raise LedgerError(
             f"{where} could not be made or reached ({detail}); check the folder and its disk."
         ) from error
+    refusal = LedgerError(f"{where} {said}.")
+    try:
+        raise refusal
+    finally:
+        # leaving `with` sets it, and a traceback would print what the other error quotes
+        refusal.__context__ = None
