@@ -26,7 +26,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export SECRETBALLOT_DATA := $(abspath $(DATA))
 
-.PHONY: demo test test-lowest check test-slow bench figures rates audit fuzz torture smoke clean
+.PHONY: demo test test-lowest check docs test-slow bench figures rates audit fuzz torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
@@ -51,23 +51,35 @@ check: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site: build/site/index.html. A broken link or anchor, or a script, style or font from elsewhere, ends it.
+docs: build/docs-env/.ready
+	NO_MKDOCS_2_WARNING=1 build/docs-env/bin/mkdocs build --clean
+	! grep -rnoE --include='*.html' '<(script|link|img|iframe)[^>]*(src|href)="?(https?:)?//[^>]*>' build/site
+
+build/docs-env/.ready: pyproject.toml
+	$(PYTHON) -m venv build/docs-env
+	build/docs-env/bin/python -m pip install --quiet --upgrade pip
+	build/docs-env/bin/python -m pip install --quiet --group docs
+	touch $@
+
 bench: $(VENV)/.ready
 	$(BIN)/python benchmarks/run_all.py
 
-# Figures 2 and 3 of Liu et al. 2021 on Adult, and a table beside reference figures: docs/figures.md says what they show.
+# Figures 2 and 3 of Liu et al. 2021 on Adult, and a table beside reference figures: docs/measurements/figures.md.
 figures: $(VENV)/.ready
 	$(BIN)/python benchmarks/appendix_f.py $(SEEDS) $(FIGURES) $(FIRST_SEED)
 
-# Slopes under known noise beside the theorems': docs/noise-rates.md. Stopped, it goes on where it was.
+# Slopes under known noise beside the theorems': docs/measurements/noise-rates.md. Stopped, it goes on where it was.
 rates: $(VENV)/.ready
 	$(BIN)/python benchmarks/noise_rates.py $(RUNS) $(RATES)
 	$(BIN)/python benchmarks/noise_rates_figures.py $(RUNS) $(RATES)
 
-# Attacks on whole commands and on the mechanisms: docs/auditing.md. Stopped, it goes on where it was.
+# Attacks on whole commands and on the mechanisms: docs/guides/auditing.md. Stopped, it goes on where it was.
 audit: $(VENV)/.ready
 	$(BIN)/python campaigns/standing_audit.py $(AUDIT_RUNS) $(AUDIT)
 
-# Hostile inputs for every parser (stopped, it goes on where it was); kills, full disks, races: docs/reliability.md.
+# Hostile inputs for every parser (stopped, it goes on where it was); kills, full disks, races:
+# docs/measurements/reliability.md.
 fuzz: $(VENV)/.ready
 	$(BIN)/python -m campaigns.fuzzing --examples $(INPUTS) --out build/fuzz
 

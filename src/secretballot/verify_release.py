@@ -2,7 +2,7 @@
 
     python verify_release.py FOLDER
 
-It was written from docs/prices.md and docs/certificate.md and shares no line with the program that
+It was written from docs/explanation/prices.md and docs/reference/certificate.md and shares no line with the program that
 makes releases. It reads the folder, compares every file with the digest that the certificate lists,
 compares every row of labels.csv with what was paid for, and prices every event by its own methods:
 sums in place of tables, integers in place of arrays.
@@ -728,7 +728,7 @@ def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -
         raise WrongError("labels.csv holds a count that noise of the stated size does not reach.")
 
 
-# --- Prices: noisy counts (docs/prices.md, section 1) --------------------------------------------------------------
+# --- Prices: noisy counts (docs/explanation/prices.md, section 1) --------------------------------------------------------------
 
 
 def gaussian_delta(sigma: float, n: int, epsilon: float) -> float:

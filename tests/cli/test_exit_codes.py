@@ -1,4 +1,4 @@
-"""The table of exit codes in docs/command-line.md, row by row: each code comes about as it says,
+"""The table of exit codes in docs/reference/command-line.md, row by row: each code comes about as it says,
 and no other does."""
 
 import json

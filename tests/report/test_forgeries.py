@@ -2,7 +2,7 @@
 is settled here.
 
 A forger can renew every digest. What must never verify is more than was paid for. What does verify
-after a change is the curator's word, which docs/certificate.md lists; a field that is new, or no
+after a change is the curator's word, which docs/reference/certificate.md lists; a field that is new, or no
 longer checked, fails these tests.
 """
 
@@ -203,7 +203,7 @@ KINDS: dict[str, Callable[[], ReleasedLabels]] = {
 }
 
 # Single fields that may say something else, and the certificate still verifies: the curator's word,
-# or a number that promises less than it could. Each is in docs/certificate.md.
+# or a number that promises less than it could. Each is in docs/reference/certificate.md.
 WORDS = {
     *{
         "version",

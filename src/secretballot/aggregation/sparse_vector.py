@@ -141,7 +141,7 @@ class SparseVectorAggregator(Aggregator):
         differs with probability at most 1 - (1 - p0)^T, whatever the number of queries, which may
         be chosen adaptively.
     Source : Liu et al. 2021, Algorithm 2; Bassily, Thakurta, Thakkar 2018, Algorithm 2, stopped one
-        abstention earlier; proofs in docs/prices.md.
+        abstention earlier; proofs in docs/explanation/prices.md.
     Rounding : upward, in the accountant.
 
     Raises

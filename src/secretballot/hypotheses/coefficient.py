@@ -92,7 +92,7 @@ def disagreement_coefficient(
     each distinct point, or by trying all members of a finite class.
 
     Known values under the uniform distribution: 2 for thresholds; max(4, 1 / w) for intervals of
-    width w, as alpha goes to 0 (see `docs/diagnostics.md`).
+    width w, as alpha goes to 0 (see `docs/guides/diagnostics.md`).
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ Pure functions of public numbers. Failure probabilities are `beta`; `calibration
 printed statement, `"tight"` the corrected one with its exact or best known constants. A bound that
 says nothing has `vacuous` set. Citations: LZCW = Liu, Zhu, Chaudhuri, Wang 2021; BTT = Bassily,
 Thakurta, Thakkar 2018; NB = Nandi, Bassily 2020; ABM = Alon, Bassily, Moran 2019. The page
-`docs/theory.md` lists every function with its theorem; "item 7" is that of `docs/differences.md`.
+`docs/reference/theory.md` lists every function with its theorem; "item 7" is that of `docs/explanation/differences.md`.
 """
 
 from secretballot.theory.active import (

@@ -1,4 +1,4 @@
-"""Statements that `docs/prices.md` proves, each enumerated in a small world or read against an
+"""Statements that `docs/explanation/prices.md` proves, each enumerated in a small world or read against an
 independent library."""
 
 import itertools

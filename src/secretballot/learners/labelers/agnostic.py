@@ -102,7 +102,7 @@ class AgnosticLabeler(Labeler):
     Price : that of the whole plan, bought by `fit`: the sparse vector's, relabelled, amplified by sampling. It needs
         the sample to stay secret and to serve this one plan.
     Source : Nandi and Bassily 2020, Algorithms 1 to 3 and Lemma 3.4; without the resampling of line 4, which would only
-        put a record before several teachers. Proofs in docs/prices.md.
+        put a record before several teachers. Proofs in docs/explanation/prices.md.
     Rounding : upward.
 
     Examples

@@ -6,7 +6,7 @@ moved by at most one vote, compose to the n-fold product of the pair (N, N + 1),
 depends on the sum of the noises alone. That sum is, up to a Fourier error below any float, a normal
 law restricted to the integers; its hockey-stick divergence is a plain sum. The difference from the
 analytic figure is of the order z^2 / (12 n sigma^2) in relative delta (z about 5): 5e-5 at 100
-queries and sigma 20, less for more noise. `docs/prices.md` has the proof.
+queries and sigma 20, less for more noise. `docs/explanation/prices.md` has the proof.
 """
 
 import functools

@@ -13,7 +13,7 @@ converges to the exact value.
 
 The value of a step is convex in (p, q), so the maximum over the curve of pairs is at most the
 maximum over the corners of any polygon around the curve: a few dozen corners stand for thousands of
-vote counts. Proofs: `docs/prices.md`.
+vote counts. Proofs: `docs/explanation/prices.md`.
 """
 
 import functools
@@ -171,7 +171,7 @@ class Grid:
 def _even_chance(sigma: float) -> float:
     """Return P(N = 0), by which an even vote's two labels differ between neighbours."""
     if sigma > 20:
-        # right to all digits (docs/prices.md, section 1)
+        # right to all digits (docs/explanation/prices.md, section 1)
         return 1 / (math.sqrt(2 * math.pi) * sigma)
     _, pmf = discrete_gaussian_pmf(sigma)
     return float(pmf.max())
@@ -268,7 +268,7 @@ def label_profile(
     -------
     Unit, relation : one teacher changes its votes (add/remove or replace); queries adaptive.
     Sensitivity : one vote per query.
-    Source : docs/differences.md 3, on Liu et al. 2021, Algorithm 1; proof in docs/prices.md.
+    Source : docs/explanation/differences.md 3, on Liu et al. 2021, Algorithm 1; proof in docs/explanation/prices.md.
     Rounding : upward (convex interpolation, polygon around the pairs, tails charged in full).
     """
     grid = Grid.of(sigma, queries, epsilon, resolution)

@@ -219,7 +219,7 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
     return _Route(
         least,
         "label-game",
-        "value of the adaptive label-only game, bounded from above (docs/prices.md)",
+        "value of the adaptive label-only game, bounded from above (docs/explanation/prices.md)",
     )
 
 
@@ -237,7 +237,7 @@ def _sample_route(event: RelabelledSampleEvent) -> _Route:
         lambda at: sampled_delta(event, stream, at),
         "relabelled-sample",
         "bounded range of the relabelling, then amplification by sampling (Balle, Barthe, Gaboardi"
-        " 2018); docs/prices.md",
+        " 2018); docs/explanation/prices.md",
     )
 
 

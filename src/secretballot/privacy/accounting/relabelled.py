@@ -15,7 +15,7 @@ that follows,
     e^t) / (c - 1),
 
 which is below H(eps - eta), and far below the printed 4 e H(eps - 3). Sampling then turns delta(e1)
-into q delta(e1) at eps = log(1 + q (e^e1 - 1)). Proofs: `docs/prices.md`.
+into q delta(e1) at eps = log(1 + q (e^e1 - 1)). Proofs: `docs/explanation/prices.md`.
 """
 
 import math

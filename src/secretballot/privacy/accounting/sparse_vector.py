@@ -2,7 +2,7 @@
 
 Two bounds hold and the smaller one counts.
 
-Fresh threshold noise after each abstention (docs/differences.md 2): an epoch is (e0, p0)-DP with e0
+Fresh threshold noise after each abstention (docs/explanation/differences.md 2): an epoch is (e0, p0)-DP with e0
 = 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at distance 0 is
 answered; T epochs compose optimally.
 
@@ -11,7 +11,7 @@ price of randomised response with 1 / threshold_scale. Then a query abstains wit
 respectively f' >= max(e^-e2 f, 1 - e^e2 (1 - f)), e2 = 2 / query_scale; answers favour the
 neighbour, so only abstentions cost: (P / Q)^a e^(-kappa #abstentions) is a supermartingale under Q
 with kappa(a) = log(p^a q^(1-a) / (1 - q^a p^(1-a))), p = e^e2 / (1 + e^e2), q = 1 - p. The number
-of queries does not enter. Both proofs: `docs/prices.md`.
+of queries does not enter. Both proofs: `docs/explanation/prices.md`.
 """
 
 import math

@@ -47,7 +47,7 @@ class GaussianNoisyMajority(Mechanism):
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : one teacher moves one vote: the count by 1.
     Price : the exact adaptive game on the label alone; the noisy count must not be shown.
-    Source : Liu et al. 2021, Algorithm 1, for the mechanism; the game is proved in docs/prices.md.
+    Source : Liu et al. 2021, Algorithm 1, for the mechanism; the game is proved in docs/explanation/prices.md.
     Rounding : none here; the accountant rounds upward.
 
     Raises

@@ -49,7 +49,7 @@ class SparseVector(Mechanism):
         the plurality at its `stability`; `pattern_event` for the outcomes alone. The length of the
         stream does not enter.
     Source : Liu et al. 2021, Algorithms 2 and 5; Bassily, Thakurta, Thakkar 2018, Algorithm 2, stopped at the
-        T-th instead of the (T + 1)-st; proofs of both prices in docs/prices.md.
+        T-th instead of the (T + 1)-st; proofs of both prices in docs/explanation/prices.md.
     Rounding : none here; the accountant rounds upward.
 
     Raises

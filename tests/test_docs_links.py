@@ -1,0 +1,120 @@
+"""Every link of README.md, CONTRIBUTING.md, SECURITY.md, CHANGELOG.md and docs/ leads somewhere,
+without MkDocs: to a file that is there, to a heading that is there, and, from a page of the site,
+to a page of the site. Every page is in the menu, every decision in its list, and every public name
+in the reference.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import secretballot as sb
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "docs"
+TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+PAGES = [*(ROOT / name for name in TOP), *sorted(SITE.rglob("*.md"))]
+LINK = re.compile(r"(?<!`)\]\(([^()\s]+)\)")
+HEADING = re.compile(r"^#{1,6} +(.*?) *#*$", re.MULTILINE)
+OBJECT = re.compile(r"^::: (secretballot[\w.]*)$", re.MULTILINE)
+
+
+def prose_of(page: Path) -> str:
+    """Return the text of a page without its fenced blocks, whose lines are no headings or links."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"^ *```.*?^ *```\s*?$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def words_of(heading: str) -> str:
+    """Return a heading as it is shown: links, code marks and stress taken off."""
+    shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[`*]", "", shown)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors of a page that are the same on the site and on a repository's pages."""
+    shown = [words_of(heading) for heading in HEADING.findall(prose_of(page))]
+    return {site_anchor(text) for text in shown} & {repository_anchor(text) for text in shown}
+
+
+def site_anchor(text: str) -> str:
+    """Return the anchor that Python-Markdown gives a heading."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def repository_anchor(text: str) -> str:
+    """Return the anchor that the pages of a repository give a heading."""
+    return re.sub(r"[^\w\s-]", "", text.strip().lower()).replace(" ", "-")
+
+
+def links_of(page: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and anchor of every link of a page that leads into the repository."""
+    for target in LINK.findall(prose_of(page)):
+        if not re.match(r"https?:|mailto:", target):
+            path, _, anchor = target.partition("#")
+            yield path, anchor
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for path, anchor in links_of(page):
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_file(), f"{page.name} links to {path}, which is no file"
+        if page.is_relative_to(SITE):
+            assert target.is_relative_to(SITE), f"{page.name} links to {path}, outside of the site"
+        if anchor:
+            assert anchor in anchors_of(target), f"{page.name} links to {path}#{anchor}: no heading"
+
+
+def test_broken_links_and_anchors_would_be_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One `two` [three](b.md#x)\n```\n# no heading [no](link.md)\n```\n[a](#y)\n")
+    assert list(links_of(page)) == [("b.md", "x"), ("", "y")]
+    assert anchors_of(page) == {"one-two-three"}
+
+
+def test_every_page_is_in_the_menu_and_every_entry_is_a_page() -> None:
+    entries = re.findall(
+        r"^ +- (?:[^:\n]+: )?([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE
+    )
+    pages = {str(page.relative_to(SITE)) for page in SITE.rglob("*.md")}
+    decisions = {page for page in pages if re.match(r"decisions/\d", page)}
+    assert len(set(entries)) == len(entries)
+    assert set(entries) == pages - decisions
+
+
+def test_decisions_have_numbers_of_their_own_and_are_listed() -> None:
+    records = sorted((SITE / "decisions").glob("0*.md"))
+    numbers = [record.name[:4] for record in records]
+    assert len(set(numbers)) == len(numbers), "two decisions share a number"
+    listed = {path for path, _ in links_of(SITE / "decisions" / "README.md")}
+    assert listed == {record.name for record in records}
+    for record in records:
+        title = record.read_text().splitlines()[0]
+        assert re.match(rf"# {record.name[:4]}\b", title), f"{record.name} begins with {title!r}"
+
+
+def documented_names() -> set[str]:
+    """Return the paths of all objects that the pages of the reference take from docstrings."""
+    pages = (SITE / "reference" / "api").glob("*.md")
+    return {path for page in pages for path in OBJECT.findall(page.read_text())}
+
+
+def object_at(path: str) -> object:
+    """Return the module, or the attribute of a module, at a dotted path."""
+    try:
+        return import_module(path)
+    except ModuleNotFoundError:
+        module, _, name = path.rpartition(".")
+        return getattr(import_module(module), name)
+
+
+def test_the_reference_names_things_that_are_there_and_leaves_out_no_public_name() -> None:
+    shown = [object_at(path) for path in sorted(documented_names())]
+    for name in set(sb.__all__) - {"__version__"}:
+        assert any(getattr(sb, name) is thing for thing in shown), f"sb.{name} is on no page"
