@@ -17,6 +17,7 @@ from secretballot.privacy.accounting import (
     RelabelledSampleEvent,
     SparseVectorEvent,
     StabilityEvent,
+    VectorSumEvent,
     delta_upper,
     failure_probability,
     price,
@@ -40,7 +41,7 @@ def _stream(rng: random.Random) -> SparseVectorEvent:
 
 
 def _event(rng: random.Random) -> Event:
-    match rng.randrange(6):
+    match rng.randrange(7):
         case 0:
             return GaussianEvent(rng.choice(SCALES), rng.choice(COUNTS))
         case 1:
@@ -53,6 +54,11 @@ def _event(rng: random.Random) -> Event:
             )
         case 4:
             return _stream(rng)
+        case 5:
+            squared = rng.choice([1, 2, 100, 2**40, 10**18])
+            return VectorSumEvent(
+                rng.choice(SCALES), squared, rng.choice(COUNTS), rng.choice(COUNTS)
+            )
     out_of = rng.choice(COUNTS)
     neighbours, loss = (
         rng.choice(["replace-one", "add-remove"]),

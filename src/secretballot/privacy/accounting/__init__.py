@@ -6,6 +6,7 @@ from secretballot.privacy.accounting.calibration import (
     calibrate_label_gaussian,
     calibrate_pure,
     calibrate_sparse_vector,
+    calibrate_vector_sum,
     needed_distance,
 )
 from secretballot.privacy.accounting.events import (
@@ -16,6 +17,7 @@ from secretballot.privacy.accounting.events import (
     RelabelledSampleEvent,
     SparseVectorEvent,
     StabilityEvent,
+    VectorSumEvent,
     event_from_json,
 )
 from secretballot.privacy.accounting.filters import (
@@ -52,11 +54,13 @@ __all__ = [
     "SparseVectorEvent",
     "StabilityEvent",
     "Totals",
+    "VectorSumEvent",
     "calibrate_gaussian",
     "calibrate_label_gaussian",
     "calibrate_pure",
     "calibrate_relabelled",
     "calibrate_sparse_vector",
+    "calibrate_vector_sum",
     "delta_upper",
     "epsilon_upper",
     "event_from_json",

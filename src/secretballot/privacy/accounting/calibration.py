@@ -16,6 +16,7 @@ from secretballot.privacy.accounting.events import (
     LabelGaussianEvent,
     PureEvent,
     SparseVectorEvent,
+    VectorSumEvent,
 )
 from secretballot.privacy.accounting.gaussian import gaussian_mu
 from secretballot.privacy.accounting.parts import MAX_COMBINATIONS, one_of_many
@@ -28,6 +29,7 @@ __all__ = [
     "calibrate_label_gaussian",
     "calibrate_pure",
     "calibrate_sparse_vector",
+    "calibrate_vector_sum",
     "needed_distance",
 ]
 
@@ -96,6 +98,32 @@ def calibrate_label_gaussian(
     # less
     counts = calibrate_gaussian(budget, n)
     return counts if counts < sigma and delta(counts) <= budget.delta else sigma
+
+
+def calibrate_vector_sum(
+    budget: PrivacyBudget, squared_sensitivity: int, coordinates: int, count: int = 1
+) -> float:
+    """Return the least sigma, in units of the grid, at which `count` noisy vector sums fit the
+    budget.
+
+    Parameters
+    ----------
+    budget : PrivacyBudget
+    squared_sensitivity, coordinates, count : int
+        As for `VectorSumEvent`.
+
+    Raises
+    ------
+    ParameterError
+        If delta is 0, a number is not a positive integer, or no noise fits.
+    """
+    _needs_delta(budget, "Gaussian noise")
+
+    def delta(sigma: float) -> float:
+        event = VectorSumEvent(sigma, squared_sensitivity, coordinates, count)
+        return delta_upper([event], budget.epsilon)
+
+    return _least_noise(delta, budget.delta, _smooth_sigma(budget, squared_sensitivity * count))
 
 
 def _smooth_sigma(budget: PrivacyBudget, shifts: int) -> float:

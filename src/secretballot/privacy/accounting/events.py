@@ -23,12 +23,14 @@ __all__ = [
     "RelabelledSampleEvent",
     "SparseVectorEvent",
     "StabilityEvent",
+    "VectorSumEvent",
     "event_from_json",
 ]
 
 MIN_SCALE, MAX_SCALE = 1e-6, 1e12  # less noise promises nothing; more cannot be drawn
 MAX_LOSS = 1e12  # nats; of one pure part, far beyond any promise
 MAX_THRESHOLD = 10**15  # votes; a thousand of the largest scales
+MAX_SQUARED = 10**18  # units of the grid, squared; norms are computed in 64-bit integers
 MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
 # nats; outside, a relabelling is a coin or the best labelling itself
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
@@ -117,6 +119,44 @@ class LabelGaussianEvent(Event):
         object.__setattr__(self, "queries", _count("queries", self.queries))
         if self.n_teachers is not None:
             object.__setattr__(self, "n_teachers", _count("n_teachers", self.n_teachers))
+
+
+@dataclass(frozen=True)
+class VectorSumEvent(Event):
+    """Sums of bounded integer vectors, one vector a unit, with discrete Gaussian noise on each
+    coordinate.
+
+    Parameters
+    ----------
+    sigma : float
+        Scale of the discrete Gaussian on each coordinate, in units of the grid.
+    squared_sensitivity : int
+        Largest squared L2 distance of two neighbouring sums, in units of the grid: b where each
+        unit's vector has a squared norm of at most b and a unit comes or goes, 4 b where one is
+        replaced.
+    coordinates : int
+        Number of integers in one sum.
+    count : int
+        Number of sums, adaptively chosen.
+    """
+
+    sigma: float
+    squared_sensitivity: int
+    coordinates: int
+    count: int = 1
+    name: ClassVar[str] = "vector-sum"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", _scale("sigma", self.sigma))
+        squared = check_count("squared_sensitivity", self.squared_sensitivity)
+        if not squared <= MAX_SQUARED:
+            raise ParameterError(
+                f"squared_sensitivity is {shown(squared)}; it must be at most {MAX_SQUARED}, the"
+                " square of a norm that 64-bit integers hold. Take a coarser grid."
+            )
+        object.__setattr__(self, "squared_sensitivity", squared)
+        object.__setattr__(self, "coordinates", _count("coordinates", self.coordinates))
+        object.__setattr__(self, "count", _count("count", self.count))
 
 
 @dataclass(frozen=True)
@@ -274,6 +314,7 @@ _KINDS: dict[str, type[Event]] = {
         StabilityEvent,
         SparseVectorEvent,
         RelabelledSampleEvent,
+        VectorSumEvent,
     )
 }
 

@@ -38,6 +38,7 @@ from secretballot.privacy.accounting.events import (
     RelabelledSampleEvent,
     SparseVectorEvent,
     StabilityEvent,
+    VectorSumEvent,
 )
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_delta
 from secretballot.privacy.accounting.parts import (
@@ -55,6 +56,11 @@ from secretballot.privacy.accounting.renyi import (
     responses_renyi,
 )
 from secretballot.privacy.accounting.rounding import bisect_down, round_up
+from secretballot.privacy.accounting.vector_sum import (
+    LEAST_SIGMA,
+    NoisyVectors,
+    noisy_vectors_delta,
+)
 
 __all__ = ["delta_upper", "epsilon_upper", "failure_probability", "price", "renyi_divergence"]
 
@@ -81,6 +87,8 @@ def renyi_divergence(event: Event, order: float) -> float:
     match event:
         case GaussianEvent():
             return order * event.shifts / (2 * event.sigma**2)
+        case VectorSumEvent():
+            return order * event.count * event.squared_sensitivity / (2 * event.sigma**2)
         case LabelGaussianEvent():
             gaussian = order / (2 * event.sigma**2)
             return event.queries * min(
@@ -158,6 +166,8 @@ def _divergences(event: Event, *, labels_apart: bool = True) -> FloatArray:
     match event:
         case GaussianEvent():
             return _ORDERS * (event.shifts / (2 * event.sigma**2))
+        case VectorSumEvent():
+            return _ORDERS * (event.count * event.squared_sensitivity / (2 * event.sigma**2))
         case LabelGaussianEvent():
             each = _ORDERS / (2 * event.sigma**2)
             if labels_apart:
@@ -188,14 +198,16 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
     """
     samples = [e for e in events if isinstance(e, RelabelledSampleEvent)]
     gaussian = [e for e in events if isinstance(e, GaussianEvent | LabelGaussianEvent)]
+    vectors = [e for e in events if isinstance(e, VectorSumEvent)]
     if samples:
-        return _sample_route(samples[0]) if len(samples) == 1 and not gaussian else None
+        alone = len(samples) == 1 and not gaussian and not vectors
+        return _sample_route(samples[0]) if alone else None
+    if vectors or len({e.sigma for e in gaussian}) > 1:
+        return _vectors_route([*gaussian, *vectors])
     if not gaussian:
         return _Route(
             point_profile, "parts", "optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3)"
         )
-    if len({e.sigma for e in gaussian}) > 1:
-        return None
     sigma = gaussian[0].sigma
     shifts = sum(e.shifts if isinstance(e, GaussianEvent) else e.queries for e in gaussian)
     counts = _Route(
@@ -221,6 +233,35 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
         "label-game",
         "value of the adaptive label-only game, bounded from above (docs/explanation/prices.md)",
     )
+
+
+def _vectors_route(
+    events: Sequence[GaussianEvent | LabelGaussianEvent | VectorSumEvent],
+) -> _Route | None:
+    """Return the profile of Gaussian noises of several scales; None where one is too small for it.
+
+    Labels are taken for the counts that they are read off.
+    """
+    released = [_noisy_vectors(event) for event in events]
+    if not all(one.sigma >= LEAST_SIGMA for one in released):
+        return None
+    return _Route(
+        lambda at: noisy_vectors_delta(at, released),
+        "gaussian-vectors",
+        "discrete Gaussian noise as rounded continuous noise (Peikert 2010, Theorem 3.1), composed"
+        " as one Gaussian (Dong, Roth, Su 2019); docs/prices.md, section 10",
+    )
+
+
+def _noisy_vectors(event: GaussianEvent | LabelGaussianEvent | VectorSumEvent) -> NoisyVectors:
+    match event:
+        case VectorSumEvent():
+            squared = event.count * event.squared_sensitivity
+            return NoisyVectors(event.sigma, squared, event.count * event.coordinates)
+        case GaussianEvent():
+            return NoisyVectors(event.sigma, event.shifts, event.shifts)
+        case LabelGaussianEvent():
+            return NoisyVectors(event.sigma, event.queries, event.queries)
 
 
 def _sample_route(event: RelabelledSampleEvent) -> _Route:
