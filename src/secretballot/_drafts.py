@@ -6,6 +6,7 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
@@ -19,7 +20,7 @@ except (
 ):  # Windows has no such locks; drafts of dead writers then stay until somebody removes them
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["draft_file", "draft_folder", "is_draft_of", "sweep_drafts", "try_lock"]
+__all__ = ["draft_file", "draft_folder", "is_draft_of", "sweep_drafts", "try_lock", "wait_for_lock"]
 
 # a dot, the name to be, and what `tempfile` adds
 _DRAFT = re.compile(r"\.(?P<name>.+)-[a-z0-9_]{8}")
@@ -102,6 +103,27 @@ def try_lock(handle: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def wait_for_lock(handle: int, seconds: float) -> bool:
+    """Return whether the open file is locked by this handle, after so many seconds at most.
+
+    Where the file system knows no locks there is nobody to wait for.
+    """
+    if fcntl is None:
+        return True
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.002)
+        except OSError:
+            return True
+        else:
+            return True
 
 
 def _locked_draft(path: Path) -> tuple[int, Path]:

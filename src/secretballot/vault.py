@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from secretballot._drafts import draft_file, sweep_drafts
+from secretballot._drafts import draft_file, sweep_drafts, wait_for_lock
 from secretballot._validation import check_path
 from secretballot.exceptions import DataError
 
@@ -181,24 +181,37 @@ class SeenHead:
 
     def write(self, position: int, chain: str) -> None:
         """Remember a row if it is further than those before; where that fails, the memory lags
-        behind."""
+        behind.
+
+        Several processes may write at once: one at a time reads and writes, so that the furthest
+        row stays.
+        """
         with suppress(OSError, DataError):
-            last = self.read()
-            if last is None:
-                write_secret(self._path, _record_of(position, chain) * 2)
-            elif position > last[0]:
-                content = read_secret(self._path, largest=2 * _RECORD) or b""
-                second = _head_in(content[:_RECORD]) == last  # the older record gives way
-                handle = os.open(self._path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
-                try:
-                    os.lseek(handle, _RECORD if second else 0, os.SEEK_SET)
-                    os.write(handle, _record_of(position, chain))
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+            if self.read() is None and not os.path.lexists(self._path):
+                keep_secret(self._path, _record_of(position, chain) * 2)
+            handle = os.open(
+                self._path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            )
+            try:
+                if stat.S_ISREG(os.fstat(handle).st_mode) and wait_for_lock(handle, _PATIENCE_S):
+                    _write_later(handle, position, chain)
+            finally:
+                os.close(handle)
 
 
 _RECORD = 128  # bytes
+_PATIENCE_S = 2.0  # seconds; a write takes some milliseconds
+
+
+def _write_later(handle: int, position: int, chain: str) -> None:
+    """Write a record over the older one of a file that is locked, if it is further than both."""
+    content = os.read(handle, 2 * _RECORD)
+    first, second = (_head_in(content[start : start + _RECORD]) for start in (0, _RECORD))
+    last = max((head for head in (first, second) if head is not None), default=None)
+    if last is None or position > last[0]:
+        os.lseek(handle, _RECORD if last is not None and first == last else 0, os.SEEK_SET)
+        os.write(handle, _record_of(position, chain))
+        os.fsync(handle)
 
 
 def _record_of(position: int, chain: str) -> bytes:

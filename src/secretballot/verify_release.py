@@ -27,6 +27,7 @@ import stat
 import sys
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from decimal import Decimal, localcontext
 from functools import partial
 from itertools import pairwise
@@ -63,6 +64,7 @@ _MAX_LABELS = 250 * 10**6
 _MAX_FILES = 1000
 _MAX_TOTAL = 2 * 10**9
 _MAX_INTEGER = 2**53
+_OR_PAID = ", or chosen by a step listed under choices, at its own price."
 _WRONG_OPENDP = ((0, 14, 0), (0, 14, 1))
 _WORK = 4e8  # cells of a game, about half a minute
 # events that take seconds, and choices of such events
@@ -145,7 +147,7 @@ def read_certificate(folder: str) -> dict[str, Any]:
         raise WrongError("certificate.json is not JSON.") from None
     if not isinstance(document, dict) or document.get("format") != "secretballot/certificate":
         raise WrongError("certificate.json is no certificate of a release.")
-    if document.get("version") != 2 or isinstance(document["version"], bool):
+    if type(document.get("version")) is not int or document["version"] != 2:  # 2.0 is equal to 2
         raise WrongError(
             f"The certificate has version {shown(document.get('version'))}; this program reads"
             " version 2."
@@ -191,8 +193,23 @@ def is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(line, str) for line in value)
+def is_name(value: object) -> bool:
+    return isinstance(value, str) and value.strip() != ""
+
+
+def is_sentence(value: object) -> bool:
+    return isinstance(value, str) and value.strip() != "" and value.isprintable()
+
+
+def are_sentences(value: object) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(map(is_sentence, value))
+
+
+def is_moment(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def one_of(*words: str) -> Callable[[object], bool]:
@@ -221,14 +238,14 @@ _UNITS, _RELATIONS = ("record", "user", "label"), ("add-remove", "replace-one")
 _SHAPE: dict[str, Any] = {
     "format": is_text,
     "version": is_count,
-    "issued": is_text,
+    "issued": is_moment,
     "purpose": is_text,
     "unit": one_of(*_UNITS),
-    "unit_column": lambda value: value is None or (is_text(value) and value.strip() != ""),
+    "unit_column": lambda value: value is None or is_name(value),
     "neighbours": one_of(*_RELATIONS),
     "epsilon": is_epsilon,
     "delta": is_delta,
-    "mechanism": lambda value: isinstance(value, dict) and is_text(value.get("name")),
+    "mechanism": lambda value: isinstance(value, dict) and is_sentence(value.get("name")),
     "events": (
         lambda value: isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)
     ),
@@ -236,11 +253,11 @@ _SHAPE: dict[str, Any] = {
         "epsilon": is_epsilon,
         "delta": is_delta,
         "delta_recomputed": is_delta,
-        **dict.fromkeys(("method", "source", "library", "library_version"), is_text),
+        **dict.fromkeys(("method", "source", "library", "library_version"), is_sentence),
     },
     "composition": {
         "kind": one_of("basic", "renyi"),
-        "dataset": is_text,
+        "dataset": is_name,
         "unit": one_of(*_UNITS),
         "neighbours": one_of(*_RELATIONS),
         "budget": _BUDGET,
@@ -248,11 +265,13 @@ _SHAPE: dict[str, Any] = {
         "durable": lambda value: isinstance(value, bool),
         "reservation": lambda value: is_count(value, 1),
     },
-    "assumptions": are_texts,
-    "not_protected": are_texts,
-    "noise": {"exact": lambda value: value is True, "description": is_text},
+    "assumptions": are_sentences,
+    "not_protected": are_sentences,
+    "noise": {"exact": lambda value: value is True, "description": is_sentence},
     "software": lambda value: (
-        isinstance(value, dict) and are_texts(list(value.values())) and is_text(value.get("opendp"))
+        isinstance(value, dict)
+        and all(map(is_sentence, value.values()))
+        and is_sentence(value.get("opendp"))
     ),
     "released": {
         "queries": is_count,
@@ -269,7 +288,7 @@ _SHAPE: dict[str, Any] = {
         "rounds": (
             lambda value: isinstance(value, list) and all(is_count(item, 1) for item in value)
         ),
-        "strategy": lambda value: isinstance(value, dict) and is_text(value.get("name")),
+        "strategy": lambda value: isinstance(value, dict) and is_sentence(value.get("name")),
         "left": one_of("kept", "returned", "forfeited", "none"),
     },
     "choices?": lambda value: isinstance(value, list) and len(value) <= 100,
@@ -277,7 +296,7 @@ _SHAPE: dict[str, Any] = {
     "digest": is_digest,
 }
 _CHOICE_SHAPE = {
-    "purpose": is_text,
+    "purpose": is_name,
     "events": _SHAPE["events"],
     "epsilon": is_epsilon,
     "delta": is_delta,
@@ -370,7 +389,9 @@ def check_event(event: dict[str, Any]) -> None:
     }
     kind = event.get("event")
     fields = ranges.get(kind) if isinstance(kind, str) else None
-    if fields is None or event.get("version") != 1 or isinstance(event["version"], bool):
+    if (
+        fields is None or type(event.get("version")) is not int or event["version"] != 1
+    ):  # true is equal to 1
         raise WrongError(f"The event {shown(kind)} is of no known kind and version.")
     check_shape(
         {key: value for key, value in event.items() if key not in ("event", "version")},
@@ -418,14 +439,14 @@ def check_mechanism(document: dict[str, Any]) -> str:
     if mechanism.get("release", "labels") not in ("labels", "counts"):
         raise WrongError("The mechanism releases neither labels nor counts.")
     stated = event_of(mechanism)
-    if event != stated or any(
-        isinstance(event[key], bool) != isinstance(stated[key], bool) for key in event
-    ):
+    if json.dumps(event, sort_keys=True) != json.dumps(
+        stated, sort_keys=True
+    ):  # in Python 2.0 and true equal 2 and 1
         raise WrongError("The event is not the one of the mechanism.")
-    if mechanism["budget"] != budget or mechanism["n_classes"] != len(released["classes"]):
-        raise WrongError(
-            "The mechanism states another budget or number of classes than the certificate."
-        )
+    if mechanism["budget"] != budget or not all(map(is_number, mechanism["budget"].values())):
+        raise WrongError("The mechanism states another budget than the certificate.")
+    if mechanism["n_classes"] != len(released["classes"]):
+        raise WrongError("The mechanism states another number of classes than the certificate.")
     if (
         mechanism.get("n_teachers") not in (None, released["n_teachers"])
         or released["n_teachers"] < 1
@@ -553,6 +574,17 @@ def check_plan(document: dict[str, Any]) -> str:
     return f"{used} of {plan['planned']} planned queries used."
 
 
+def check_assumptions(document: dict[str, Any]) -> str:
+    """Refuse assumptions that speak of choices which are not listed, or are silent on listed ones."""
+    listed = sum(line.endswith(_OR_PAID) for line in document["assumptions"])
+    if (listed > 0) != bool(document.get("choices")):
+        raise WrongError(
+            "The assumptions and the list of choices say different things of what was chosen."
+        )
+    stated, limits = (len(document[name]) for name in ("assumptions", "not_protected"))
+    return f"{stated} assumptions are stated, and {limits} limits."
+
+
 def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     """Refuse a choice whose outcome is more than the one number, or the labels, that its event
     is about."""
@@ -575,6 +607,11 @@ def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
         )
     if not isinstance(value, int) or isinstance(value, bool):
         raise WrongError(f"The outcome of choice {number} is no integer.")
+    if not all(is_count(mechanism.get(key, 1), 1) for key in ("n_points", "n_teachers")):
+        raise WrongError(f"Choice {number} states no number of points or of teachers.")
+    share = mechanism.get("fraction", 0.5)
+    if not isinstance(share, float) or not 0 <= share <= 1:
+        raise WrongError(f"Choice {number} states a fraction that is no number from 0 to 1.")
     candidates: Any = mechanism.get("n_candidates")
     if mechanism["name"] == "exponential-choice" and not (
         is_count(candidates, 1) and 0 <= value < candidates
@@ -1398,6 +1435,7 @@ def check_release(folder: str) -> list[Finding]:
         ("labels", lambda: check_labels(document, folder)),
         ("account", lambda: check_account(document)),
         ("software", lambda: check_software(document)),
+        ("assumptions", lambda: check_assumptions(document)),
     ]
     looks += [("plan", lambda: check_plan(document))] if "plan" in document else []
     looks += [("choices", lambda: check_choices(document))] if "choices" in document else []

@@ -138,6 +138,7 @@ def test_a_whole_audit_runs_the_program_and_cleans_up(tmp_path, monkeypatch):
     assert not found.passed
     assert found.bound <= found.power
     assert "FAILED" in found.text()
+    assert "cannot fail" not in found.text()
     assert json.loads(json.dumps(found.to_json()))["task"]["canaries"] == 1
     again = audit_canaries(**settings)
     assert again == found
@@ -149,3 +150,20 @@ def test_too_few_queries_are_refused_before_anything_runs(tmp_path, monkeypatch)
     with pytest.raises(ParameterError, match="too few"):
         audit_canaries(epsilon=1.0, delta=1e-6, canaries=10, queries=10)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_run_says_that_it_cannot_fail(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = (sys.executable, "-S", "-c", PROGRAM)
+    settings = {
+        "epsilon": 4.0,
+        "delta": 1e-6,
+        "queries": 26,
+        "teachers": 2,
+        "program": program,
+        "seed": 1,
+    }
+    found = audit_canaries(**settings, runs=1)
+    assert found.power <= 4
+    assert "so this audit cannot fail: use more runs" in found.text()
+    assert found.to_json()["can_fail"] is False

@@ -171,3 +171,36 @@ def test_every_code_comes_about_as_the_table_says(
         said = [line for line in result.stderr.splitlines() if line.startswith("secretballot: ")]
         # verify and audit print what they found instead
         assert len(said) == (0 if code in (4, 5, 6) else 1)
+
+
+@pytest.mark.parametrize(
+    ("option", "allowed"),
+    [
+        ("--strategy", "passive, disagreement, margin, entropy, committee, k-center, cluster"),
+        ("--aggregator", "gaussian, sparse-vector"),
+        ("--neighbours", "add-remove, replace-one"),
+        (
+            "--teacher",
+            "logistic, tree, forest, boosting, naive-bayes, knn, or package.module:Class",
+        ),
+    ],
+)
+def test_a_name_that_is_none_of_the_allowed_gets_the_usual_sentence(
+    option: str, allowed: str
+) -> None:
+    words = (
+        "learn",
+        "a.csv",
+        "b.csv",
+        "--target",
+        "y",
+        "--classes",
+        "0,1",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+    )
+    result = invoke(*words, option, "nosuch")
+    assert result.exit_code == 2
+    assert result.stderr == f"secretballot: {option} is 'nosuch'; it must be one of {allowed}.\n"

@@ -150,3 +150,14 @@ def test_a_second_opinion_needs_a_release_folder(folder: Path, tmp_path: Path) -
     result = CliRunner().invoke(app, ["verify", str(alone), "--independent"])
     assert result.exit_code == 2
     assert "give the folder" in result.stderr
+
+
+def test_a_folder_without_a_certificate_does_not_verify_by_either_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["."], [".", "--independent"], [".", "--independent", "--json"]):
+        result = CliRunner().invoke(app, ["verify", *words])
+        assert (result.exit_code, result.stderr) == (4, "")
+    document = json.loads(result.stdout)
+    assert [finding["verdict"] for finding in document["independent"]] == ["FAILED"]

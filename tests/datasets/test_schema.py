@@ -224,10 +224,12 @@ def test_schema_files_are_read_and_bad_ones_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(infer().to_json()))
     assert Schema.read(path).to_json() == infer().to_json()
     path.write_text("{")
-    with pytest.raises(DataError, match="no JSON text"):
+    with pytest.raises(DataError, match="no JSON text") as caught:
         Schema.read(path)
-    with pytest.raises(DataError, match="cannot be read"):
+    assert caught.value.__context__ is None  # an error of the json module carries the whole text
+    with pytest.raises(DataError, match="cannot be read") as caught:
         Schema.read(tmp_path / "nowhere.json")
+    assert caught.value.__context__ is None
 
 
 def test_a_matrix_beyond_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

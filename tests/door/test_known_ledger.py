@@ -2,12 +2,14 @@
 alone."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import secretballot as sb
+from secretballot._drafts import try_lock
 from secretballot.door import ReleaseStream
 from secretballot.door.known_ledger import keep_in_step
 from secretballot.vault import SeenHead
@@ -108,3 +110,33 @@ def test_a_memory_that_cannot_be_written_loses_no_answer(
     shutil.rmtree(tmp_path / "vault" / "ledgers")
     (tmp_path / "vault" / "ledgers").touch()
     assert stream.answer(COUNTS, [b"a", b"b"]).given.all()
+
+
+def test_of_several_writers_the_furthest_row_stays(tmp_path: Path) -> None:
+    place, lost = tmp_path / "x.head", []
+
+    def write(first: int) -> None:
+        for position in range(first, 400, 4):
+            SeenHead(place).write(position, f"{position:064x}")
+            found = SeenHead(place).read()
+            if found is None or found[0] < position:
+                lost.append(position)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(1, 5)))
+    assert lost == []
+    assert SeenHead(place).read() == (399, f"{399:064x}")
+
+
+def test_a_memory_that_another_one_holds_lags_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secretballot.vault._PATIENCE_S", 0.05)
+    place = tmp_path / "x.head"
+    SeenHead(place).write(3, f"{3:064x}")
+    with place.open() as file:
+        assert try_lock(file.fileno())
+        SeenHead(place).write(5, f"{5:064x}")
+    assert SeenHead(place).read() == (3, f"{3:064x}")
+    SeenHead(place).write(5, f"{5:064x}")
+    assert SeenHead(place).read() == (5, f"{5:064x}")

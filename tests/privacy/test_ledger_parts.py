@@ -249,3 +249,27 @@ def test_a_commit_accounts_for_every_part(ledger: Ledger) -> None:
         ledger.commit(plan, b"the whole")
     ledger.commit(plan, b"the part", parts=1)
     assert ledger.released("plan") == b"the part"
+
+
+@pytest.mark.parametrize("place", ["file", "memory"])
+def test_a_page_is_of_no_use_after_its_with(tmp_path: Path, place: str) -> None:
+    budget = PrivacyBudget(3.0, 1e-5)
+    ledger = (
+        Ledger.in_memory(dataset="registry", budget=budget)
+        if place == "memory"
+        else Ledger(tmp_path / "l", dataset="registry", budget=budget)
+    )
+    plan = opened(ledger)
+    with ledger.answering(plan) as first:
+        first.add([(b"a", b"1")])
+    with ledger.reading(plan) as second:
+        assert second.count == 1
+    for page in (first, second):
+        for use in (
+            lambda page: page.add([(b"b", b"2")]),
+            lambda page: page.find([b"a"]),
+            lambda page: page.count,
+        ):
+            with pytest.raises(LedgerError, match="are no longer held"):
+                use(page)
+    assert parts(ledger, plan) == [(b"a", b"1")]

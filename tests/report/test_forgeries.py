@@ -7,6 +7,7 @@ longer checked, fails these tests.
 """
 
 import copy
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,6 +38,7 @@ from secretballot.report.certificate.build import (
     certificate_digest,
     describe_released,
 )
+from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.certificate.verify import verify_certificate
 
 Seal = Callable[[Path, dict[str, Any]], None]
@@ -330,6 +332,50 @@ def test_only_words_may_say_something_else(kind: str) -> None:
         ):
             survivors.add(pattern)
     assert survivors <= WORDS | ({"mechanism.n_queries"} if kind in STREAMS else set())
+
+
+# Values that are equal to right ones in Python, or empty, or no text for a page; none of our
+# programs writes them.
+ODD: tuple[Any, ...] = (True, None, "", " ", "\n", "\x1b[31m", [], {}, [""], ["x\n"], 1.0)
+# Where one of them is the curator's word all the same: free texts and class names, which are shown
+# with care.
+ODD_WORDS = {
+    *{
+        (place, repr("\x1b[31m"))
+        for place in ("composition.dataset", "unit_column", "choices.*.purpose")
+    },
+    *{("purpose", repr(text)) for text in ("", " ", "\n", "\x1b[31m")},
+    *{("released.classes.*", repr(odd)) for odd in (True, "", " ", "\n", "\x1b[31m", 1.0)},
+    *{("mechanism.hypotheses", repr(odd)) for odd in ODD},
+}
+
+
+@pytest.mark.parametrize("kind", ["labels by user", "rounds and choices", "relabelled", "choice"])
+def test_no_field_holds_a_value_that_only_looks_right(kind: str, make_folder: Any) -> None:
+    """Both verifiers; what each says of the folder's other files does not matter here."""
+    folder = make_folder(KINDS[kind]())
+    certificate = read_certificate(folder / "certificate.json")
+    survivors = set()
+    for place in branches({key: value for key, value in certificate.items() if key != "digest"}):
+        value: Any = certificate
+        for key in place:
+            value = value[key]
+        for odd in (*ODD, *([float(value)] if type(value) is int else [])):
+            if place and repr(odd) != repr(value) and not (odd == 1.0 and isinstance(value, float)):
+                document = changed(certificate, place, odd)
+                (folder / "certificate.json").write_text(json.dumps(document))
+                other = second.exit_code(second.check_release(str(folder)))
+                if verify_certificate(document).ok or other == 0:
+                    named = ("*" if isinstance(key, int) else key for key in place)
+                    survivors.add((".".join(named), repr(odd)))
+    assert survivors <= ODD_WORDS
+
+
+def branches(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield place
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from branches(item, (*place, key))
 
 
 # Several fields changed together, by a forger who knows what must agree; each claims more than was

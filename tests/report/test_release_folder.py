@@ -146,8 +146,9 @@ def test_what_cannot_be_made_is_left_out_with_the_reason(
 
 
 def test_a_schema_that_json_cannot_carry_is_refused(tmp_path: Path, make_binary: Make) -> None:
-    with pytest.raises(DataError, match="schema"):
+    with pytest.raises(DataError, match="schema") as caught:
         write_files(tmp_path, make_binary(), schema={"x": float("nan")})
+    assert caught.value.__context__ is None  # which would quote the value
     assert "certificate.json" not in names(tmp_path)
 
 

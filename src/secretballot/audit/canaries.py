@@ -26,7 +26,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
 )
-from secretballot.audit.bounds import epsilon_from_guesses
+from secretballot.audit.bounds import CANNOT_FAIL, epsilon_from_guesses
 from secretballot.audit.observation import Fields
 from secretballot.audit.runs import Experiment, Progress, WorkFolder, run_trials
 from secretballot.exceptions import DataError, ParameterError
@@ -182,9 +182,20 @@ class CanaryAudit:
         """Whether the bound is within the promise."""
         return self.bound <= self.epsilon
 
+    @property
+    def can_fail(self) -> bool:
+        """Whether right guesses alone would have refuted the promise; else it says nothing that it
+        passed."""
+        return self.power > self.epsilon
+
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
-        return {"audit": "canaries", **asdict(self), "passed": self.passed}
+        return {
+            "audit": "canaries",
+            **asdict(self),
+            "passed": self.passed,
+            "can_fail": self.can_fail,
+        }
 
     def text(self) -> str:
         """Return the result for a person."""
@@ -200,7 +211,11 @@ class CanaryAudit:
                 f"runs         {self.runs}; {self.right} of {self.guesses} guesses right, of"
                 f" {self.coins} coins"
             ),
-            f"power        at most epsilon {self.power:.2f} could be certified",
+            (
+                f"power        at most epsilon {self.power:.2f} could be certified; larger promises"
+                " cannot be refuted"
+            ),
+            *([] if self.can_fail else [CANNOT_FAIL]),
             f"canaries     epsilon >= {self.bound:.3f} at {100 * self.confidence:g} %",
             "PASSED       nothing found" if self.passed else "FAILED       more than was promised",
         ]

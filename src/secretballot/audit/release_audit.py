@@ -20,7 +20,7 @@ from secretballot._validation import (
     check_positive,
     check_probability,
 )
-from secretballot.audit.bounds import group_privacy
+from secretballot.audit.bounds import CANNOT_FAIL, group_privacy
 from secretballot.audit.neighbours import CHANGES, write_worlds
 from secretballot.audit.runs import (
     CHANNELS,
@@ -151,9 +151,7 @@ class ReleaseAudit:
             ),
         ]
         if not self.power > promise.epsilon:
-            lines.append(
-                "             so this audit cannot fail: use more runs, or a smaller epsilon"
-            )
+            lines.append(CANNOT_FAIL)
         for one in self.channels:
             found = one.verdict
             counted = (

@@ -4,6 +4,7 @@ a traceback."""
 import errno
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -108,7 +109,7 @@ def _failure_of(error: BaseException) -> Failure:
     if isinstance(error, _ClickError):
         # lists choices on lines of their own
         words = str(getattr(error, "format_message", lambda: error)())
-        return Failure(" ".join(words.split()), "usage", BAD_INPUT)
+        return Failure(_usage_sentence(" ".join(words.split())), "usage", BAD_INPUT)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return Failure("Interrupted; repeat the same command to go on.", "interrupted", INTERRUPTED)
     if isinstance(error, MemoryError):
@@ -120,6 +121,24 @@ def _failure_of(error: BaseException) -> Failure:
     if isinstance(error, OSError):
         return Failure(_system_sentence(error), "system", BAD_INPUT)
     return Failure(_defect_sentence(error), "defect", DEFECT)
+
+
+def _usage_sentence(words: str) -> str:
+    """Return what the parser of the command line says; of a word that is none of those allowed, as
+    we say it."""
+    words = words.replace(
+        ": Value error, ", ": ", 1
+    )  # which some versions of typer put before the reason
+    found = _NO_CHOICE.fullmatch(words)
+    if found is None:
+        return words
+    allowed = found["allowed"].replace("'", "")
+    return f"{found['option']} is {found['given']}; it must be one of {allowed}."
+
+
+_NO_CHOICE = re.compile(
+    r"Invalid value for '(?P<option>--[\w-]+)': (?P<given>'.*?') is not one of (?P<allowed>'.*')\."
+)
 
 
 def guarded(work: Callable[[], object], *, as_json: bool) -> int:

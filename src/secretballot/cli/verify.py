@@ -80,12 +80,13 @@ def _print_checks(verification: "Verification") -> None:
 def _second_opinion(certificate: Path) -> list[Finding]:
     """Return what the second program finds in the release folder that was given, or that the
     certificate stands in."""
-    path = certificate / "certificate.json" if certificate.is_dir() else certificate
-    if path.name != "certificate.json" or not path.exists():
+    if certificate.is_dir():
+        return check_release(str(certificate))
+    if certificate.name != "certificate.json":
         raise DataError(
             "The second program checks release folders; give the folder of the certificate."
         )
-    return check_release(str(path.parent))
+    return check_release(str(certificate.parent))
 
 
 def _end_as(code: int, as_json: bool) -> None:

@@ -127,16 +127,19 @@ class Schema:
         DataError
             If the file cannot be read or is no schema.
         """
+        declared: Any = None
+        problem = ""
         try:
             declared = json.loads(Path(path).read_text(encoding="utf-8-sig"))
         except OSError as error:
-            raise DataError(
-                f"The schema file {str(path)!r} cannot be read ({error.strerror})."
-            ) from None
-        except (ValueError, RecursionError):
-            raise DataError(
-                f"The schema file {str(path)!r} is no JSON text in UTF-8 of ordinary depth."
-            ) from None
+            problem = f"cannot be read ({error.strerror})"
+        except (
+            ValueError,
+            RecursionError,
+        ):  # which carry the whole text, so nothing is raised in here
+            problem = "is no JSON text in UTF-8 of ordinary depth"
+        if problem:
+            raise DataError(f"The schema file {str(path)!r} {problem}.")
         return cls.from_json(declared, public=public, ignore=ignore)
 
     @property

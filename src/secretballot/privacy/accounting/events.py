@@ -338,7 +338,9 @@ def event_from_json(data: Mapping[str, Any]) -> Event:
         raise ParameterError(
             f"Event {name!r} is unknown; the known ones are {', '.join(sorted(_KINDS))}."
         )
-    if isinstance(version, bool) or version != kind.version:
+    if (
+        type(version) is not int or version != kind.version
+    ):  # 1.0 and true are equal to 1, and no program writes them
         raise ParameterError(
             f"Event {name!r} has version {version!r}; this program reads {kind.version}. Update"
             " secretballot."

@@ -35,12 +35,22 @@ class AnswerPage:
     def __init__(
         self, connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
     ) -> None:
-        self._connection, self._seen, self._reservation, self._where = (
-            connection,
-            seen,
-            reservation,
-            where,
-        )
+        self._open: sqlite3.Connection | None = connection
+        self._seen, self._reservation, self._where = seen, reservation, where
+
+    def close(self) -> None:
+        """Let go of the ledger: the transaction is over, and a row that was added now would be
+        checked by nobody."""
+        self._open = None
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if self._open is None:
+            raise LedgerError(
+                f"The answers of reservation {self._reservation} are no longer held; ask for them "
+                "again, and use them inside of the with."
+            )
+        return self._open
 
     @property
     def count(self) -> int:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -369,15 +369,19 @@ class Ledger:
         number = check_count("reservation", reservation)
         with self._book.writing() as (connection, seen):
             refuse_unknown_or_closed(connection, seen, number, self._book.where)
-            yield AnswerPage(connection, seen, number, self._book.where)
+            with closing(AnswerPage(connection, seen, number, self._book.where)) as page:
+                yield page
 
     @contextmanager
     def reading(self, reservation: int) -> Iterator[AnswerPage]:
         """Show the answers given so far under a reservation, open or closed; nothing can be
         added."""
         number = check_count("reservation", reservation)
-        with self._book.reading() as (connection, seen):
-            yield AnswerPage(connection, seen, number, self._book.where)
+        with (
+            self._book.reading() as (connection, seen),
+            closing(AnswerPage(connection, seen, number, self._book.where)) as page,
+        ):
+            yield page
 
     def commit(
         self,

@@ -29,7 +29,12 @@ from secretballot._validation import (
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
 from secretballot.report.certificate.chosen import CHOICE, CHOICE_ASSUMPTIONS
-from secretballot.report.certificate.fields import FORMAT, VERSION, check_optional_fields
+from secretballot.report.certificate.fields import (
+    FORMAT,
+    VERSION,
+    check_optional_fields,
+    is_sentence,
+)
 from secretballot.report.certificate.labels_file import class_value, labels_digest
 from secretballot.report.certificate.plan_checks import check_choices, check_plan
 
@@ -339,10 +344,10 @@ def check_declaration(
 
 def _sentences(key: str, given: Mapping[str, object]) -> list[str]:
     sentences = given.get(key, ())
-    if not isinstance(sentences, list | tuple) or not all(
-        isinstance(line, str) for line in sentences
-    ):
-        raise ParameterError(f"{key} is {shown(sentences)}; it must be a list of sentences.")
+    if not isinstance(sentences, list | tuple) or not all(map(is_sentence, sentences)):
+        raise ParameterError(
+            f"{key} is {shown(sentences)}; it must be a list of sentences, each on one line."
+        )
     return list(sentences)
 
 

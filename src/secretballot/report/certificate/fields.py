@@ -21,6 +21,7 @@ __all__ = [
     "check_format",
     "check_optional_fields",
     "is_digest",
+    "is_sentence",
     "read_certificate",
 ]
 
@@ -133,8 +134,13 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(line, str) for line in value)
+def is_sentence(value: object) -> bool:
+    """Return whether a value is a text of one line that is not blank."""
+    return isinstance(value, str) and value.strip() != "" and value.isprintable()
+
+
+def _sentences(value: object) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(map(is_sentence, value))
 
 
 def _is_moment(value: object) -> bool:
@@ -173,7 +179,9 @@ def _choice(allowed: tuple[str, ...]) -> Rule:
 
 
 _TEXT: Rule = _is_text, "text"
-_TEXTS: Rule = _texts, "a list of sentences"
+_WORDS: Rule = is_sentence, "a text of one line that is not blank"
+_NAME: Rule = lambda value: _is_text(value) and value.strip() != "", "a text that is not empty"
+_SENTENCES: Rule = _sentences, "a list of one sentence or more, each on one line and not blank"
 _FLAG: Rule = lambda value: isinstance(value, bool), "true or false"
 _OBJECT: Rule = lambda value: isinstance(value, Mapping), "a JSON object"
 _EPSILON: Rule = lambda value: _is_number(value) and value > 0, "a positive number"
@@ -198,19 +206,19 @@ _RULES: dict[str, Rule] = {
     "epsilon": _EPSILON,
     "delta": _DELTA,
     "mechanism": _OBJECT,
-    "mechanism.name": _TEXT,
+    "mechanism.name": _WORDS,
     "events": _EVENTS,
     "price": _OBJECT,
     "price.epsilon": _EPSILON,
     "price.delta": _DELTA,
     "price.delta_recomputed": _DELTA,
-    "price.method": _TEXT,
-    "price.source": _TEXT,
-    "price.library": _TEXT,
-    "price.library_version": _TEXT,
+    "price.method": _WORDS,
+    "price.source": _WORDS,
+    "price.library": _WORDS,
+    "price.library_version": _WORDS,
     "composition": _OBJECT,
     "composition.kind": _choice(("basic", "renyi")),
-    "composition.dataset": _TEXT,
+    "composition.dataset": _NAME,
     "composition.unit": _choice(UNITS),
     "composition.neighbours": _choice(NEIGHBOURS),
     "composition.budget": _OBJECT,
@@ -221,16 +229,16 @@ _RULES: dict[str, Rule] = {
     "composition.spent_after.delta": _AMOUNT,
     "composition.durable": _FLAG,
     "composition.reservation": _count(1),
-    "assumptions": _TEXTS,
-    "not_protected": _TEXTS,
+    "assumptions": _SENTENCES,
+    "not_protected": _SENTENCES,
     "noise": _OBJECT,
     "noise.exact": _FLAG,
-    "noise.description": _TEXT,
+    "noise.description": _WORDS,
     "software": (
-        lambda value: isinstance(value, Mapping) and _texts(list(value.values())),
+        lambda value: isinstance(value, Mapping) and all(map(is_sentence, value.values())),
         "names and versions",
     ),
-    "software.opendp": _TEXT,
+    "software.opendp": _WORDS,
     "released": _OBJECT,
     "released.queries": _count(0),
     "released.answered": _count(0),
@@ -249,13 +257,13 @@ _PLAN: dict[str, Rule] = {
         "a list of whole numbers of at least 1",
     ),
     "strategy": (
-        lambda value: isinstance(value, Mapping) and _is_text(value.get("name")),
+        lambda value: isinstance(value, Mapping) and is_sentence(value.get("name")),
         "a JSON object with a name",
     ),
     "left": _choice(LEFT),
 }
 _CHOICE: dict[str, Rule] = {
-    "purpose": (lambda value: _is_text(value) and value.strip() != "", "a text that is not empty"),
+    "purpose": _NAME,
     "events": _EVENTS,
     "epsilon": _EPSILON,
     "delta": _DELTA,

@@ -49,7 +49,11 @@ def check_terms(document: Mapping[str, Any]) -> None:
             f"The mechanism {name!r} lacks or adds the field {shown(min(different))}."
         )
     check_choice("calibration", mechanism["calibration"], _CALIBRATIONS)
-    if mechanism["budget"] != {"epsilon": document["epsilon"], "delta": document["delta"]}:
+    budget = mechanism["budget"]
+    same = budget == {"epsilon": document["epsilon"], "delta": document["delta"]}
+    if not same or any(
+        isinstance(number, bool) for number in budget.values()
+    ):  # true is equal to 1
         raise CertificateError("The mechanism states another budget than the certificate.")
     if check_count("n_classes", mechanism["n_classes"], minimum=2) != len(released["classes"]):
         raise CertificateError("The mechanism states another n_classes than the certificate.")

@@ -158,7 +158,15 @@ def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> Non
         raise CertificateError(
             f"The outcome of choice {number} is no whole number, and only that was paid for."
         )
-    if mechanism["name"] == CHOICE and not 0 <= value < _n_candidates(mechanism):
+    for key in ("n_points", "n_teachers"):
+        if key in mechanism and not _whole(mechanism, key) >= 1:
+            raise CertificateError(
+                f"Choice {number} states a {key} that is no whole number of at least 1."
+            )
+    share = mechanism.get("fraction", 0.5)
+    if not isinstance(share, float) or not 0 <= share <= 1:
+        raise CertificateError(f"Choice {number} states a fraction that is no number from 0 to 1.")
+    if mechanism["name"] == CHOICE and not 0 <= value < _whole(mechanism, "n_candidates"):
         raise CertificateError(f"Choice {number} fell on a candidate that there is not.")
     if mechanism.get("monotone", False) is not False and neighbours != "add-remove":
         raise CertificateError(
@@ -166,6 +174,7 @@ def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> Non
         )
 
 
-def _n_candidates(mechanism: Mapping[str, Any]) -> int:
-    count = mechanism.get("n_candidates")
+def _whole(mechanism: Mapping[str, Any], key: str) -> int:
+    """Return a whole number of a mechanism, 0 where there is none."""
+    count = mechanism.get(key)
     return count if isinstance(count, int) and not isinstance(count, bool) else 0

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -264,12 +265,11 @@ def _onnx(student: Any, path: Path, X_public: Any) -> None:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    try:
+    with suppress(
+        TypeError, ValueError
+    ):  # whose words quote the value, so nothing is raised in here
         return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
-    except (TypeError, ValueError):
-        raise DataError(
-            "schema holds a value that JSON cannot carry; use text, numbers and lists."
-        ) from None
+    raise DataError("schema holds a value that JSON cannot carry; use text, numbers and lists.")
 
 
 def _formula_like(released: ReleasedLabels) -> list[str]:
