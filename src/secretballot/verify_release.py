@@ -575,7 +575,7 @@ def check_plan(document: dict[str, Any]) -> str:
 
 
 def check_assumptions(document: dict[str, Any]) -> str:
-    """Refuse assumptions that speak of choices which are not listed, or are silent on listed ones."""
+    """Refuse assumptions on choices that are not listed, and silence on choices that are."""
     listed = sum(line.endswith(_OR_PAID) for line in document["assumptions"])
     if (listed > 0) != bool(document.get("choices")):
         raise WrongError(
