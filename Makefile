@@ -26,13 +26,16 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export SECRETBALLOT_DATA := $(abspath $(DATA))
 
+# As many workers as there are cores, up to eight; one that has nothing left takes tests from another.
+PARALLEL := -n auto --maxprocesses 8 --dist worksteal
+
 .PHONY: demo test test-lowest check docs test-slow bench figures rates audit fuzz torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 # With the lowest version of every dependency that pyproject.toml allows; that newer ones warn of older ones is no news.
 test-lowest:
@@ -40,10 +43,10 @@ test-lowest:
 	build/lowest/bin/python -m pip install --quiet uv
 	build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
 		--editable ".[all,onnx]" --group test
-	build/lowest/bin/python -m pytest -W ignore::DeprecationWarning
+	build/lowest/bin/python -m pytest $(PARALLEL) -W ignore::DeprecationWarning
 
 test-slow: $(VENV)/.ready
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest $(PARALLEL) -m slow
 
 check: $(VENV)/.ready
 	$(BIN)/ruff check .

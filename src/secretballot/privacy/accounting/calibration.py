@@ -61,7 +61,11 @@ def calibrate_gaussian(budget: PrivacyBudget, shifts: int) -> float:
         If delta is 0, `shifts` is not a positive integer, or no noise fits.
     """
     _needs_delta(budget, "Gaussian noise")
-    n = check_count("shifts", shifts)
+    return _gaussian_sigma(budget, check_count("shifts", shifts))
+
+
+@functools.lru_cache(maxsize=256)  # plans, labels and their certificates ask for the same ones
+def _gaussian_sigma(budget: PrivacyBudget, n: int) -> float:
     start = _smooth_sigma(budget, n)
 
     def delta(sigma: float) -> float:
@@ -87,7 +91,11 @@ def calibrate_label_gaussian(
     """
     _needs_delta(budget, "Gaussian noise")
     n = check_count("queries", queries)
+    return _label_sigma(budget, n, LabelGaussianEvent(1.0, n, n_teachers).n_teachers)
 
+
+@functools.lru_cache(maxsize=256)
+def _label_sigma(budget: PrivacyBudget, n: int, n_teachers: int | None) -> float:
     def delta(sigma: float) -> float:
         return delta_upper([LabelGaussianEvent(sigma, n, n_teachers)], budget.epsilon)
 

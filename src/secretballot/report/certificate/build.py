@@ -6,6 +6,7 @@ cannot do is promise less than the events cost: `secretballot.report.certificate
 again.
 """
 
+import functools
 import hashlib
 import json
 import math
@@ -363,6 +364,7 @@ def _price(budget: PrivacyBudget, price: Price, delta: float) -> dict[str, objec
     }
 
 
+@functools.cache  # reading it takes longer than all else of a certificate
 def _version(package: str) -> str:
     try:
         return version(package)
