@@ -35,7 +35,7 @@ from sklearn.linear_model import LogisticRegression
 
 from adult_students import encoded
 from secretballot import Ledger, PATEClassifier, PrivacyBudget, SemiPrivateClassifier
-from secretballot.door.choice import choose_by_scores
+from secretballot.door.outcomes import choose_by_scores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.selection.semi_private import private_scores
@@ -53,7 +53,7 @@ def peak() -> float:
 
 def speed(name: str, n: int) -> None:
     """Print a line of the table of speed."""
-    ExactNoise().exponential_choice(np.zeros(3, dtype=np.int64), 1.0)
+    ExactNoise().exponential_index(np.zeros(3, dtype=np.int64), 1.0)
     rng = np.random.default_rng(0)
     public, X = rng.random((n, 1)), rng.random((n, 1))
     y = (((X[:, 0] > 0.3) & (X[:, 0] < 0.6)) ^ (rng.random(n) < 0.2)).astype(np.int64)

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         theory as theory,
     )
     from secretballot.aggregation import GaussianAggregator, SparseVectorAggregator
-    from secretballot.door import PaidChoice, estimate_minority, estimate_stability, release
+    from secretballot.door import PaidOutcome, estimate_minority, estimate_stability, release
     from secretballot.ensemble.votes import VoteCounts
     from secretballot.exceptions import (
         BudgetError,
@@ -124,7 +124,7 @@ _HOMES = {
     "LedgerError": "exceptions",
     "NoisyCountsClassifier": "students",
     "PATEClassifier": "learners.pate.classifier",
-    "PaidChoice": "door",
+    "PaidOutcome": "door",
     "Plan": "planning.plan.model",
     "ParameterError": "exceptions",
     "PrivacyBudget": "privacy.accounting",
@@ -155,6 +155,8 @@ _HOMES = {
     "verify_certificate": "report.certificate.verify",
     "write_release": "publishing.release",
 }
+
+_FORMER_NAMES = {"PaidChoice": "PaidOutcome"}  # in programs written before keep working
 
 # Rooms that are used by their own names, as in secretballot.queries.MarginSampling.
 _ROOMS = (
@@ -192,7 +194,7 @@ __all__ = [
     "LedgerError",
     "NoisyCountsClassifier",
     "PATEClassifier",
-    "PaidChoice",
+    "PaidOutcome",
     "ParameterError",
     "Plan",
     "PrivacyBudget",
@@ -229,7 +231,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    return load_name(__name__, name, _HOMES, _ROOMS)
+    return load_name(__name__, _FORMER_NAMES.get(name, name), _HOMES, _ROOMS)
 
 
 def __dir__() -> list[str]:

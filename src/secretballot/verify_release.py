@@ -811,7 +811,7 @@ def wide_gaussian_delta(sigma: float, n: int, epsilon: float, kink: float) -> fl
 
 
 def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
-    """Return delta where the noise is too small for the normal density: its law is convolved, in
+    """Return delta where the noise is too small for the normal density: its distribution is convolved, in
     integers."""
     if n > 16_384:
         return renyi_delta(lambda a: a * n / (2 * sigma * sigma), epsilon)
@@ -819,11 +819,11 @@ def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
     bits = 200
     single = [math.exp(-x * x / (2 * sigma * sigma)) for x in range(math.ceil(40 * sigma) + 2)]
     mass = single[0] + 2 * math.fsum(single[1:])
-    law = {
+    distribution = {
         x: math.ceil(single[abs(x)] / mass * 2**bits) for x in range(-len(single) + 1, len(single))
     }
     width = min(reach, len(single) - 1)
-    power = [law[x] for x in range(-width, width + 1)]
+    power = [distribution[x] for x in range(-width, width + 1)]
     result, left = [1 << bits], n
     while left:
         if left & 1:
@@ -843,12 +843,12 @@ def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
 
 
 def convolved(one: list[int], other: list[int], reach: int, bits: int) -> list[int]:
-    """Return the convolution of two laws on integers around 0, as integers over 2**bits, rounded
+    """Return the convolution of two distributions on integers around 0, as integers over 2**bits, rounded
     up and cut."""
     size = (2 * bits + max(len(one), len(other)).bit_length() + 15) // 8
     packed = [
-        int.from_bytes(b"".join(v.to_bytes(size, "little") for v in law), "little")
-        for law in (one, other)
+        int.from_bytes(b"".join(v.to_bytes(size, "little") for v in distribution), "little")
+        for distribution in (one, other)
     ]
     length = len(one) + len(other) - 1
     whole = (packed[0] * packed[1]).to_bytes(size * (length + 1), "little")

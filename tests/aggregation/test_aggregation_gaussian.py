@@ -18,9 +18,9 @@ from secretballot.aggregation import (
 from secretballot.aggregation.gaussian import paper_sigma
 from secretballot.audit import (
     ScriptedNoise,
-    discrete_gaussian_law,
+    discrete_gaussian_distribution,
     frequency_p_value,
-    output_law,
+    output_distribution,
     sample_p_value,
 )
 from secretballot.exceptions import DataError, ParameterError
@@ -109,7 +109,7 @@ def test_default_labels_are_right_at_the_published_rates(n_queries, error):
     trials = 20_000
     many = GaussianAggregator(sigma, trials, budget=BUDGET)
     labels = many.answer(binary(np.full(trials, 200), 250), 250, ExactNoise()).labels
-    exact = float(discrete_gaussian_law(sigma).at_least(125 - 200))
+    exact = float(discrete_gaussian_distribution(sigma).at_least(125 - 200))
     assert frequency_p_value(int(labels.sum()), trials, exact) > ALPHA
     # half a vote more than the continuous law gives, as a tie goes to class 1
     assert 1 - error < exact < 1 - 0.9 * error
@@ -293,9 +293,9 @@ def test_released_counts_follow_their_law_and_no_other():
     trials = 20_000
     aggregator = GaussianAggregator(7.0, trials, release="counts", budget=BUDGET)
     noisy = aggregator.answer(binary(np.full(trials, 33), 50), 50, ExactNoise()).noisy_counts
-    assert sample_p_value(noisy - 33, discrete_gaussian_law(7.0)) > ALPHA
+    assert sample_p_value(noisy - 33, discrete_gaussian_distribution(7.0)) > ALPHA
     for wrong in (0.7, 1.3):
-        assert sample_p_value(noisy - 33, discrete_gaussian_law(7.0 * wrong)) < ALPHA
+        assert sample_p_value(noisy - 33, discrete_gaussian_distribution(7.0 * wrong)) < ALPHA
 
 
 def test_released_labels_of_three_classes_follow_their_law():
@@ -306,7 +306,9 @@ def test_released_labels_of_three_classes_follow_their_law():
     def release(counts, noise):
         return aggregator._mechanism(9).release(counts, noise)
 
-    exact = output_law(release, row, discrete_gaussian_law(2.0, 1e-10), draws=3, n_outcomes=3)
+    exact = output_distribution(
+        release, row, discrete_gaussian_distribution(2.0, 1e-10), draws=3, n_outcomes=3
+    )
     for label in range(3):
         seen = int((labels == label).sum())
         assert frequency_p_value(seen, trials, float(exact[label])) > ALPHA

@@ -12,11 +12,11 @@ from secretballot.audit import (
     ScriptedNoise,
     adaptive_delta,
     all_counts,
-    discrete_gaussian_law,
-    discrete_laplace_law,
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
     hockey_stick,
     neighbouring_counts,
-    output_law,
+    output_distribution,
     shifted_delta,
 )
 from secretballot.exceptions import ParameterError
@@ -34,10 +34,10 @@ def plain_value(p, q, steps, left, epsilon):
 
 
 def label_steps(sigma, n_teachers):
-    law, mechanism = discrete_gaussian_law(sigma), GaussianNoisyMajority(sigma, n_teachers)
+    law, mechanism = discrete_gaussian_distribution(sigma), GaussianNoisyMajority(sigma, n_teachers)
     counts, neighbours = neighbouring_counts(n_teachers, 2)
     return [
-        tuple(output_law(mechanism.release, row, law, n_outcomes=2) for row in pair)
+        tuple(output_distribution(mechanism.release, row, law, n_outcomes=2) for row in pair)
         for pair in zip(counts, neighbours, strict=True)
     ]
 
@@ -100,7 +100,7 @@ def test_unlisted_noise_is_charged():
 
 
 @pytest.mark.parametrize(
-    ("law", "scale"), [(discrete_gaussian_law, 1.3), (discrete_laplace_law, 1.3)]
+    ("law", "scale"), [(discrete_gaussian_distribution, 1.3), (discrete_laplace_distribution, 1.3)]
 )
 @pytest.mark.parametrize("distance", [1, 2])
 def test_shifted_noise_is_the_product_law(law, scale, distance):
@@ -116,7 +116,7 @@ def test_shifted_noise_is_the_product_law(law, scale, distance):
 
 
 def test_laplace_noise_keeps_its_epsilon_and_no_less():
-    listed = discrete_laplace_law(2.0)
+    listed = discrete_laplace_distribution(2.0)
     assert shifted_delta(listed, 3, 1.5) < 1e-12
     assert shifted_delta(listed, 3, 1.4) > 1e-3
     assert shifted_delta(listed, 3, 1.5, distance=2) > 1e-2
@@ -152,12 +152,14 @@ def test_all_counts_and_neighbours_are_listed_once(n_teachers, n_classes):
 
 
 def test_output_law_runs_the_code_on_every_noise():
-    law = discrete_laplace_law(2.0)
-    found = output_law(LaplaceNoisyMajority(2.0, 9).release, [6, 3], law, n_outcomes=2)
+    law = discrete_laplace_distribution(2.0)
+    found = output_distribution(LaplaceNoisyMajority(2.0, 9).release, [6, 3], law, n_outcomes=2)
     assert found[1] == pytest.approx(float(law.at_least(2)))
     assert found.sum() == pytest.approx(1)
     with pytest.raises(ParameterError, match="enumerate"):
-        output_law(LaplaceNoisyMajority(2.0, 9).release, [6, 3], law, draws=5, n_outcomes=2)
+        output_distribution(
+            LaplaceNoisyMajority(2.0, 9).release, [6, 3], law, draws=5, n_outcomes=2
+        )
 
 
 def test_scripted_noise_runs_out_instead_of_repeating():

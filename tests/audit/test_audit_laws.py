@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from scipy.stats import dlaplace
 
-from secretballot.audit import discrete_gaussian_law, discrete_laplace_law, point_law
+from secretballot.audit import (
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
+    point_distribution,
+)
 from secretballot.exceptions import ParameterError
 
 
 @pytest.mark.parametrize("scale", [0.2, 1.0, 7.5, 100.0])
-@pytest.mark.parametrize("law", [discrete_laplace_law, discrete_gaussian_law])
+@pytest.mark.parametrize("law", [discrete_laplace_distribution, discrete_gaussian_distribution])
 def test_mass_is_one_and_what_is_missing_is_stated(law, scale):
     listed = law(scale)
     assert listed.pmf.sum() + listed.missing == pytest.approx(1, abs=1e-13)
@@ -21,12 +25,12 @@ def test_mass_is_one_and_what_is_missing_is_stated(law, scale):
 
 
 def test_laplace_is_the_librarys():
-    listed = discrete_laplace_law(3.0)
+    listed = discrete_laplace_distribution(3.0)
     np.testing.assert_allclose(listed.pmf, dlaplace(1 / 3).pmf(listed.support), rtol=1e-10)
 
 
 def test_gaussian_has_its_variance_and_its_ratios():
-    listed = discrete_gaussian_law(5.0)
+    listed = discrete_gaussian_distribution(5.0)
     assert (listed.pmf @ listed.support**2) == pytest.approx(25, rel=1e-9)
     ratio = listed.pmf[1:] / listed.pmf[:-1]
     np.testing.assert_allclose(
@@ -35,7 +39,7 @@ def test_gaussian_has_its_variance_and_its_ratios():
 
 
 def test_tails_count_what_is_listed():
-    listed = discrete_laplace_law(2.0)
+    listed = discrete_laplace_distribution(2.0)
     for value in (-500, -3, 0, 4, 500):
         assert listed.at_least(value) == pytest.approx(
             listed.pmf[listed.support >= value].sum(), abs=1e-15
@@ -47,17 +51,17 @@ def test_tails_count_what_is_listed():
 
 
 def test_far_tails_keep_their_digits():
-    listed = discrete_laplace_law(1.0, 1e-80)
+    listed = discrete_laplace_distribution(1.0, 1e-80)
     assert listed.at_least(150) == pytest.approx(np.exp(-150) / (1 + np.exp(-1)), rel=1e-9)
 
 
 def test_a_constant_has_one_value():
-    assert point_law(4).support.tolist() == [4]
-    assert point_law().at_least(0) == 1
+    assert point_distribution(4).support.tolist() == [4]
+    assert point_distribution().at_least(0) == 1
 
 
 @pytest.mark.parametrize("scale", [0.0, float("nan"), 1e9])
-@pytest.mark.parametrize("law", [discrete_laplace_law, discrete_gaussian_law])
+@pytest.mark.parametrize("law", [discrete_laplace_distribution, discrete_gaussian_distribution])
 def test_noise_that_cannot_be_listed_is_refused(law, scale):
     with pytest.raises(ParameterError):
         law(scale)

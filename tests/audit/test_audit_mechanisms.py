@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from secretballot.audit import MechanismsAudit, audit_mechanisms
-from secretballot.audit.laws import discrete_laplace_law
+from secretballot.audit.distributions import discrete_laplace_distribution
 from secretballot.audit.mechanisms_audit import _counts, _games, _sample, _samples, _stream, _votes
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.mechanisms import (
@@ -45,11 +45,15 @@ def test_outcomes_of_a_stream_catch_what_its_labels_hide():
 
 def test_a_sampler_with_less_noise_than_it_says_is_found():
     noise = ExactNoise()
-    sound = _sample("sound", noise.discrete_laplace, discrete_laplace_law, 3.0, 4000)()
+    sound = _sample("sound", noise.discrete_laplace, discrete_laplace_distribution, 3.0, 4000)()
     assert sound.passed
     assert sound.caught is not None
     weak = _sample(
-        "weak", lambda s, n: noise.discrete_laplace(0.7 * s, n), discrete_laplace_law, 3.0, 4000
+        "weak",
+        lambda s, n: noise.discrete_laplace(0.7 * s, n),
+        discrete_laplace_distribution,
+        3.0,
+        4000,
     )()
     assert not weak.passed
 

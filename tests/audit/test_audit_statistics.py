@@ -7,8 +7,8 @@ from scipy.stats import norm
 
 from secretballot.audit import (
     delta_lower,
-    discrete_gaussian_law,
-    discrete_laplace_law,
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
     frequency_p_value,
     outcomes_p_value,
     sample_p_value,
@@ -25,7 +25,7 @@ def drawn(law, size):
     return law.low + np.searchsorted(np.cumsum(law.pmf), RNG.random(size))
 
 
-@pytest.mark.parametrize("law", [discrete_laplace_law, discrete_gaussian_law])
+@pytest.mark.parametrize("law", [discrete_laplace_distribution, discrete_gaussian_distribution])
 def test_p_values_of_sound_samples_are_rarely_small(law):
     values = np.array([sample_p_value(drawn(law(4.0), 500), law(4.0)) for _ in range(400)])
     for level in (0.01, 0.1, 0.5):
@@ -33,7 +33,7 @@ def test_p_values_of_sound_samples_are_rarely_small(law):
         assert (values <= level).mean() <= level + 5 * np.sqrt(level * (1 - level) / 400)
 
 
-@pytest.mark.parametrize("law", [discrete_laplace_law, discrete_gaussian_law])
+@pytest.mark.parametrize("law", [discrete_laplace_distribution, discrete_gaussian_distribution])
 @pytest.mark.parametrize("scale", [0.5, 4.0, 60.0])
 @pytest.mark.parametrize("factor", [0.7, 1.3])
 def test_wrong_scales_are_caught(law, scale, factor):
@@ -41,7 +41,7 @@ def test_wrong_scales_are_caught(law, scale, factor):
 
 
 def test_shifted_coarse_and_constant_samples_are_caught():
-    law = discrete_laplace_law(5.0)
+    law = discrete_laplace_distribution(5.0)
     sound = drawn(law, 40_000)
     for broken in (sound + 1, 2 * (sound // 2), np.zeros_like(sound), np.abs(sound)):
         assert sample_p_value(broken, law) < 1e-6
@@ -85,7 +85,7 @@ def test_the_attack_never_claims_more_than_the_truth():
 
 def test_the_attack_passes_a_sound_mechanism_and_catches_one_with_too_little_noise():
     runs, counts, neighbour = 20_000, [4, 5], [5, 4]
-    law = discrete_gaussian_law(1.5)
+    law = discrete_gaussian_distribution(1.5)
     promised = float(law.at_least(0) - np.exp(0.2) * law.at_least(1))
 
     def outputs(sigma, row):

@@ -9,9 +9,9 @@ import pytest
 from secretballot.audit import (
     StreamQuery,
     ThresholdGame,
-    discrete_laplace_law,
+    discrete_laplace_distribution,
     hockey_stick,
-    point_law,
+    point_distribution,
     stream_law,
     stream_queries,
 )
@@ -25,8 +25,8 @@ def plain_value(mechanism, queries, weights, below, left, epsilon):
     if left == 0 or below == mechanism.max_below:
         return max(0.0, weights[0].sum() - math.exp(epsilon) * weights[1].sum())
     hidden, noise = (
-        discrete_laplace_law(mechanism.threshold_scale),
-        discrete_laplace_law(mechanism.query_scale),
+        discrete_laplace_distribution(mechanism.threshold_scale),
+        discrete_laplace_distribution(mechanism.query_scale),
     )
     best = 0.0
     for query in queries:
@@ -57,7 +57,7 @@ def plain_value(mechanism, queries, weights, below, left, epsilon):
 def test_the_game_is_the_maximum_over_all_adaptive_strategies(refresh, max_below, epsilon):
     mechanism = SparseVector(0.8, 1.2, 1, max_below, refresh)
     queries = [StreamQuery(0, 1, False), StreamQuery(2, 1, False), StreamQuery(0, 0, True)]
-    pmf = discrete_laplace_law(0.8).pmf
+    pmf = discrete_laplace_distribution(0.8).pmf
     expected = plain_value(mechanism, queries, (pmf, pmf), 0, 3, epsilon)
     assert ThresholdGame(mechanism, queries).delta(3, epsilon) == pytest.approx(
         expected, rel=1e-8, abs=1e-11
@@ -87,11 +87,11 @@ def test_the_game_is_at_least_what_any_fixed_stream_shows(refresh):
 def test_without_threshold_noise_answers_are_independent():
     mechanism = SparseVector(1.0, 2.0, 1, 5, False)
     query = StreamQuery(0, 1, False)
-    noise = discrete_laplace_law(2.0)
+    noise = discrete_laplace_distribution(2.0)
     p, q = float(noise.at_least(2)), float(noise.at_least(1))
     pairs = [np.array([p, 1 - p]), np.array([q, 1 - q])]
     products = [np.multiply.outer(np.multiply.outer(side, side), side).ravel() for side in pairs]
-    game = ThresholdGame(mechanism, [query], threshold_law=point_law())
+    game = ThresholdGame(mechanism, [query], threshold_distribution=point_distribution())
     assert game.delta(3, 0.3) == pytest.approx(hockey_stick(*products, 0.3), rel=1e-9, abs=1e-12)
 
 

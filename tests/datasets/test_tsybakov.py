@@ -77,7 +77,8 @@ def test_the_condition_holds_with_its_exponent_and_factor_and_with_no_larger_one
 
 def test_a_sample_follows_its_law() -> None:
     sample = synthetic_tsybakov(200_000, tau=0.5, threshold=0.4, noise=0.1, left_margin=0.5, seed=0)
-    law = sample.law
+    law = sample.distribution
+    assert sample.law is law
     assert sample.X.shape == (200_000, 1)
     assert sample.bayes_error == law.bayes_error
     assert np.array_equal(sample.probability, law.probability(sample.X[:, 0]))
@@ -90,7 +91,7 @@ def test_massart_noise_is_the_case_of_exponent_one() -> None:
     sample = synthetic_tsybakov(1000, tau=1.0, noise=0.2, seed=3)
     assert set(sample.probability.round(12)) == {0.2, 0.8}
     assert sample.bayes_error == pytest.approx(0.2)
-    assert sample.law.excess([0.4, 0.6]) == pytest.approx([0.06, 0.06])
+    assert sample.distribution.excess([0.4, 0.6]) == pytest.approx([0.06, 0.06])
 
 
 def test_a_seed_fixes_the_sample() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import secretballot as sb
 from secretballot.door import ReleaseStream, choose_by_scores
-from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy import noise as room
 from secretballot.privacy import sampler_memory
@@ -40,7 +40,7 @@ def reserved(ledger: sb.Ledger) -> object:
         "unit": "record",
         "neighbours": "add-remove",
     }
-    bought = ReservedChoice(ledger, **terms, purpose="which")
+    bought = ReservedOutcome(ledger, **terms, purpose="which")
     return bought.draw(PrivateScores(np.array([3, 4]), "record", "add-remove"), {})
 
 

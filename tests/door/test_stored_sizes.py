@@ -8,9 +8,9 @@ import pytest
 
 import secretballot as sb
 from secretballot.door import choose_by_scores, purchase
-from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.ensemble.scores import PrivateScores
-from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.mechanisms import ExponentialMechanism
 
 BUDGET = sb.PrivacyBudget(4.0, 1e-5)
 
@@ -28,7 +28,7 @@ class _Noise:
 
     discrete_gaussian = discrete_laplace
 
-    def exponential_choice(self, scores: Any, scale: float, multiplicities: Any = None) -> int:
+    def exponential_index(self, scores: Any, scale: float, multiplicities: Any = None) -> int:
         return self.value
 
 
@@ -82,11 +82,11 @@ def test_a_choice_is_stored_in_as_many_bytes_whatever_was_chosen(
     sizes: list[set[Any]] = [set(), set(), set()]
     for outcome in outcomes:
         noise = _Noise(outcome)
-        monkeypatch.setattr(purchase, "choice_noise", lambda noise=noise: noise)
-        monkeypatch.setattr(ExponentialChoice, "release", lambda *_, noise=noise: noise.value)
+        monkeypatch.setattr(purchase, "exact_noise", lambda noise=noise: noise)
+        monkeypatch.setattr(ExponentialMechanism, "release", lambda *_, noise=noise: noise.value)
         ledger = sb.Ledger(tmp_path / f"{outcome}.sqlite", dataset="registry", budget=BUDGET)
         terms: dict[str, Any] = {"unit": "record", "neighbours": "add-remove", "purpose": "which"}
-        bought = ReservedChoice(ledger, epsilon=0.5, request="reserved", **terms)
+        bought = ReservedOutcome(ledger, epsilon=0.5, request="reserved", **terms)
         choose_by_scores(scores, ledger, epsilon=0.5, request="chosen")
         sb.estimate_stability(counts, ledger, fraction=0.5, epsilon=0.5, request="estimated")
         assert bought.draw(scores, {"rows": [1, 2]})[0].outcome == outcome

@@ -438,12 +438,12 @@ def test_a_release_as_a_whole_is_no_stream(ledger: sb.Ledger, tmp_path: Path) ->
 def test_a_crash_between_purchase_and_terms_leaves_a_plan_to_begin(
     ledger: sb.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from secretballot.door import plan_terms
+    from secretballot.door import reservation_terms
 
     def die(*_: object) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(plan_terms, "keep_secret", die)
+    monkeypatch.setattr(reservation_terms, "keep_secret", die)
     with pytest.raises(KeyboardInterrupt):
         opened(GAUSSIAN, ledger, tmp_path / "vault")
     monkeypatch.undo()

@@ -17,7 +17,7 @@ import secretballot as sb
 from secretballot.door import purchase
 from secretballot.learners.selection import candidates as room
 from secretballot.learners.selection.candidates import certified
-from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.privacy.noise import ExactNoise
 from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
 from secretballot.students import fit_student
@@ -69,12 +69,12 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Any:
     door's mechanism."""
     seen: list[Any] = []
 
-    class Spy(ExponentialChoice):
+    class Spy(ExponentialMechanism):
         def release(self, scores: Any, noise: Any, multiplicities: Any = None) -> int:
-            seen.append(self.law(scores))
+            seen.append(self.distribution(scores))
             return 0
 
-    monkeypatch.setattr("secretballot.door.choice.ExponentialChoice", Spy)
+    monkeypatch.setattr("secretballot.door.outcomes.ExponentialMechanism", Spy)
     monkeypatch.setattr(room, "_rehearse", lambda *_: None)
 
     def of(candidates: Any, X: Any, y: Any, **settings: Any) -> Any:
@@ -145,7 +145,7 @@ def test_replacing_a_record_loses_epsilon_and_no_more(law: Any) -> None:
 def test_forgetting_the_half_under_replace_one_is_caught(
     law: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ExponentialChoice, "_moved", 1)
+    monkeypatch.setattr(ExponentialMechanism, "_moved", 1)
     assert _worst_replaced(law) > 1.3 * EPSILON
 
 
@@ -275,10 +275,10 @@ def test_an_interrupted_choice_stays_spent_and_a_repeated_one_is_free(
     assert len(ledger.history()) == 1
 
     class Interrupted(ExactNoise):
-        def exponential_choice(self, *arguments: object) -> int:
+        def exponential_index(self, *arguments: object) -> int:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(purchase, "choice_noise", Interrupted)
+    monkeypatch.setattr(purchase, "exact_noise", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         _choose([Cut(0.5), Cut(1)], POINTS, [0, 1, 1, 1], ledger, request="two")
     monkeypatch.undo()
@@ -294,7 +294,8 @@ def test_the_better_candidate_is_chosen_as_often_as_stated() -> None:
     scores = np.array([int(((X[:, 0] >= one.cut) == y).sum()) for _, one in candidates])
     epsilon, ledger = 0.4, _ledger()
     stated, weak = (
-        ExponentialChoice(e, monotone=True).law(scores)[0] for e in (epsilon, epsilon / 10)
+        ExponentialMechanism(e, monotone=True).distribution(scores)[0]
+        for e in (epsilon, epsilon / 10)
     )
     found = [_choose(candidates, X, y, ledger, epsilon=epsilon).index for _ in range(24)]
     assert stated > 0.97

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 import secretballot as sb
 from secretballot.aggregation import WeakSignalWarning, gaussian, sparse_vector
-from secretballot.audit import discrete_gaussian_law, hockey_stick
+from secretballot.audit import discrete_gaussian_distribution, hockey_stick
 from secretballot.door import purchase
 from secretballot.learners.pate import estimated_size as estimates
 from secretballot.learners.pate.defaults import choose_label_queries
@@ -68,10 +68,10 @@ def _joint_law(
     """Return the law of (released number, labels) for votes `ones` for class 1 at two points,
     shape (29, 4)."""
     table = np.column_stack([K - np.array(ones), ones])
-    seen = StabilityQuantile(plan.fraction, plan.epsilon).law(table, SEEN)
+    seen = StabilityQuantile(plan.fraction, plan.epsilon).distribution(table, SEEN)
     law = np.zeros((len(SEEN), 4))
     for row, q in enumerate(SEEN):
-        noise = discrete_gaussian_law(sigmas[sizes[int(q)]])
+        noise = discrete_gaussian_distribution(sigmas[sizes[int(q)]])
         right = noise.at_least(math.ceil(K / 2) - np.array(ones))
         first, second = right[0], right[1]
         if sizes[int(q)] == 1:

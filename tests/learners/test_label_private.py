@@ -20,8 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import secretballot as sb
 from secretballot.aggregation import WeakSignalWarning
+from secretballot.audit.distributions import Distribution, discrete_gaussian_distribution
 from secretballot.audit.games import hockey_stick
-from secretballot.audit.laws import Law, discrete_gaussian_law
 from secretballot.learners.pate import classifier as pate
 from secretballot.privacy.noise import ExactNoise
 
@@ -203,14 +203,14 @@ def test_a_kept_label_changes_the_votes_of_one_teacher() -> None:
     assert moved > 12  # most of the twenty kept labels have a point near them
 
 
-def _label_law(votes: np.ndarray, K: int, noise: Law) -> np.ndarray:
+def _label_law(votes: np.ndarray, K: int, noise: Distribution) -> np.ndarray:
     """Return the law of all labels released for two-class votes, by the definition."""
     ones = np.array([noise.pmf[2 * (v + noise.support) >= K].sum() for v in votes])
     patterns = np.array(list(itertools.product((0, 1), repeat=len(votes))))
     return np.prod(np.where(patterns == 1, ones, 1 - ones), axis=1)
 
 
-def _count_law(votes: np.ndarray, noise: Law, K: int) -> np.ndarray:
+def _count_law(votes: np.ndarray, noise: Distribution, K: int) -> np.ndarray:
     """Return the law of all noisy counts, on a grid that holds those of every vote."""
     whole = np.ones(1)
     for v in votes:
@@ -242,7 +242,7 @@ def test_the_promise_holds_exactly_in_a_small_world(release: str, dropped: float
         return np.asarray(model.released_labels_.noisy_counts)
 
     def law(counts: np.ndarray, sigma: float) -> np.ndarray:
-        noise = discrete_gaussian_law(sigma)
+        noise = discrete_gaussian_distribution(sigma)
         return _label_law(counts, K, noise) if release == "labels" else _count_law(counts, noise, K)
 
     def delta(pairs: set[tuple[bytes, bytes]], sigma: float) -> float:

@@ -55,7 +55,7 @@ class ScriptedChoice:
     def __init__(self) -> None:
         self.weights: dict[int, float] = {}
 
-    def exponential_choice(
+    def exponential_index(
         self, scores: np.ndarray, scale: float, multiplicities: Any = None
     ) -> int:
         assert multiplicities is None
@@ -104,7 +104,7 @@ def law_of_fit(
 ) -> dict[Any, float]:
     """Return the law of the released hypothesis, as the real code would draw it."""
     noise = ScriptedChoice()
-    monkeypatch.setattr(purchase, "choice_noise", lambda: noise)
+    monkeypatch.setattr(purchase, "exact_noise", lambda: noise)
     X, y = np.array([[x] for x, _ in dataset]), [label for _, label in dataset]
     sb.SemiPrivateClassifier(budget=PROMISE, **settings).fit(X, y, X_public=PUBLIC, classes=[0, 1])
     return normalised(noise.weights)
@@ -144,7 +144,7 @@ def test_with_six_records_the_loss_comes_within_a_hundredth_of_epsilon(family, r
         opened = scores.open_at_the_door()
         noise = ScriptedChoice()
         draw = (
-            noise.exponential_choice if isinstance(opened, np.ndarray) else noise.exponential_range
+            noise.exponential_index if isinstance(opened, np.ndarray) else noise.exponential_range
         )
         draw(*((opened,) if isinstance(opened, np.ndarray) else opened), scale)
         found = normalised(noise.weights)
@@ -264,7 +264,7 @@ def test_which_record_of_a_unit_is_taken_is_left_to_chance():
 @pytest.mark.parametrize("family", [Thresholds(), Intervals()], ids=lambda family: family.name)
 def test_a_unit_of_many_records_counts_once(monkeypatch, family):
     noise = ScriptedChoice()
-    monkeypatch.setattr(purchase, "choice_noise", lambda: noise)
+    monkeypatch.setattr(purchase, "exact_noise", lambda: noise)
     laws = []
     for n in (1, 50):
         X, units = np.concatenate([[[0.5], [2.5]], np.full((n, 1), 9.0)]), [1, 2, *[3] * n]
@@ -589,7 +589,7 @@ class _OwnPublic(sb.SemiPrivateClassifier):
 class _BestChoice(ScriptedChoice):
     """No noise: two fits that draw among equals would differ, and be right."""
 
-    def exponential_choice(
+    def exponential_index(
         self, scores: np.ndarray, scale: float, multiplicities: Any = None
     ) -> int:
         return int(np.argmax(scores))
@@ -604,7 +604,7 @@ NO_VALUES = (
     [_OwnPublic()], expected_failed_checks=lambda _: {"check_dtype_object": NO_VALUES}
 )
 def test_follows_the_conventions_of_scikit_learn(estimator: Any, check: Any, monkeypatch) -> None:
-    monkeypatch.setattr(purchase, "choice_noise", _BestChoice)
+    monkeypatch.setattr(purchase, "exact_noise", _BestChoice)
     check(estimator)
 
 

@@ -19,7 +19,11 @@ import pytest
 
 import secretballot as sb
 from secretballot.aggregation import Aggregator, SparseVectorAggregator
-from secretballot.audit import Law, discrete_gaussian_law, discrete_laplace_law
+from secretballot.audit import (
+    Distribution,
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
+)
 from secretballot.door import ReleaseStream, purchase
 from secretballot.door.secret_state import StateStore
 from secretballot.door.stored_answers import StoredAnswer
@@ -130,7 +134,7 @@ class Explored:
 
 
 def outcomes(
-    world: World, tape: _Tape, laws: dict[float, Law], point: int
+    world: World, tape: _Tape, laws: dict[float, Distribution], point: int
 ) -> Iterator[tuple[Outcome | None, float]]:
     """Ask with every value of the noise; the world is left as the answer left it at each yield."""
     kept, waiting = world.keep(), [((), 1.0)]
@@ -151,7 +155,7 @@ def outcomes(
     world.put_back(kept)
 
 
-def explore(world: World, tape: _Tape, laws: dict[float, Law], tree: Tree) -> Explored:
+def explore(world: World, tape: _Tape, laws: dict[float, Distribution], tree: Tree) -> Explored:
     """Walk the whole tree of answers; places with the same labels and the same secret state are
     walked once."""
     found = Explored()
@@ -191,7 +195,7 @@ def delta_of(here: dict[History, float], there: dict[History, float], epsilon: f
 def explored(
     plan: Aggregator,
     tape: _Tape,
-    laws: dict[float, Law],
+    laws: dict[float, Distribution],
     tree: Tree,
     votes: Callable[[int], tuple[int, int]],
     n_teachers: int,
@@ -222,7 +226,7 @@ def one_point(history: History) -> int:
 
 
 SIGMA, K = 0.9, 5
-GAUSS = {SIGMA: discrete_gaussian_law(SIGMA, 1e-12)}
+GAUSS = {SIGMA: discrete_gaussian_distribution(SIGMA, 1e-12)}
 EPSILONS = (0.0, 0.5, 1.5, 3.0)
 
 
@@ -342,7 +346,7 @@ def sparse_plan(
 
 
 def leaf_law(
-    mechanism: SparseVector, laws: dict[float, Law], distance: int
+    mechanism: SparseVector, laws: dict[float, Distribution], distance: int
 ) -> Callable[[History], float]:
     """Return what every row of answers has for its probability, by the definition."""
     hidden, noise = laws[mechanism.threshold_scale], laws[mechanism.query_scale]
@@ -362,7 +366,7 @@ def leaf_law(
 
 def check_sparse(plan: SparseVectorAggregator, tape: _Tape, tail: float) -> None:
     scale = plan.mechanism.threshold_scale
-    laws, threshold = {scale: discrete_laplace_law(scale, tail)}, plan.mechanism.threshold
+    laws, threshold = {scale: discrete_laplace_distribution(scale, tail)}, plan.mechanism.threshold
     sides = explored(plan, tape, laws, by_last_answer, around(threshold), TEACHERS)
     draws = DEPTH + plan.max_unstable
     for side, distance in zip(sides, (threshold, threshold - 1), strict=True):
@@ -409,7 +413,7 @@ def test_a_threshold_drawn_anew_at_every_restart_is_caught(
     tape: _Tape, monkeypatch: pytest.MonkeyPatch, broken: bool
 ) -> None:
     plan = sparse_plan(1.0, 12, 1, True)
-    laws = {1.0: discrete_laplace_law(1.0, TAIL)}
+    laws = {1.0: discrete_laplace_distribution(1.0, TAIL)}
     if broken:
         monkeypatch.setattr(StateStore, "load", _threshold_drawn_anew(plan))
         # what is kept of the threshold no longer matters, so places that differ in it alone are one

@@ -18,7 +18,7 @@ import pytest
 
 import secretballot as sb
 from secretballot.aggregation import RelabelledAggregator
-from secretballot.audit import discrete_laplace_law
+from secretballot.audit import discrete_laplace_distribution
 from secretballot.door import purchase
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
@@ -65,7 +65,7 @@ class Script:
     def __init__(self) -> None:
         self.outcome, self.law = 0, np.ones(1)
 
-    def exponential_choice(
+    def exponential_index(
         self, scores: np.ndarray, scale: float, multiplicities: Any = None
     ) -> int:
         assert multiplicities is None
@@ -77,7 +77,7 @@ class Script:
         self, starts: np.ndarray, ends: np.ndarray, scale: float
     ) -> tuple[int, int] | None:
         ranges = list(itertools.combinations_with_replacement(range(len(starts)), 2))
-        drawn = self.exponential_choice(
+        drawn = self.exponential_index(
             np.array([0, *(int(starts[i] - ends[j]) for i, j in ranges)]), scale
         )
         return ranges[drawn - 1] if drawn else None
@@ -90,8 +90,8 @@ def answers_law(event: SparseVectorEvent, ones: tuple[int, ...], n_teachers: int
     """Law of the answers to two queries with so many votes for 1: label 0, label 1, none, or 3
     after the stop."""
     shift, query = (
-        discrete_laplace_law(event.threshold_scale),
-        discrete_laplace_law(event.query_scale),
+        discrete_laplace_distribution(event.threshold_scale),
+        discrete_laplace_distribution(event.query_scale),
     )
     counts = np.array([[n_teachers - votes, votes] for votes in ones])
     label = plurality(counts)
@@ -122,10 +122,10 @@ class World:
         monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: self.rows)
         monkeypatch.setattr(
             import_module("secretballot.learners.labelers.relabel"),
-            "choice_noise",
+            "exact_noise",
             lambda: self.relabelling,
         )
-        monkeypatch.setattr(purchase, "choice_noise", lambda: self.choice)
+        monkeypatch.setattr(purchase, "exact_noise", lambda: self.choice)
         monkeypatch.setattr(purchase, "noise_source", lambda: self.choice)
         monkeypatch.setattr(agnostic, "agnostic_plan", self.plan)
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import secretballot as sb
-from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.learners.training.inputs import class_indices
 from secretballot.queries import MarginSampling
 from secretballot.vault import make_vault
@@ -88,7 +88,7 @@ CALLS = {
         "ledger is None",
     ),
     "reserved choice, ledger": (
-        lambda: ReservedChoice(
+        lambda: ReservedOutcome(
             None, epsilon=1, request="r", unit="record", neighbours="add-remove", purpose=""
         ),
         "ledger is None",

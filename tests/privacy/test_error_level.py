@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from secretballot.audit import all_counts, discrete_laplace_law, stream_law
+from secretballot.audit import all_counts, discrete_laplace_distribution, stream_law
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import (
     PrivacyBudget,
@@ -75,7 +75,7 @@ def test_the_stream_slack_is_not_idle():
 def test_the_estimates_noise_exceeds_its_slack_at_most_in_half_of_beta_and_the_slack_is_least(beta):
     quantile = StabilityQuantile(0.1, 0.4)
     slack = quantile_slack(quantile, STREAMS[0], 6, beta)
-    law = discrete_laplace_law(quantile.scale, 1e-18)
+    law = discrete_laplace_distribution(quantile.scale, 1e-18)
     assert law.at_least(slack.estimate + 1) <= beta / 2
     assert slack.estimate == 0 or law.at_least(slack.estimate) > beta / 2
 
@@ -102,7 +102,7 @@ def test_no_smaller_share_is_shown_than_lies_there_more_often_than_beta():
     votes = 2 * (needed + 1)  # a margin of `votes` gives the distance `needed`, one short
     counts = np.array([[votes, 0]] * 4 + [[10 * votes, 0]] * 6)
     assert (stability(counts) > needed).mean() == 0.6
-    wrong = quantile.law(counts, np.arange(edge + 1, edge + 4000)).sum()
+    wrong = quantile.distribution(counts, np.arange(edge + 1, edge + 4000)).sum()
     assert 0.2 * beta / 2 < wrong <= beta / 2
 
 
@@ -142,7 +142,9 @@ def test_no_pool_has_more_unstable_points_than_its_minorities_leave_room_for(
 def test_the_bound_allows_for_the_estimates_noise():
     estimate, beta = MinoritySum(0.5, 100), 0.01
     lost = next(
-        z for z in range(10_000) if discrete_laplace_law(estimate.scale).at_least(z + 1) <= beta
+        z
+        for z in range(10_000)
+        if discrete_laplace_distribution(estimate.scale).at_least(z + 1) <= beta
     )
     # 20 teachers, distance 4: up to 5 minority votes leave a point stable, so each unstable one
     # holds 6 at least

@@ -10,11 +10,11 @@ import pytest
 import secretballot.privacy.mechanisms as shelf
 from secretballot.audit import (
     all_counts,
-    discrete_gaussian_law,
-    discrete_laplace_law,
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
     frequency_p_value,
     neighbouring_counts,
-    output_law,
+    output_distribution,
 )
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import (
@@ -28,7 +28,7 @@ from secretballot.privacy.accounting import (
 from secretballot.privacy.mechanisms import (
     MECHANISMS,
     DistanceToInstability,
-    ExponentialChoice,
+    ExponentialMechanism,
     GaussianNoisyArgmax,
     GaussianNoisyCount,
     GaussianNoisyHistogram,
@@ -95,7 +95,12 @@ EXAMPLES = {
         SparseVectorEvent(3.0, 6.0, 4, 2, True),
     ),
     # the count of one class stands for one score
-    ExponentialChoice: (ExponentialChoice(0.7, False), 3, lambda c: c[:, :1], PureEvent(0.7, 7)),
+    ExponentialMechanism: (
+        ExponentialMechanism(0.7, False),
+        3,
+        lambda c: c[:, :1],
+        PureEvent(0.7, 7),
+    ),
     # pools of one point; larger ones in test_pool_estimates
     StabilityQuantile: (
         StabilityQuantile(0.1, 0.7),
@@ -303,11 +308,11 @@ def test_ties_follow_the_rule_fixed_beforehand():
 @pytest.mark.parametrize(
     ("mechanism", "query", "law", "draws"),
     [
-        (GaussianNoisyMajority(4.0, 9), [1, 8], discrete_gaussian_law, 1),
-        (LaplaceNoisyMajority(4.0, 8), [1, 7], discrete_laplace_law, 1),
-        (GaussianNoisyArgmax(2.0, 3), [4, 3, 2], discrete_gaussian_law, 3),
-        (LaplaceNoisyArgmax(1.0, 3), [4, 3, 2], discrete_laplace_law, 3),
-        (GaussianThreshold(4.0, 6), 1, discrete_gaussian_law, 1),
+        (GaussianNoisyMajority(4.0, 9), [1, 8], discrete_gaussian_distribution, 1),
+        (LaplaceNoisyMajority(4.0, 8), [1, 7], discrete_laplace_distribution, 1),
+        (GaussianNoisyArgmax(2.0, 3), [4, 3, 2], discrete_gaussian_distribution, 3),
+        (LaplaceNoisyArgmax(1.0, 3), [4, 3, 2], discrete_laplace_distribution, 3),
+        (GaussianThreshold(4.0, 6), 1, discrete_gaussian_distribution, 1),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Mechanism) else "",
 )
@@ -321,7 +326,7 @@ def test_labels_drawn_have_the_enumerated_frequencies_and_no_other(mechanism, qu
     )
     caught = []
     for factor in (1.0, 0.7, 1.3):
-        expected = output_law(
+        expected = output_distribution(
             mechanism.release, query, law(factor * scale, 1e-9), draws=draws, n_outcomes=n_outcomes
         )
         p_value = min(
@@ -372,7 +377,7 @@ def test_utility_bound_of_the_distance_test_holds_and_is_near():
 
 
 def test_answer_probability_is_the_enumerated_one():
-    test, law = DistanceToInstability(3.0, 6), discrete_laplace_law(3.0)
+    test, law = DistanceToInstability(3.0, 6), discrete_laplace_distribution(3.0)
     for distance in (0, 5, 6, 7, 20):
         np.testing.assert_allclose(
             test.answer_probability(distance), law.at_least(7 - distance), rtol=1e-9

@@ -15,12 +15,12 @@ from secretballot.audit import (
     ThresholdGame,
     adaptive_delta,
     all_counts,
-    discrete_gaussian_law,
-    discrete_laplace_law,
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
     hockey_stick,
     neighbouring_counts,
-    output_law,
-    point_law,
+    output_distribution,
+    point_distribution,
     shifted_delta,
     stream_queries,
 )
@@ -53,7 +53,7 @@ def count_steps(release, law, n_teachers, n_classes=2, draws=1):
     """Outcome laws of one query on all neighbouring counts, both directions, from the
     mechanism's own code."""
     outcomes = {
-        tuple(row): output_law(release, row, law, draws=draws, n_outcomes=n_classes)
+        tuple(row): output_distribution(release, row, law, draws=draws, n_outcomes=n_classes)
         for row in all_counts(n_teachers, n_classes).tolist()
     }
     counts, neighbours = neighbouring_counts(n_teachers, n_classes)
@@ -69,7 +69,7 @@ def stability_steps(test, law, n_teachers, distance=stability):
 
     def outcome(row):
         away, label = int(distance(row[None])[0]), int(plurality(row[None])[0])
-        return output_law(
+        return output_distribution(
             lambda values, noise: test.release(values, np.full(len(values), label), noise),
             away,
             law,
@@ -88,7 +88,7 @@ def stability_steps(test, law, n_teachers, distance=stability):
 @pytest.mark.parametrize("length", [1, 2, 6])
 def test_gaussian_labels_cost_what_the_game_says(n_teachers, sigma, length):
     mechanism = GaussianNoisyMajority(sigma, n_teachers)
-    steps = count_steps(mechanism.release, discrete_gaussian_law(sigma), n_teachers)
+    steps = count_steps(mechanism.release, discrete_gaussian_distribution(sigma), n_teachers)
     for epsilon in (0.0, 0.2, 0.7, 1.5):
         true = adaptive_delta(steps, length, epsilon)
         promised = delta_upper([mechanism.event(length)], epsilon)
@@ -105,7 +105,9 @@ def test_calibrated_gaussian_labels_spend_nearly_all_and_less_noise_is_caught():
     mechanism = GaussianNoisyMajority(sigma, n_teachers)
 
     def true(factor):
-        steps = count_steps(mechanism.release, discrete_gaussian_law(factor * sigma), n_teachers)
+        steps = count_steps(
+            mechanism.release, discrete_gaussian_distribution(factor * sigma), n_teachers
+        )
         return adaptive_delta(steps, length, budget.epsilon)
 
     assert 0.97 * budget.delta < true(1.0) <= budget.delta
@@ -117,7 +119,7 @@ def test_an_adaptive_adversary_gains_over_one_that_repeats_itself():
     # the enumeration must play the full game: asking the even vote six times is not the worst
     sigma, n_teachers = 2.0, 9
     mechanism = GaussianNoisyMajority(sigma, n_teachers)
-    steps = count_steps(mechanism.release, discrete_gaussian_law(sigma), n_teachers)
+    steps = count_steps(mechanism.release, discrete_gaussian_distribution(sigma), n_teachers)
     repeated = max(adaptive_delta([step], 6, 1.0) for step in steps)
     assert adaptive_delta(steps, 6, 1.0) > 1.01 * repeated
 
@@ -129,7 +131,7 @@ def test_an_adaptive_adversary_gains_over_one_that_repeats_itself():
 @pytest.mark.parametrize("sigma", [0.6, 1.5, 4.0, 9.0])
 @pytest.mark.parametrize("length", [1, 3, 6])
 def test_gaussian_counts_cost_exactly_their_price(sigma, length):
-    law = discrete_gaussian_law(sigma)
+    law = discrete_gaussian_distribution(sigma)
     for mechanism, shifts in (
         (GaussianNoisyCount(sigma), length),
         (GaussianNoisyHistogram(sigma, 3), 2 * length),
@@ -147,7 +149,7 @@ def test_gaussian_counts_cost_exactly_their_price(sigma, length):
 def test_sensitivity_one_on_a_histogram_is_caught():
     sigma, length = 4.0, 6
     claimed = delta_upper([GaussianEvent(sigma, length)], 1.0)
-    assert shifted_delta(discrete_gaussian_law(sigma), 2 * length, 1.0) > 2 * claimed
+    assert shifted_delta(discrete_gaussian_distribution(sigma), 2 * length, 1.0) > 2 * claimed
 
 
 def test_the_printed_sigma_on_a_histogram_breaks_its_promise():
@@ -155,16 +157,16 @@ def test_the_printed_sigma_on_a_histogram_breaks_its_promise():
     budget = PrivacyBudget(1.0, 1e-6)
     log = math.log(1 / budget.delta)
     printed = math.sqrt(1 / 2) * (math.sqrt(budget.epsilon + log) + math.sqrt(log)) / budget.epsilon
-    assert shifted_delta(discrete_gaussian_law(printed, 1e-20), 2, budget.epsilon) == pytest.approx(
-        7.9e-6, rel=0.02
-    )
+    assert shifted_delta(
+        discrete_gaussian_distribution(printed, 1e-20), 2, budget.epsilon
+    ) == pytest.approx(7.9e-6, rel=0.02)
 
 
 def test_calibrated_gaussian_counts_spend_all_and_less_noise_is_caught():
     budget = PrivacyBudget(1.0, 1e-4)
     sigma = calibrate_gaussian(budget, 6)
     true = [
-        shifted_delta(discrete_gaussian_law(factor * sigma), 6, budget.epsilon)
+        shifted_delta(discrete_gaussian_distribution(factor * sigma), 6, budget.epsilon)
         for factor in (1.0, 0.7, 1.3)
     ]
     assert 0.995 * budget.delta < true[0] <= budget.delta
@@ -176,7 +178,7 @@ def test_gnmax_stays_below_the_price_of_its_histogram():
     sigma, n_teachers = 1.5, 4
     mechanism = GaussianNoisyArgmax(sigma, 3)
     steps = count_steps(
-        mechanism.release, discrete_gaussian_law(sigma, 1e-13), n_teachers, 3, draws=3
+        mechanism.release, discrete_gaussian_distribution(sigma, 1e-13), n_teachers, 3, draws=3
     )
     for length in (1, 2):
         for epsilon in (0.2, 1.0):
@@ -188,7 +190,7 @@ def test_gnmax_stays_below_the_price_of_its_histogram():
     # noise
     tight = count_steps(
         GaussianNoisyArgmax(0.5, 3).release,
-        discrete_gaussian_law(0.5, 1e-13),
+        discrete_gaussian_distribution(0.5, 1e-13),
         n_teachers,
         3,
         draws=3,
@@ -198,8 +200,10 @@ def test_gnmax_stays_below_the_price_of_its_histogram():
 
 @pytest.mark.parametrize("sigma", [1.0, 4.0])
 def test_gaussian_threshold_stays_below_its_price(sigma):
-    mechanism, law = GaussianThreshold(sigma, 6), discrete_gaussian_law(sigma)
-    outcome = [output_law(mechanism.release, value, law, n_outcomes=2) for value in range(13)]
+    mechanism, law = GaussianThreshold(sigma, 6), discrete_gaussian_distribution(sigma)
+    outcome = [
+        output_distribution(mechanism.release, value, law, n_outcomes=2) for value in range(13)
+    ]
     steps = [(outcome[a], outcome[b]) for a in range(13) for b in (a - 1, a + 1) if 0 <= b < 13]
     for length in (1, 4):
         for epsilon in (0.2, 1.0):
@@ -226,7 +230,7 @@ def test_gaussian_threshold_stays_below_its_price(sigma):
 def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
     mechanism, n_teachers, n_classes, draws
 ):
-    law = discrete_laplace_law(mechanism.scale, 1e-13 if draws < 3 else 1e-11)
+    law = discrete_laplace_distribution(mechanism.scale, 1e-13 if draws < 3 else 1e-11)
     steps = count_steps(mechanism.release, law, n_teachers, n_classes, draws)
     pure = mechanism.event(1).epsilon
     # unlisted noise counts as lost: a little mass per step and draw
@@ -240,7 +244,7 @@ def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
             assert adaptive_delta(steps, length, epsilon) <= promised + length * slack
     weaker = count_steps(
         mechanism.release,
-        discrete_laplace_law(0.7 * mechanism.scale, law.missing),
+        discrete_laplace_distribution(0.7 * mechanism.scale, law.missing),
         n_teachers,
         n_classes,
         draws,
@@ -251,7 +255,7 @@ def test_laplace_votes_keep_their_pure_epsilon_and_it_is_nearly_attained(
 def test_noisy_max_at_half_its_price_is_caught():
     # 1 / scale is right for one count, not for the arg max of several
     steps = count_steps(
-        LaplaceNoisyArgmax(1.5, 2).release, discrete_laplace_law(1.5), 8, 2, draws=2
+        LaplaceNoisyArgmax(1.5, 2).release, discrete_laplace_distribution(1.5), 8, 2, draws=2
     )
     assert adaptive_delta(steps, 1, 1 / 1.5) > 0.05
 
@@ -264,7 +268,7 @@ def test_noisy_max_at_half_its_price_is_caught():
 @pytest.mark.parametrize(("scale", "threshold"), [(1.0, 2), (2.0, 3), (2.0, 6)])
 def test_distance_to_instability_stays_below_its_price(n_teachers, scale, threshold):
     test = DistanceToInstability(scale, threshold)
-    steps = stability_steps(test, discrete_laplace_law(scale), n_teachers)
+    steps = stability_steps(test, discrete_laplace_distribution(scale), n_teachers)
     for length in (1, 3, 5):
         for epsilon in (0.2, 1 / scale, length / scale):
             true, promised = (
@@ -283,7 +287,7 @@ def test_the_un_halved_margin_breaks_the_distance_test(n_teachers):
         return np.maximum(0, margin(counts) - 1)
 
     test, length = DistanceToInstability(2.0, 3), 3
-    steps = stability_steps(test, discrete_laplace_law(2.0), n_teachers, printed)
+    steps = stability_steps(test, discrete_laplace_distribution(2.0), n_teachers, printed)
     assert adaptive_delta(steps, length, length / 2.0) > 1.1 * delta_upper(
         [test.event(length)], length / 2.0
     )
@@ -375,9 +379,12 @@ def test_broken_sparse_vectors_are_caught(refresh):
     one_more = replace(sound, max_below=2)
     assert caught(one_more, sound) > 1.5
     assert caught(one_more, sound, labels=False) > 1e3
-    no_threshold_noise = {"threshold_law": point_law()}
+    no_threshold_noise = {"threshold_distribution": point_distribution()}
     assert caught(sound, sound, length=6, labels=False, **no_threshold_noise) > 1e3
-    less = {"threshold_law": discrete_laplace_law(1.4), "query_law": discrete_laplace_law(1.4)}
+    less = {
+        "threshold_distribution": discrete_laplace_distribution(1.4),
+        "query_distribution": discrete_laplace_distribution(1.4),
+    }
     assert caught(sound, sound, labels=False, **less) > 1e3
     assert caught(replace(sound, threshold=2), sound) > 1.2
 
@@ -385,7 +392,9 @@ def test_broken_sparse_vectors_are_caught(refresh):
 def test_without_threshold_noise_the_loss_grows_with_the_stream():
     # errata 9: "w + 1" printed for "w + Lap(lambda)"
     sound = SparseVector(2.0, 2.0, 3, 1, True)
-    game = ThresholdGame(sound, stream_queries(9), labels=False, threshold_law=point_law())
+    game = ThresholdGame(
+        sound, stream_queries(9), labels=False, threshold_distribution=point_distribution()
+    )
     promise = sound.pattern_event()
     true = [game.delta(length, promise.epsilon * promise.count) for length in (2, 4, 6)]
     assert true[0] < TAIL < 0.01 < true[1] < 1.1 * true[1] < true[2]
@@ -395,7 +404,10 @@ def test_more_noise_than_needed_would_show():
     # the other side of exactness: with 1.3 times the noise the true delta falls far below the
     # promise
     mechanism = SparseVector(2.0, 2.0, 8, 1, True)
-    more = {"threshold_law": discrete_laplace_law(1.4), "query_law": discrete_laplace_law(1.4)}
+    more = {
+        "threshold_distribution": discrete_laplace_distribution(1.4),
+        "query_distribution": discrete_laplace_distribution(1.4),
+    }
     assert caught(mechanism, mechanism, **more) < 0.7
 
 
@@ -410,7 +422,7 @@ def test_neighbours_are_symmetric_so_one_direction_of_the_game_is_both():
 
 
 def test_hockey_stick_of_one_query_is_the_game_of_length_one():
-    law = discrete_gaussian_law(2.0)
+    law = discrete_gaussian_distribution(2.0)
     steps = count_steps(GaussianNoisyMajority(2.0, 7).release, law, 7)
     assert adaptive_delta(steps, 1, 0.1) == pytest.approx(
         max(hockey_stick(p, q, 0.1) for p, q in steps)

@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from secretballot.audit import discrete_gaussian_law, discrete_laplace_law, hockey_stick
+from secretballot.audit import (
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
+    hockey_stick,
+)
 from secretballot.privacy.accounting import (
     LabelGaussianEvent,
     PrivacyBudget,
@@ -29,8 +33,8 @@ def phase_laws(event, phases):
     """Exact laws of (belows in phase 1, belows in phase 2, stopped) on both sides; a phase is
     (n, value, step)."""
     hidden, noise = (
-        discrete_laplace_law(event.threshold_scale),
-        discrete_laplace_law(event.query_scale),
+        discrete_laplace_distribution(event.threshold_scale),
+        discrete_laplace_distribution(event.query_scale),
     )
     belows = np.arange(event.max_unstable)
     laws = []
@@ -83,7 +87,7 @@ def test_the_same_attack_breaks_noise_calibrated_for_fewer_abstentions():
 
 def repeated_label_delta(sigma, n_queries, epsilon):
     """The worst query to repeat, over all distances of the vote from even."""
-    law, ones = discrete_gaussian_law(sigma), np.arange(n_queries + 1)
+    law, ones = discrete_gaussian_distribution(sigma), np.arange(n_queries + 1)
     found = 0.0
     for away in range(round(3 * sigma)):
         p, q = (binom.pmf(ones, n_queries, float(law.at_least(away + side))) for side in (0, 1))

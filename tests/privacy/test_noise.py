@@ -6,7 +6,11 @@ import pickle
 import numpy as np
 import pytest
 
-from secretballot.audit import discrete_gaussian_law, discrete_laplace_law, sample_p_value
+from secretballot.audit import (
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
+    sample_p_value,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.privacy import noise as room
 from secretballot.privacy.noise import MAX_SCALE, ExactNoise, entropy_bytes
@@ -14,8 +18,8 @@ from secretballot.privacy.noise import MAX_SCALE, ExactNoise, entropy_bytes
 ALPHA = 1e-6
 SIZE = 40_000
 LAWS = {
-    "discrete_laplace": discrete_laplace_law,
-    "discrete_gaussian": discrete_gaussian_law,
+    "discrete_laplace": discrete_laplace_distribution,
+    "discrete_gaussian": discrete_gaussian_distribution,
 }
 
 

@@ -7,7 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from secretballot.audit import Law, discrete_laplace_law, neighbouring_counts, sample_p_value
+from secretballot.audit import (
+    Distribution,
+    discrete_laplace_distribution,
+    neighbouring_counts,
+    sample_p_value,
+)
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import delta_upper
 from secretballot.privacy.mechanisms import (
@@ -99,7 +104,11 @@ def test_the_released_laws_lose_epsilon_and_no_more_on_all_neighbouring_tables(
     chosen = [list(row) for row in itertools.product(range(len(moves)), repeat=n_points)]
     for mechanism in (StabilityQuantile(0.4, 0.9), MinoritySum(0.9, n_points)):
         losses = [
-            np.abs(np.log(mechanism.law(here, outcomes) / mechanism.law(there, outcomes))).max()
+            np.abs(
+                np.log(
+                    mechanism.distribution(here, outcomes) / mechanism.distribution(there, outcomes)
+                )
+            ).max()
             for here, there in ((moves[row, 0], moves[row, 1]) for row in chosen)
         ]
         assert max(losses) == pytest.approx(0.9, rel=1e-9)
@@ -109,7 +118,7 @@ def test_the_released_laws_lose_epsilon_and_no_more_on_all_neighbouring_tables(
 def test_noise_for_one_vote_on_the_sum_of_minorities_is_caught():
     here, there = np.array([[5, 0]] * 3), np.array([[4, 1]] * 3)
     priced_for_one_point = MinoritySum(0.9, 1)
-    law = discrete_laplace_law(priced_for_one_point.scale)
+    law = discrete_laplace_distribution(priced_for_one_point.scale)
     assert minority_votes(there) - minority_votes(here) == 3
     true = np.abs(np.log(law.pmf[3:] / law.pmf[:-3])).max()
     assert true == pytest.approx(2.7)
@@ -120,10 +129,16 @@ def test_what_is_released_follows_the_law_and_the_law_of_no_other_noise(mechanis
     counts = np.array([[20, 3, 2], [4, 20, 1], [9, 8, 8], [25, 0, 0], [1, 12, 12]])
     source, outcomes = ExactNoise(), np.arange(-200, 300)
     sample = np.array([mechanism.release(counts, source) for _ in range(2500)])
-    assert sample_p_value(sample, Law(-200, mechanism.law(counts, outcomes), 1e-12)) > ALPHA
+    assert (
+        sample_p_value(sample, Distribution(-200, mechanism.distribution(counts, outcomes), 1e-12))
+        > ALPHA
+    )
     for factor in (0.7, 1.3):
         other = type(mechanism)(**{**vars(mechanism), "epsilon": mechanism.epsilon / factor})
-        assert sample_p_value(sample, Law(-200, other.law(counts, outcomes), 1e-12)) < ALPHA
+        assert (
+            sample_p_value(sample, Distribution(-200, other.distribution(counts, outcomes), 1e-12))
+            < ALPHA
+        )
 
 
 def test_the_law_is_the_laplace_law_around_the_exact_number():
@@ -132,9 +147,11 @@ def test_the_law_is_the_laplace_law_around_the_exact_number():
         (StabilityQuantile(0.5, 0.5), 2, 2.0),
         (MinoritySum(0.5, 3), 5, 6.0),
     ):
-        law = discrete_laplace_law(scale)
+        law = discrete_laplace_distribution(scale)
         assert mechanism.scale == scale
-        np.testing.assert_allclose(mechanism.law(counts, exact + law.support), law.pmf, rtol=1e-9)
+        np.testing.assert_allclose(
+            mechanism.distribution(counts, exact + law.support), law.pmf, rtol=1e-9
+        )
 
 
 def test_the_promised_share_of_points_lies_at_the_quantile_or_beyond():

@@ -283,7 +283,7 @@ class GaussianAggregator(Aggregator):
 
         Notes
         -----
-        The continuous law stands in for the discrete one: for planning, not for privacy.
+        The continuous distribution stands in for the discrete one: for planning, not for privacy.
         """
         if self.n_classes == 2:
             return float(ndtr(margin / (2 * self.sigma)))

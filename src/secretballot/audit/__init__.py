@@ -14,8 +14,13 @@ from secretballot.audit.bounds import (
     guess_p_value,
 )
 from secretballot.audit.canaries import CanaryAudit, audit_canaries, canary_bound
+from secretballot.audit.distributions import (
+    Distribution,
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
+    point_distribution,
+)
 from secretballot.audit.games import Step, adaptive_delta, hockey_stick, shifted_delta
-from secretballot.audit.laws import Law, discrete_gaussian_law, discrete_laplace_law, point_law
 from secretballot.audit.mechanisms_audit import MechanismFinding, MechanismsAudit, audit_mechanisms
 from secretballot.audit.release_audit import ReleaseAudit, audit_release
 from secretballot.audit.statistics import (
@@ -25,11 +30,16 @@ from secretballot.audit.statistics import (
     sample_p_value,
 )
 from secretballot.audit.threshold_game import StreamQuery, ThresholdGame, stream_law, stream_queries
-from secretballot.audit.worlds import ScriptedNoise, all_counts, neighbouring_counts, output_law
+from secretballot.audit.worlds import (
+    ScriptedNoise,
+    all_counts,
+    neighbouring_counts,
+    output_distribution,
+)
 
 __all__ = [
     "CanaryAudit",
-    "Law",
+    "Distribution",
     "MechanismFinding",
     "MechanismsAudit",
     "ReleaseAudit",
@@ -45,8 +55,8 @@ __all__ = [
     "canary_bound",
     "clopper_pearson",
     "delta_lower",
-    "discrete_gaussian_law",
-    "discrete_laplace_law",
+    "discrete_gaussian_distribution",
+    "discrete_laplace_distribution",
     "epsilon_from_guesses",
     "epsilon_from_rates",
     "frequency_p_value",
@@ -55,8 +65,8 @@ __all__ = [
     "hockey_stick",
     "neighbouring_counts",
     "outcomes_p_value",
-    "output_law",
-    "point_law",
+    "output_distribution",
+    "point_distribution",
     "sample_p_value",
     "shifted_delta",
     "stream_law",

@@ -1,7 +1,7 @@
 """The true delta(epsilon) of short runs against an adversary who chooses every query from all
 answers so far.
 
-A step is a pair of outcome laws: what one query says under the votes and under a neighbour's. The
+A step is a pair of outcome distributions: what one query says under the votes and under a neighbour's. The
 adversary picks the next step knowing everything released. With x = e^epsilon Q / P the ratio so
 far,
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_finite
-from secretballot.audit.laws import Law
+from secretballot.audit.distributions import Distribution
 from secretballot.exceptions import ParameterError
 
 __all__ = ["Step", "adaptive_delta", "hockey_stick", "shifted_delta"]
@@ -32,7 +32,7 @@ _MAX_STATES = 3_000_000
 
 
 def hockey_stick(p: FloatArray, q: FloatArray, epsilon: float) -> float:
-    """Return the sum of max(0, p - e^epsilon q): the delta of two listed laws, in this
+    """Return the sum of max(0, p - e^epsilon q): the delta of two listed distributions, in this
     direction."""
     return float(np.maximum(0.0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
 
@@ -43,7 +43,7 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
     Parameters
     ----------
     steps : sequence of (p, q)
-        Outcome laws of one query on both sides, arrays of one shape; the adversary may choose any,
+        Outcome distributions of one query on both sides, arrays of one shape; the adversary may choose any,
         again and again. Give both directions of each pair if the neighbouring relation is
         symmetric.
     length : int
@@ -100,7 +100,9 @@ def _places(ordered: FloatArray, wanted: FloatArray) -> NDArray[np.intp]:
     return np.where(wanted - ordered[left] <= np.abs(ordered[right] - wanted), left, right)
 
 
-def shifted_delta(law: Law, shifts: int, epsilon: float, *, distance: int = 1) -> float:
+def shifted_delta(
+    distribution: Distribution, shifts: int, epsilon: float, *, distance: int = 1
+) -> float:
     """Return the exact delta(epsilon) of `shifts` noisy integers, each moved by `distance` between
     neighbours.
 
@@ -109,8 +111,8 @@ def shifted_delta(law: Law, shifts: int, epsilon: float, *, distance: int = 1) -
 
     Parameters
     ----------
-    law : Law
-        Law of the noise, symmetric about 0.
+    distribution : Distribution
+        Distribution of the noise, symmetric about 0.
     shifts : int
         Number of released integers.
     epsilon : float
@@ -118,12 +120,12 @@ def shifted_delta(law: Law, shifts: int, epsilon: float, *, distance: int = 1) -
     distance : int
         By how much each moves, in votes.
     """
-    p = law.pmf
+    p = distribution.pmf
     n = len(p)
     q = np.zeros(n)
     q[distance:] = p[: n - distance]
     # outcomes that the other side cannot produce lie in the unlisted tail: charged, not enumerated
-    lost = float(p[q == 0].sum()) + law.missing
+    lost = float(p[q == 0].sum()) + distribution.missing
     loss = np.log(p[q > 0]) - np.log(q[q > 0])
     losses, weights = np.zeros(1), np.ones(1)
     for _ in range(check_count("shifts", shifts)):

@@ -15,15 +15,19 @@ import numpy as np
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count
+from secretballot.audit.distributions import (
+    Distribution,
+    discrete_gaussian_distribution,
+    discrete_laplace_distribution,
+)
 from secretballot.audit.games import Step, adaptive_delta, shifted_delta
-from secretballot.audit.laws import Law, discrete_gaussian_law, discrete_laplace_law
 from secretballot.audit.statistics import sample_p_value
 from secretballot.audit.threshold_game import ThresholdGame, stream_queries
-from secretballot.audit.worlds import all_counts, neighbouring_counts, output_law
+from secretballot.audit.worlds import all_counts, neighbouring_counts, output_distribution
 from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.privacy.mechanisms import (
     DistanceToInstability,
-    ExponentialChoice,
+    ExponentialMechanism,
     GaussianNoisyArgmax,
     GaussianNoisyCount,
     GaussianNoisyHistogram,
@@ -194,8 +198,8 @@ def _games() -> list[Callable[[], MechanismFinding]]:
             4,
             labels=False,
         ),
-        _choice("exponential choice of 3, monotone", ExponentialChoice(0.9, True)),
-        _choice("exponential choice of 3, replaced records", ExponentialChoice(0.9, False)),
+        _choice("exponential choice of 3, monotone", ExponentialMechanism(0.9, True)),
+        _choice("exponential choice of 3, replaced records", ExponentialMechanism(0.9, False)),
         _pool("sum of minorities, 3 points", MinoritySum(0.9, 3), 3),
         _pool("quantile of stability", StabilityQuantile(0.5, 0.9), 1),
     ]
@@ -234,7 +238,7 @@ def _votes(
     laplace: bool = False,
 ) -> Callable[[], MechanismFinding]:
     """Attack a label of noisy votes: all neighbouring counts, all adaptive queries."""
-    make = discrete_laplace_law if laplace else discrete_gaussian_law
+    make = discrete_laplace_distribution if laplace else discrete_gaussian_distribution
 
     def play(factor: float, epsilon: float) -> float:
         steps = _vote_steps(
@@ -249,10 +253,12 @@ def _votes(
 
 
 def _vote_steps(
-    release: Release, law: Law, n_teachers: int, n_classes: int, draws: int
+    release: Release, distribution: Distribution, n_teachers: int, n_classes: int, draws: int
 ) -> list[Step]:
     outcomes = {
-        tuple(row): output_law(release, row, law, draws=draws, n_outcomes=n_classes)
+        tuple(row): output_distribution(
+            release, row, distribution, draws=draws, n_outcomes=n_classes
+        )
         for row in all_counts(n_teachers, n_classes).tolist()
     }
     pairs = zip(
@@ -267,7 +273,7 @@ def _counts(name: str, event: Event, sigma: float, shifts: int) -> Callable[[], 
         name,
         event,
         lambda factor, epsilon: shifted_delta(
-            discrete_gaussian_law(factor * sigma), shifts, epsilon
+            discrete_gaussian_distribution(factor * sigma), shifts, epsilon
         ),
     )
 
@@ -282,8 +288,10 @@ def _threshold(
         return mechanism.release(values, noise).astype(np.int64)
 
     def play(factor: float, epsilon: float) -> float:
-        law = discrete_gaussian_law(factor * sigma)
-        told = [output_law(release, value, law, n_outcomes=2) for value in range(most)]
+        distribution = discrete_gaussian_distribution(factor * sigma)
+        told = [
+            output_distribution(release, value, distribution, n_outcomes=2) for value in range(most)
+        ]
         pairs = [(a, b) for a in range(most) for b in (a - 1, a + 1) if 0 <= b < most]
         return adaptive_delta([(told[a], told[b]) for a, b in pairs], length, epsilon)
 
@@ -296,18 +304,18 @@ def _distance(
     """Attack a label that is withheld unless it is noisily stable."""
     counts, neighbours = neighbouring_counts(n_teachers, 2)
 
-    def told(row: IntArray, law: Law) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def told(row: IntArray, distribution: Distribution) -> np.ndarray[Any, np.dtype[np.float64]]:
         away, label = int(stability(row[None])[0]), int(plurality(row[None])[0])
 
         def release(values: IntArray, noise: NoiseSource) -> IntArray:
             return mechanism.release(values, np.full(len(values), label), noise)
 
-        return output_law(release, away, law, n_outcomes=3)
+        return output_distribution(release, away, distribution, n_outcomes=3)
 
     def play(factor: float, epsilon: float) -> float:
-        law = discrete_laplace_law(factor * mechanism.scale)
+        distribution = discrete_laplace_distribution(factor * mechanism.scale)
         steps = [
-            (told(here, law), told(there, law))
+            (told(here, distribution), told(there, distribution))
             for here, there in zip(counts, neighbours, strict=True)
         ]
         return adaptive_delta(steps, length, epsilon)
@@ -327,8 +335,10 @@ def _stream(
             mechanism,
             stream_queries(7),
             labels=labels,
-            threshold_law=discrete_laplace_law(factor * mechanism.threshold_scale),
-            query_law=discrete_laplace_law(factor * mechanism.query_scale),
+            threshold_distribution=discrete_laplace_distribution(
+                factor * mechanism.threshold_scale
+            ),
+            query_distribution=discrete_laplace_distribution(factor * mechanism.query_scale),
         )
         return game.delta(length, epsilon)
 
@@ -336,7 +346,7 @@ def _stream(
     return _game(name, event, play, (0.3, pattern.epsilon * pattern.count))
 
 
-def _choice(name: str, mechanism: ExponentialChoice) -> Callable[[], MechanismFinding]:
+def _choice(name: str, mechanism: ExponentialMechanism) -> Callable[[], MechanismFinding]:
     """Attack a choice of three candidates: all changes of the scores by one unit."""
     span = (0, 1) if mechanism.monotone else (-1, 0, 1)
     moves = [np.array(move) for move in np.ndindex(*(len(span),) * 3)]
@@ -364,7 +374,7 @@ def _pool(name: str, mechanism: Any, distance: int) -> Callable[[], MechanismFin
 
     def play(factor: float, epsilon: float) -> float:
         return shifted_delta(
-            discrete_laplace_law(factor * mechanism.scale), 1, epsilon, distance=distance
+            discrete_laplace_distribution(factor * mechanism.scale), 1, epsilon, distance=distance
         )
 
     return _game(name, mechanism.event(), play, (0.3, mechanism.epsilon))
@@ -377,7 +387,7 @@ def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
         _sample(
             f"sampler, discrete Laplace, scale {scale:g}",
             noise.discrete_laplace,
-            discrete_laplace_law,
+            discrete_laplace_distribution,
             scale,
             draws,
         )
@@ -387,7 +397,7 @@ def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
         _sample(
             f"sampler, discrete Gaussian, {sigma:g}",
             noise.discrete_gaussian,
-            discrete_gaussian_law,
+            discrete_gaussian_distribution,
             sigma,
             draws,
         )
@@ -396,7 +406,7 @@ def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
     choice = _sample(
         "sampler, exponential choice of 4",
         _choices(noise),
-        _choice_law,
+        _choice_distribution,
         3.0,
         max(1000, draws // 10),
     )
@@ -406,14 +416,14 @@ def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
 def _sample(
     name: str,
     draw: Callable[[float, int], IntArray],
-    law: Callable[[float], Law],
+    distribution: Callable[[float], Distribution],
     scale: float,
     draws: int,
 ) -> Callable[[], MechanismFinding]:
     """Return the test of draws against their distribution, and of draws with too little noise."""
 
     def attack() -> MechanismFinding:
-        expected = law(scale)
+        expected = distribution(scale)
         p_value = sample_p_value(draw(scale, draws), expected)
         caught = next(
             (f for f in _PLANTS if sample_p_value(draw(f * scale, draws), expected) < _ALPHA), None
@@ -429,11 +439,11 @@ _SCORES = np.array([0, 2, 5, 7])
 def _choices(noise: ExactNoise) -> Callable[[float, int], IntArray]:
     def draw(scale: float, size: int) -> IntArray:
         return np.array(
-            [noise.exponential_choice(_SCORES, scale) for _ in range(size)], dtype=np.int64
+            [noise.exponential_index(_SCORES, scale) for _ in range(size)], dtype=np.int64
         )
 
     return draw
 
 
-def _choice_law(scale: float) -> Law:
-    return Law(0, _exponential(_SCORES, scale), 0.0)
+def _choice_distribution(scale: float) -> Distribution:
+    return Distribution(0, _exponential(_SCORES, scale), 0.0)

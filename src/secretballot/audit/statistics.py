@@ -1,4 +1,4 @@
-"""Tests of drawn noise and drawn answers against their exact laws, with p-values that hold at every
+"""Tests of drawn noise and drawn answers against their exact distributions, with p-values that hold at every
 sample size.
 
 Nothing here is asymptotic: each p-value comes from binomial tails, several at once by the union
@@ -15,7 +15,7 @@ from scipy.stats import beta, binom
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_count, check_finite, check_probability
-from secretballot.audit.laws import Law
+from secretballot.audit.distributions import Distribution
 from secretballot.exceptions import ParameterError
 
 __all__ = ["delta_lower", "frequency_p_value", "outcomes_p_value", "sample_p_value"]
@@ -43,37 +43,41 @@ def frequency_p_value(successes: int, trials: int, probability: float) -> float:
     return min(1.0, 2 * float(min(binom.cdf(k, n, probability), binom.sf(k - 1, n, probability))))
 
 
-def sample_p_value(sample: IntArray, law: Law) -> float:
-    """Return the p-value of independent draws under a law: too many or too few up to any of several
+def sample_p_value(sample: IntArray, distribution: Distribution) -> float:
+    """Return the p-value of independent draws under a distribution: too many or too few up to any of several
     quantiles.
 
     Parameters
     ----------
     sample : ndarray of int64, shape (n_draws,)
-    law : Law
+    distribution : Distribution
         What the draws should follow.
     """
     draws = np.asarray(sample)
-    below = np.cumsum(law.pmf)
-    cuts = np.unique(law.low + np.searchsorted(below, _QUANTILES))
+    below = np.cumsum(distribution.pmf)
+    cuts = np.unique(distribution.low + np.searchsorted(below, _QUANTILES))
     values = [
-        frequency_p_value(int((draws <= cut).sum()), len(draws), min(1.0, float(law.at_most(cut))))
+        frequency_p_value(
+            int((draws <= cut).sum()), len(draws), min(1.0, float(distribution.at_most(cut)))
+        )
         for cut in cuts
     ]
     # single values as well: a sampler that favours even numbers has the right quantiles
     centre = range(-2, 3)
     values += [
         frequency_p_value(
-            int((draws == x).sum()), len(draws), float(law.at_least(x)) - float(law.at_least(x + 1))
+            int((draws == x).sum()),
+            len(draws),
+            float(distribution.at_least(x)) - float(distribution.at_least(x + 1)),
         )
         for x in centre
     ]
-    odd = float(law.pmf[(law.support % 2) == 1].sum())
+    odd = float(distribution.pmf[(distribution.support % 2) == 1].sum())
     values.append(frequency_p_value(int((draws % 2 == 1).sum()), len(draws), min(1.0, odd)))
     return min(1.0, len(values) * min(values))
 
 
-def outcomes_p_value(outcomes: Sequence[Outcome], law: Mapping[Outcome, float]) -> float:
+def outcomes_p_value(outcomes: Sequence[Outcome], distribution: Mapping[Outcome, float]) -> float:
     """Return the p-value of independent outcomes under their exact probabilities; 0 if one has
     none.
 
@@ -81,16 +85,16 @@ def outcomes_p_value(outcomes: Sequence[Outcome], law: Mapping[Outcome, float]) 
     ----------
     outcomes : sequence
         Hashable outcomes.
-    law : mapping
+    distribution : mapping
         Outcome to probability.
     """
-    if not set(outcomes) <= set(law):
+    if not set(outcomes) <= set(distribution):
         return 0.0
     values = [
         frequency_p_value(
             sum(seen == outcome for seen in outcomes), len(outcomes), min(1.0, probability)
         )
-        for outcome, probability in law.items()
+        for outcome, probability in distribution.items()
     ]
     return min(1.0, len(values) * min(values))
 

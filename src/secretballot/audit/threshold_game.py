@@ -15,7 +15,7 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count, check_finite
-from secretballot.audit.laws import Law, discrete_laplace_law
+from secretballot.audit.distributions import Distribution, discrete_laplace_distribution
 from secretballot.audit.worlds import neighbouring_counts
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.mechanisms import SparseVector, plurality, stability
@@ -75,7 +75,7 @@ class ThresholdGame:
         What the adversary may ask, again and again.
     labels : bool
         Whether an "above" also shows the label.
-    threshold_law, query_law : Law, optional
+    threshold_distribution, query_distribution : Distribution, optional
         Replace the mechanism's noise: to see what broken noise would cost.
     """
 
@@ -85,12 +85,14 @@ class ThresholdGame:
         queries: list[StreamQuery],
         *,
         labels: bool = True,
-        threshold_law: Law | None = None,
-        query_law: Law | None = None,
+        threshold_distribution: Distribution | None = None,
+        query_distribution: Distribution | None = None,
     ) -> None:
         self.max_below, self.refresh = mechanism.max_below, mechanism.refresh
-        self._hidden = threshold_law or discrete_laplace_law(mechanism.threshold_scale)
-        noise = query_law or discrete_laplace_law(mechanism.query_scale)
+        self._hidden = threshold_distribution or discrete_laplace_distribution(
+            mechanism.threshold_scale
+        )
+        noise = query_distribution or discrete_laplace_distribution(mechanism.query_scale)
         needed = mechanism.threshold + self._hidden.support + 1
         self._above_p = np.array([noise.at_least(needed - query.distance) for query in queries])
         self._above_q = np.array(
@@ -210,8 +212,8 @@ def stream_law(mechanism: SparseVector, values: IntArray) -> dict[tuple[bool, ..
         Values of the queries, in order; a dozen at most, as the patterns double with each.
     """
     hidden, noise = (
-        discrete_laplace_law(mechanism.threshold_scale),
-        discrete_laplace_law(mechanism.query_scale),
+        discrete_laplace_distribution(mechanism.threshold_scale),
+        discrete_laplace_distribution(mechanism.query_scale),
     )
     found: dict[tuple[bool, ...], float] = {}
 

@@ -1,7 +1,7 @@
-"""Small worlds: all vote counts of a few teachers, all neighbours, and the exact law of what a
+"""Small worlds: all vote counts of a few teachers, all neighbours, and the exact distribution of what a
 mechanism says.
 
-The law is read off the mechanism's own code: it runs once on every value its noise can take.
+The distribution is read off the mechanism's own code: it runs once on every value its noise can take.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,11 +11,11 @@ import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
-from secretballot.audit.laws import Law
+from secretballot.audit.distributions import Distribution
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.noise import NoiseSource
 
-__all__ = ["ScriptedNoise", "all_counts", "neighbouring_counts", "output_law"]
+__all__ = ["ScriptedNoise", "all_counts", "neighbouring_counts", "output_distribution"]
 
 
 _MAX_RUNS = 20_000_000
@@ -94,15 +94,15 @@ def neighbouring_counts(n_teachers: int, n_classes: int) -> tuple[IntArray, IntA
     return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
 
 
-def output_law(
+def output_distribution(
     release: Callable[[IntArray, NoiseSource], IntArray],
     query: Sequence[int] | IntArray | int,
-    law: Law,
+    distribution: Distribution,
     *,
     draws: int = 1,
     n_outcomes: int,
 ) -> FloatArray:
-    """Return the exact law of one query's outcome, shape (n_outcomes,), by running `release` on all
+    """Return the exact distribution of one query's outcome, shape (n_outcomes,), by running `release` on all
     noise values.
 
     Parameters
@@ -112,8 +112,8 @@ def output_law(
         below `n_outcomes` (or a truth value) per query. Outcome -1 counts as the last.
     query : int or sequence of int
         The value, or the row of counts, of the one query.
-    law : Law
-        Law of every draw.
+    distribution : Distribution
+        Distribution of every draw.
     draws : int
         Noise values drawn per query, adjacent to each other.
     n_outcomes : int
@@ -123,14 +123,16 @@ def output_law(
     ParameterError
         If the noise has too many combinations of values.
     """
-    if not len(law.pmf) ** draws <= _MAX_RUNS:
+    if not len(distribution.pmf) ** draws <= _MAX_RUNS:
         raise ParameterError(
-            f"{draws} draws of {len(law.pmf)} values are too many to enumerate; use less noise."
+            f"{draws} draws of {len(distribution.pmf)} values are too many to enumerate; use less noise."
         )
-    grid = np.stack(np.meshgrid(*[law.support] * draws, indexing="ij"), axis=-1).reshape(-1, draws)
+    grid = np.stack(np.meshgrid(*[distribution.support] * draws, indexing="ij"), axis=-1).reshape(
+        -1, draws
+    )
     weight = np.ones(1)
     for _ in range(draws):
-        weight = np.multiply.outer(weight, law.pmf).ravel()
+        weight = np.multiply.outer(weight, distribution.pmf).ravel()
     row = np.asarray(query, dtype=np.int64)
     tiled = np.tile(row, (len(grid),) + (1,) * row.ndim)
     outcome = np.asarray(release(tiled, ScriptedNoise(grid.ravel()))).astype(np.int64) % n_outcomes

@@ -122,7 +122,7 @@ class TsybakovThresholds:
 
 
 class TsybakovSample(NamedTuple):
-    """A sample, and the law that it was drawn from.
+    """A sample, and the distribution that it was drawn from.
 
     Attributes
     ----------
@@ -133,14 +133,19 @@ class TsybakovSample(NamedTuple):
     probability : ndarray of shape (n,)
         The true probability of class 1 at each point.
     bayes_error : float
-    law : TsybakovThresholds
+    distribution : TsybakovThresholds
     """
 
     X: FloatArray
     y: IntArray
     probability: FloatArray
     bayes_error: float
-    law: TsybakovThresholds
+    distribution: TsybakovThresholds
+
+    @property
+    def law(self) -> TsybakovThresholds:
+        """The distribution, by its former name."""
+        return self.distribution
 
 
 def synthetic_tsybakov(
@@ -174,14 +179,14 @@ def synthetic_tsybakov(
     >>> sample = sb.datasets.synthetic_tsybakov(1000, tau=0.5, seed=0)
     >>> sample.bayes_error
     0.25
-    >>> sample.law.excess([0.4, 0.5]).round(6).tolist()
+    >>> sample.distribution.excess([0.4, 0.5]).round(6).tolist()
     [0.01, 0.0]
     """
     check_count("n", n)
     check_count("seed", seed, minimum=0)
-    law = TsybakovThresholds(tau, threshold, scale, noise, left_margin)
+    distribution = TsybakovThresholds(tau, threshold, scale, noise, left_margin)
     rng = np.random.default_rng(seed)
     X = rng.random((n, 1))
-    probability = law.probability(X[:, 0])
+    probability = distribution.probability(X[:, 0])
     y = (rng.random(n) < probability).astype(np.int64)
-    return TsybakovSample(X, y, probability, law.bayes_error, law)
+    return TsybakovSample(X, y, probability, distribution.bayes_error, distribution)

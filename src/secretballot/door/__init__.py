@@ -10,8 +10,8 @@ all do before they may draw.
 """
 
 from secretballot.door.batch import release
-from secretballot.door.choice import (
-    PaidChoice,
+from secretballot.door.outcomes import (
+    PaidOutcome,
     choose_by_scores,
     estimate_minority,
     estimate_stability,
@@ -19,7 +19,7 @@ from secretballot.door.choice import (
 from secretballot.door.stream import ReleaseStream, StreamAnswers
 
 __all__ = [
-    "PaidChoice",
+    "PaidOutcome",
     "ReleaseStream",
     "StreamAnswers",
     "choose_by_scores",

@@ -14,7 +14,7 @@ from secretballot._signals import signals_held_back
 from secretballot._typing import IntArray
 from secretballot.aggregation import Aggregator, Answers
 from secretballot.door import purchase
-from secretballot.door.choice import PaidChoice, check_choices
+from secretballot.door.outcomes import PaidOutcome, check_outcomes
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, Price
@@ -40,7 +40,7 @@ def release(
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
-    choices: Sequence[PaidChoice] = (),
+    choices: Sequence[PaidOutcome] = (),
     points_sha256: str | None = None,
 ) -> ReleasedLabels:
     """Release what the teachers answer, under differential privacy, and account for it.
@@ -70,7 +70,7 @@ def release(
         what is known of how the teachers came about. Without it the votes' own declaration holds;
         of votes without one the release counts as one by record under "add-remove", and the
         certificate says that nobody checked.
-    choices : sequence of PaidChoice
+    choices : sequence of PaidOutcome
         What the aggregator was set by, if private data had a say in it; for the certificate.
     points_sha256 : str, optional
         Digest of the values of the asked points, for the certificate: it ties the labels to them.
@@ -120,7 +120,7 @@ def release(
 
     declared = check_declaration(declaration)
     ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
-    check_choices(choices, ledger, declared)
+    check_outcomes(choices, ledger, declared)
     purchase.check_sample(aggregator.sample, declaration, key)
     events = purchase.events_of(aggregator, counts.n_classes, counts.n_teachers)
     paid = purchase.priced(events, aggregator.budget)
@@ -223,7 +223,7 @@ def _released(
     noise: NoiseSource,
     purpose: str,
     declaration: Mapping[str, object] | None,
-    choices: Sequence[PaidChoice],
+    choices: Sequence[PaidOutcome],
     points_sha256: str | None,
 ) -> ReleasedLabels:
     classes = tuple(counts.classes)

@@ -20,11 +20,11 @@ __all__ = [
     "check_ledger",
     "check_sample",
     "check_types",
-    "choice_noise",
     "composition_of",
     "declaration_of",
     "encoded",
     "events_of",
+    "exact_noise",
     "noise_source",
     "priced",
     "room_for",
@@ -154,7 +154,7 @@ def noise_source() -> NoiseSource:
     return ExactNoise()
 
 
-def choice_noise() -> ExactNoise:
+def exact_noise() -> ExactNoise:
     """Return where estimates and choices get their noise, loaded and checked; it draws indices as
     well as integers.
 

@@ -14,9 +14,9 @@ from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import check_count
 from secretballot.aggregation import Aggregator
 from secretballot.door import purchase
-from secretballot.door.choice import PaidChoice, check_choices
 from secretballot.door.known_ledger import keep_in_step
-from secretballot.door.plan_terms import PlanFiles
+from secretballot.door.outcomes import PaidOutcome, check_outcomes
+from secretballot.door.reservation_terms import ReservationFiles
 from secretballot.door.secret_state import StateStore
 from secretballot.door.stored_answers import StoredAnswer
 from secretballot.ensemble.votes import VoteCounts
@@ -129,7 +129,7 @@ class ReleaseStream:
         vault: str | Path | None = None,
         purpose: str = "",
         declaration: Mapping[str, object] | None = None,
-        choices: Sequence[PaidChoice] = (),
+        choices: Sequence[PaidOutcome] = (),
     ) -> None:
         purchase.check_types(aggregator, ledger)
         self.aggregator, self.ledger, self.request, self.purpose = (
@@ -143,13 +143,13 @@ class ReleaseStream:
         self._declaration, self._choices = declaration, tuple(choices)
         declared = check_declaration(declaration)
         ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
-        check_choices(choices, ledger, declared)
+        check_outcomes(choices, ledger, declared)
         purchase.check_sample(aggregator.sample, declaration, request)
         self._events = purchase.events_of(aggregator, len(self.classes), self.n_teachers)
         self._paid = purchase.priced(self._events, aggregator.budget)
         if vault is not None:
             keep_in_step(Path(vault), ledger)
-        files = PlanFiles(None if vault is None else Path(vault), request)
+        files = ReservationFiles(None if vault is None else Path(vault), request)
         terms, kept = self._terms(teachers, declared), files.kept()
         if kept is not None:
             files.check(kept, terms, bought=ledger.entry(request) is not None)

@@ -1,6 +1,6 @@
 """Exact integer noise from the operating system's entropy: the only room that reads entropy.
 
-Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian law (Canonne,
+Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian distribution (Canonne,
 Kamath, Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational arithmetic; a
 choice with exponential weights is drawn by intervals of whole numbers, narrowed until they decide
 it. Nothing here can be seeded; a test that needs a fixed stream injects a `NoiseSource` of its own.
@@ -34,8 +34,8 @@ from secretballot.privacy.sampler_memory import has_passed, identity_of, remembe
 
 __all__ = [
     "MAX_SCALE",
-    "ChoiceNoise",
     "ExactNoise",
+    "ExponentialNoise",
     "NoiseSource",
     "check_scale",
     "entropy_bytes",
@@ -64,7 +64,7 @@ class NoiseSource(Protocol):
     Attributes
     ----------
     exact : bool
-        Whether the drawn law is the stated one, bit for bit.
+        Whether the drawn distribution is the stated one, bit for bit.
     description : str
         One line for the certificate.
     """
@@ -84,13 +84,13 @@ class NoiseSource(Protocol):
         ...
 
 
-class ChoiceNoise(Protocol):
+class ExponentialNoise(Protocol):
     """Draws of one candidate of many; apart from `NoiseSource`, as few mechanisms need it.
 
     Attributes
     ----------
     exact : bool
-        Whether the drawn law is the stated one, bit for bit.
+        Whether the drawn distribution is the stated one, bit for bit.
     description : str
         One line for the certificate.
     """
@@ -101,7 +101,7 @@ class ChoiceNoise(Protocol):
     @property
     def description(self) -> str: ...
 
-    def exponential_choice(
+    def exponential_index(
         self, scores: IntArray, scale: float, multiplicities: IntArray | None = None
     ) -> int:
         """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] /
@@ -181,19 +181,19 @@ def _failure_of(version: str) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _measurement(law: str, scale: float) -> Any:
-    """Return OpenDP's measurement that adds noise of `law` to a vector of 64-bit integers."""
+def _measurement(distribution: str, scale: float) -> Any:
+    """Return OpenDP's measurement that adds noise of `distribution` to a vector of 64-bit integers."""
     import opendp.prelude as dp  # takes a second beside scikit-learn, so only who draws pays for it
 
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    if law == "laplace":
+    if distribution == "laplace":
         return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
     return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
 
 
-def _sampler(law: str, scale: float) -> _Sampler:
-    measurement = _measurement(law, scale)
+def _sampler(distribution: str, scale: float) -> _Sampler:
+    measurement = _measurement(distribution, scale)
 
     def draw(size: int) -> IntArray:
         # a vector of another length must fail here rather than be broadcast as one draw used many
@@ -212,7 +212,7 @@ class ExactNoise:
 
     @property
     def exact(self) -> bool:
-        """Whether the drawn law is the stated one, bit for bit."""
+        """Whether the drawn distribution is the stated one, bit for bit."""
         return True
 
     @property
@@ -271,7 +271,7 @@ class ExactNoise:
             "gaussian", check_scale("sigma", sigma), check_count("size", size, minimum=0)
         )
 
-    def exponential_choice(
+    def exponential_index(
         self, scores: IntArray, scale: float, multiplicities: IntArray | None = None
     ) -> int:
         """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] /
@@ -301,14 +301,15 @@ class ExactNoise:
 
         Notes
         -----
-        The law is exact. Let C(0) <= C(1) <= ... be the running sums of the weights of all distinct scores, W their
-        total, and U a uniform real in [0, 1) whose binary digits are fair bits of the operating system. The score
-        chosen is the g with C(g - 1) <= U W < C(g), which has probability weight(g) / W. U is known to b digits, the
-        sums between whole numbers that `exponential_bounds` proves; g is returned only if every U and all sums within
-        these bounds give it, and otherwise more digits of U are drawn after those there are and the bounds are
-        narrowed. So whenever it is decided, the result is the one that U determines; and as U W meets no C(g) with
-        probability 1, it is decided in the end. Candidates of one score are drawn uniformly, an integer below their
-        number.
+        The distribution is exact. Let C(0) <= C(1) <= ... be the running sums of the weights of all
+        distinct scores, W their total, and U a uniform real in [0, 1) whose binary digits are fair
+        bits of the operating system. The score chosen is the g with C(g - 1) <= U W < C(g), which
+        has probability weight(g) / W. U is known to b digits, the sums between whole numbers that
+        `exponential_bounds` proves; g is returned only if every U and all sums within these bounds
+        give it, and otherwise more digits of U are drawn after those there are and the bounds are
+        narrowed. So whenever it is decided, the result is the one that U determines; and as U W
+        meets no C(g) with probability 1, it is decided in the end. Candidates of one score are
+        drawn uniformly, an integer below their number.
 
         Time and memory grow with the sort of the candidates and one product of some hundred bits
         per distinct score within about 100 scales of the best.
@@ -346,11 +347,13 @@ class ExactNoise:
 
         Notes
         -----
-        The law is exact. The outcomes are put into groups: no range, and the ranges that end at place 0, 1, ... The
-        group is the one in which a uniform real falls, decided between the bounds that `range_bounds` proves and with
-        more digits where it is open, as in `exponential_choice`. Given the last place j, the weights of the ranges are
-        proportional to exp(starts[i] / scale) for i <= j, so that the first place is one `exponential_choice` among
-        them, with bits of its own. The product of the two probabilities is the weight over the total.
+        The distribution is exact. The outcomes are put into groups: no range, and the ranges that
+        end at place 0, 1, ... The group is the one in which a uniform real falls, decided between
+        the bounds that `range_bounds` proves and with more digits where it is open, as in
+        `exponential_index`. Given the last place j, the weights of the ranges are proportional to
+        exp(starts[i] / scale) for i <= j, so that the first place is one `exponential_index` among
+        them, with bits of its own. The product of the two probabilities is the weight over the
+        total.
 
         Time and memory: O(m), of numbers of some hundred bits.
         """
@@ -437,7 +440,7 @@ def _check_candidates(
 
 
 def _choose(gaps: IntArray, counts: IntArray, scale: Fraction, random_bits: _Bits) -> int:
-    """Draw an index with weights counts * exp(-gaps / scale), as `ExactNoise.exponential_choice`
+    """Draw an index with weights counts * exp(-gaps / scale), as `ExactNoise.exponential_index`
     says."""
     total = int(counts.sum())
     bits = _SPARE_BITS + 2 * total.bit_length()
@@ -483,13 +486,13 @@ def _below(n: int, random_bits: _Bits) -> int:
             return drawn
 
 
-def _draw_ready(law: str, scale: float, size: int) -> IntArray:
+def _draw_ready(distribution: str, scale: float, size: int) -> IntArray:
     ready_sampler()
-    return _draw(law, scale, size)
+    return _draw(distribution, scale, size)
 
 
-def _draw(law: str, scale: float, size: int) -> IntArray:
-    sampler = _sampler(law, scale)
+def _draw(distribution: str, scale: float, size: int) -> IntArray:
+    sampler = _sampler(distribution, scale)
     if size <= _CHUNK:
         return sampler(size)
     return _draw_in_threads(sampler, size)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from secretballot.audit import discrete_laplace_law
+from secretballot.audit import discrete_laplace_distribution
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass, HypothesisClass, Intervals, Thresholds
 from secretballot.privacy.accounting import (
@@ -40,7 +40,7 @@ from secretballot.privacy.accounting.relabelled import (
 )
 from secretballot.privacy.accounting.renyi import response_renyi
 from secretballot.privacy.accounting.sample_calibration import stream_budget
-from secretballot.privacy.mechanisms import ExponentialChoice, plurality, stability
+from secretballot.privacy.mechanisms import ExponentialMechanism, plurality, stability
 
 C = (1 + math.exp(0.5)) ** 2
 STREAM = SparseVectorEvent(3.0, 5.0, 20, 2, False)
@@ -122,7 +122,7 @@ def restricted_law(
     """Law of the labels that the relabelling gives to the first `common` points."""
     X = np.array(points, dtype=float)[:, None]
     labellings = hypotheses.dichotomies(X)
-    weights = ExponentialChoice(et, monotone=False).law(-labellings.errors(labels))
+    weights = ExponentialMechanism(et, monotone=False).distribution(-labellings.errors(labels))
     law: dict = {}
     for weight, hypothesis in zip(weights, labellings, strict=True):
         key = tuple(hypothesis.predict(X[:common]).tolist())
@@ -465,8 +465,8 @@ def stream_law(event: SparseVectorEvent, n_teachers: int) -> Callable[[tuple[int
     A query after the stop has the outcome 3.
     """
     shift, query = (
-        discrete_laplace_law(event.threshold_scale),
-        discrete_laplace_law(event.query_scale),
+        discrete_laplace_distribution(event.threshold_scale),
+        discrete_laplace_distribution(event.query_scale),
     )
     votes = np.arange(n_teachers + 1)
     counts = np.stack([n_teachers - votes, votes], axis=1)
@@ -520,7 +520,7 @@ class World:
     ) -> None:
         self.event, self.n_teachers, self.hypotheses = event, n_teachers, hypotheses
         self.teacher = spy if teacher == "spy" else learner(hypotheses)
-        self.choice = ExponentialChoice(et, monotone=False)
+        self.choice = ExponentialMechanism(et, monotone=False)
         self.stream = stream_law(event.stream, n_teachers)
         self.known: dict = {}
 
@@ -530,7 +530,7 @@ class World:
             return
         X = np.array([[float(x)] for x, _ in sample])
         labellings = self.hypotheses.dichotomies(X)
-        weights = self.choice.law(-labellings.errors([y for _, y in sample]))
+        weights = self.choice.distribution(-labellings.errors([y for _, y in sample]))
         for weight, hypothesis in zip(weights, labellings, strict=True):
             labels = hypothesis.predict(X).tolist()
             yield weight, tuple((x, label) for (x, _), label in zip(sample, labels, strict=True))

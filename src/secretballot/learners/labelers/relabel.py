@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from secretballot._typing import IntArray
 from secretballot._validation import check_positive
-from secretballot.door.purchase import choice_noise
+from secretballot.door.purchase import exact_noise
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Halfspaces, HypothesisClass, Rectangles
 from secretballot.hypotheses.intervals import IntervalDichotomies
-from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.mechanisms import ExponentialMechanism
 
 __all__ = ["check_sample_size", "relabel"]
 
@@ -77,14 +77,14 @@ def relabel(
     True
     """
     _check_class(hypotheses)
-    choice = ExponentialChoice(check_positive("et", et), monotone=False)
+    choice = ExponentialMechanism(check_positive("et", et), monotone=False)
     labellings = hypotheses.dichotomies(X)
     if isinstance(labellings, IntervalDichotomies):
         _, gained = labellings.prefix_mistakes(y)
-        ends = choice.release_range(gained[:-1], gained[1:], choice_noise())
+        ends = choice.release_range(gained[:-1], gained[1:], exact_noise())
         chosen = 0 if ends is None else labellings.index(*ends)
     else:
-        chosen = choice.release(-labellings.errors(y), choice_noise())
+        chosen = choice.release(-labellings.errors(y), exact_noise())
     return labellings.hypothesis(chosen).predict(X)
 
 

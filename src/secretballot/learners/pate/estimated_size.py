@@ -15,7 +15,7 @@ from secretballot.aggregation import (
     SparseVectorAggregator,
     WeakSignalWarning,
 )
-from secretballot.door.choice import PaidChoice, estimate_stability
+from secretballot.door.outcomes import PaidOutcome, estimate_stability
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import BudgetError, ParameterError
 from secretballot.learners.pate.defaults import (
@@ -200,7 +200,7 @@ class EstimatedPlan:
         ledger: Ledger,
         request: str | None,
         declaration: Mapping[str, object],
-    ) -> PaidChoice:
+    ) -> PaidOutcome:
         """Release the estimate from the votes on the whole pool.
 
         Raises
@@ -222,7 +222,7 @@ class EstimatedPlan:
         """Return the smallest plan that an estimate may lead to: one query, or one abstention."""
         return self._sized(1)
 
-    def aggregator_by(self, estimate: PaidChoice) -> Aggregator:
+    def aggregator_by(self, estimate: PaidOutcome) -> Aggregator:
         """Return the aggregator that the released number leads to, for what is left of the
         budget."""
         return self._sized(self.size_by(estimate.outcome))

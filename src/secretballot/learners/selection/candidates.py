@@ -15,7 +15,7 @@ from scipy import sparse
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_positive
-from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores, covers
+from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores, covers
 from secretballot.door.purchase import check_ledger
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, result_of
 from secretballot.ensemble.rows import take_rows
@@ -57,7 +57,7 @@ class ChosenCandidate:
     index : int
         Its place among the candidates.
     name : str
-    choice : PaidChoice
+    choice : PaidOutcome
         What was drawn, and its price.
     rejected : tuple of ReleasedLabels
         What the other candidates were learnt from, as far as they tell (``released_labels_``).
@@ -66,7 +66,7 @@ class ChosenCandidate:
     candidate: Any
     index: int
     name: str
-    choice: PaidChoice
+    choice: PaidOutcome
     rejected: tuple[ReleasedLabels, ...] = ()
 
     def certified(self, released: ReleasedLabels | None = None) -> ReleasedLabels:
@@ -172,7 +172,7 @@ def choose_candidate(
             "units are given with neighbours='replace-one', which is about single records."
         )
     unit = "record" if units is None else "user"
-    check_choice_account(ledger, unit, neighbours)
+    check_scores_account(ledger, unit, neighbours)
     X, example = _typed(X, X_public)
     truth = _objects(values)[class_indices(y, values, n_rows(X))]
     for name, model in zip(names, models, strict=True):
@@ -198,7 +198,7 @@ def choose_candidate(
 
 def certified(
     released: ReleasedLabels,
-    choices: Sequence[PaidChoice],
+    choices: Sequence[PaidOutcome],
     *,
     rejected: Sequence[ReleasedLabels] = (),
 ) -> ReleasedLabels:
@@ -213,7 +213,7 @@ def certified(
     ----------
     released : ReleasedLabels
         What was chosen.
-    choices : sequence of PaidChoice
+    choices : sequence of PaidOutcome
         From the same ledger.
     rejected : sequence of ReleasedLabels
         From the same ledger; those that are already listed, or are `released` itself, are listed
@@ -287,7 +287,7 @@ def _promise(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def _entries(
-    document: dict[str, Any], choices: Sequence[PaidChoice], rejected: Sequence[ReleasedLabels]
+    document: dict[str, Any], choices: Sequence[PaidOutcome], rejected: Sequence[ReleasedLabels]
 ) -> list[dict[str, Any]]:
     """Return everything that the release was chosen by, each reservation once."""
     found = [*document.get("choices", ()), *(choice.to_certificate() for choice in choices)]
@@ -343,7 +343,7 @@ def _typed(X: Any, X_public: Any) -> tuple[Any, Any]:
     return with_public_types(X, example), with_public_types(example, example)
 
 
-def _chosen(choice: PaidChoice, names: Sequence[str], models: Sequence[Any]) -> ChosenCandidate:
+def _chosen(choice: PaidOutcome, names: Sequence[str], models: Sequence[Any]) -> ChosenCandidate:
     """Return the outcome of a choice, with the releases behind those that were not chosen."""
     place = choice.outcome
     others = (

@@ -6,12 +6,12 @@ from typing import Any
 
 from secretballot._typing import IntArray
 from secretballot.door import purchase
-from secretballot.door.choice import PaidChoice
+from secretballot.door.outcomes import PaidOutcome
 from secretballot.exceptions import ParameterError
 from secretballot.learners.selection.candidates import certified
 from secretballot.privacy.accounting import PrivacyBudget, price
 from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import build_certificate, describe_released
 
@@ -19,7 +19,7 @@ __all__ = ["chosen_release", "refuse_other_accounts", "with_candidates"]
 
 
 def chosen_release(
-    choice: PaidChoice,
+    choice: PaidOutcome,
     labels: IntArray,
     rows: IntArray,
     classes: Sequence[Any],
@@ -33,7 +33,7 @@ def chosen_release(
 
     Parameters
     ----------
-    choice : PaidChoice
+    choice : PaidOutcome
         An exponential choice, drawn and paid for.
     labels : ndarray of int64, shape (l,)
         Class of each public point, by the chosen model, as an index into `classes`.
@@ -50,8 +50,8 @@ def chosen_release(
     Unit, relation, price : those of the choice. Labels of public points by a model that depends on nothing else private
         are post-processing.
     """
-    noise = purchase.choice_noise()
-    mechanism = ExponentialChoice(choice.event.epsilon, monotone=choice.mechanism["monotone"])  # type: ignore[attr-defined]
+    noise = purchase.exact_noise()
+    mechanism = ExponentialMechanism(choice.event.epsilon, monotone=choice.mechanism["monotone"])  # type: ignore[attr-defined]
     document = build_certificate(
         budget=PrivacyBudget(choice.epsilon, choice.delta),
         events=(choice.event,),
@@ -104,7 +104,7 @@ def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
 
 
 def with_candidates(
-    released: ReleasedLabels, choice: PaidChoice, candidates: Sequence[Any], index: int
+    released: ReleasedLabels, choice: PaidOutcome, candidates: Sequence[Any], index: int
 ) -> ReleasedLabels:
     """Return the release with everything on its certificate that the candidates themselves cost the
     same account.

@@ -78,7 +78,7 @@ def private_records_needed(
     Notes
     -----
     The first term is what the draw loses in empirical error with probability 1 - beta / 2 (see
-    `ExponentialChoice.score_loss`), where scale is 1 / epsilon or 2 / epsilon. The second is twice Hoeffding's
+    `ExponentialMechanism.score_loss`), where scale is 1 / epsilon or 2 / epsilon. The second is twice Hoeffding's
     sqrt(log(4 N / beta) / (2 n)), uniform over the N candidates with probability 1 - beta / 2: once for the chosen and
     once for the best.
     """

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
-from secretballot.door.choice import PaidChoice, check_choice_account, choose_by_scores
+from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores
 from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.isolation import isolated
 from secretballot.ensemble.partition import KeyedHashPartition
@@ -43,7 +43,7 @@ from secretballot.learners.training.inputs import (
 from secretballot.learners.training.learner_state import LearnerState
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.students import HypothesisStudent
 
@@ -95,7 +95,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     student_ : the chosen classifier, to be published
     hypothesis_ : Hypothesis
         What was chosen of a class of hypotheses; says 1 for ``classes_[1]``.
-    choice_ : PaidChoice
+    choice_ : PaidOutcome
         The draw.
     released_labels_ : ReleasedLabels
         What left the door, as the labels that the chosen one gives to the public points.
@@ -279,7 +279,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
 
     def _bought(
         self, scores: PrivateScores | PrivateRangeScores, account: Ledger, about: dict[str, Any]
-    ) -> PaidChoice:
+    ) -> PaidOutcome:
         assert self.budget is not None
         return choose_by_scores(
             scores,
@@ -354,7 +354,9 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         """
         check_is_fitted(self, "choice_")
         assert self.budget is not None
-        mechanism = ExponentialChoice(self.budget.epsilon, monotone=self.neighbours == "add-remove")
+        mechanism = ExponentialMechanism(
+            self.budget.epsilon, monotone=self.neighbours == "add-remove"
+        )
         return mechanism.score_loss(self.n_candidates_, beta)
 
     def _rows(self, n_points: int) -> IntArray:
@@ -370,7 +372,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         unit = self._unit(by_unit)
         check_keeping(self.ledger, None, self.request)
         if self.ledger is not None:
-            check_choice_account(self.ledger, unit, self.neighbours)
+            check_scores_account(self.ledger, unit, self.neighbours)
             return self.ledger
         assert self.budget is not None
         return Ledger.in_memory(

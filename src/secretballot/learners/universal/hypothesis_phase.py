@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import FloatArray, IntArray
-from secretballot.door.choice import PaidChoice
-from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.door.outcomes import PaidOutcome
+from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import Hypothesis, HypothesisClass
 from secretballot.hypotheses.finite import check_row_by_row
@@ -30,7 +30,7 @@ class EndlessPart:
 
     Parameters
     ----------
-    choice : PaidChoice
+    choice : PaidOutcome
     about : mapping
         As stored beside the choice: ``points``, and ``rows``, those of them that made the class
         finite.
@@ -45,7 +45,7 @@ class EndlessPart:
     """
 
     def __init__(
-        self, choice: PaidChoice, about: dict[str, Any], hypotheses: HypothesisClass
+        self, choice: PaidOutcome, about: dict[str, Any], hypotheses: HypothesisClass
     ) -> None:
         self.choice, self._hypotheses = choice, hypotheses
         self.points = np.array(about["points"], dtype=np.float64)
@@ -58,7 +58,7 @@ class EndlessPart:
         self.n_candidates = int(choice.mechanism["n_candidates"])
 
     @classmethod
-    def begun(cls, reserved: ReservedChoice, hypotheses: HypothesisClass) -> "EndlessPart | None":
+    def begun(cls, reserved: ReservedOutcome, hypotheses: HypothesisClass) -> "EndlessPart | None":
         """Return the part that was drawn before, or None."""
         found = reserved.drawn()
         return None if found is None else cls(*found, hypotheses)
@@ -66,7 +66,7 @@ class EndlessPart:
     @classmethod
     def begin(
         cls,
-        reserved: ReservedChoice,
+        reserved: ReservedOutcome,
         hypotheses: HypothesisClass,
         records: Callable[[], PrivateRecords],
         points: FloatArray,
@@ -76,7 +76,7 @@ class EndlessPart:
 
         Parameters
         ----------
-        reserved : ReservedChoice
+        reserved : ReservedOutcome
             What pays.
         hypotheses : HypothesisClass
         records : callable

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from secretballot._typing import BoolArray, FloatArray, ObjectArray
-from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import BudgetError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.labelers.session import LabelingSession
@@ -169,7 +169,7 @@ class UniversalRun:
     ) -> None:
         self.terms, self.session = terms, session
         self._records, self._folder = records, folder
-        self._reserved = ReservedChoice(
+        self._reserved = ReservedOutcome(
             ledger,
             epsilon=terms.split.endless,
             request=endless_request(terms.name),

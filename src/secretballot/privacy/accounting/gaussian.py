@@ -4,7 +4,7 @@ The analytic privacy profile (Balle and Wang 2018, Theorem 8; Dong, Roth and Su 
 continuous noise. What we draw is discrete, so what we price is discrete: n released integers, each
 moved by at most one vote, compose to the n-fold product of the pair (N, N + 1), whose privacy loss
 depends on the sum of the noises alone. That sum is, up to a Fourier error below any float, a normal
-law restricted to the integers; its hockey-stick divergence is a plain sum. The difference from the
+distribution restricted to the integers; its hockey-stick divergence is a plain sum. The difference from the
 analytic figure is of the order z^2 / (12 n sigma^2) in relative delta (z about 5): 5e-5 at 100
 queries and sigma 20, less for more noise. `docs/explanation/prices.md` has the proof.
 """
@@ -105,7 +105,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, shifts: int) -> float:
     Unit, relation : one teacher changes its votes (add/remove or replace).
     Sensitivity : one vote per integer.
     Source : product of the dominating pairs (Zhu, Dong, Wang 2022, Theorem 10); Canonne, Kamath, Steinke 2020 for the
-        law; the lattice sum is exact up to float error, which is added.
+        distribution; the lattice sum is exact up to float error, which is added.
     Rounding : upward.
     """
     if sigma >= FLAT_SIGMA:
@@ -154,20 +154,20 @@ def _lattice_excess(epsilon: float, start: float, shifts: int, variance: float) 
 
 
 def _convolved_delta(epsilon: float, sigma: float, shifts: int) -> float:
-    """The same sum for small sigma, where the law of the sum comes from convolving the pmf with
+    """The same sum for small sigma, where the distribution of the sum comes from convolving the pmf with
     itself."""
-    law = _folded(sigma, shifts)
-    reach = len(law) // 2
+    distribution = _folded(sigma, shifts)
+    reach = len(distribution) // 2
     s = np.arange(-reach, reach + 1, dtype=np.float64)
     gain = -np.expm1(np.minimum(0.0, (epsilon * sigma * sigma - shifts / 2 - s) / (sigma * sigma)))
     # a cut drops less than 2 exp(-TAIL^2 / 2), and a block that was cut counts at most `shifts`
     # times
-    return float(np.sum(law * gain)) + 4 * shifts * math.exp(-TAIL * TAIL / 2)
+    return float(np.sum(distribution * gain)) + 4 * shifts * math.exp(-TAIL * TAIL / 2)
 
 
 @functools.lru_cache(maxsize=8)
 def _folded(sigma: float, shifts: int) -> FloatArray:
-    """Return the law of the sum of `shifts` discrete Gaussians, cut at `TAIL` deviations."""
+    """Return the distribution of the sum of `shifts` discrete Gaussians, cut at `TAIL` deviations."""
     _, base = discrete_gaussian_pmf(sigma)
     result, held, folds, left = np.ones(1), 0, 1, shifts
     while left:
@@ -181,6 +181,6 @@ def _folded(sigma: float, shifts: int) -> FloatArray:
     return result
 
 
-def _cut(law: FloatArray, sigma: float, folds: int) -> FloatArray:
-    reach, middle = math.ceil(TAIL * sigma * math.sqrt(folds)) + 2, len(law) // 2
-    return law if reach >= middle else law[middle - reach : middle + reach + 1]
+def _cut(distribution: FloatArray, sigma: float, folds: int) -> FloatArray:
+    reach, middle = math.ceil(TAIL * sigma * math.sqrt(folds)) + 2, len(distribution) // 2
+    return distribution if reach >= middle else distribution[middle - reach : middle + reach + 1]

@@ -58,7 +58,7 @@ REACH = 6.5  # standard deviations of the total loss that the grid covers
 OVERHEAD = 50  # multiplications that handling one grid point once is worth
 MAX_NUMBERS = 5e7  # numbers held at once: 400 MB
 MAX_EPSILON = 25.0  # nats; beyond, a promise is worth no long game
-MAX_SIGMA = 2e5  # beyond, the noise's law would fill the memory; the Gaussian price holds
+MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the Gaussian price holds
 # below, one label is nearly the vote itself and the Gaussian price says all there is
 MIN_SIGMA = 0.25
 

@@ -12,6 +12,7 @@ from secretballot.privacy.mechanisms.error_level import (
     quantile_slack,
     unstable_share_bound,
 )
+from secretballot.privacy.mechanisms.exponential_mechanism import ExponentialMechanism
 from secretballot.privacy.mechanisms.mechanism import Mechanism
 from secretballot.privacy.mechanisms.noisy_argmax import (
     GaussianNoisyArgmax,
@@ -20,7 +21,6 @@ from secretballot.privacy.mechanisms.noisy_argmax import (
     LaplaceNoisyMajority,
     majority,
 )
-from secretballot.privacy.mechanisms.noisy_choice import ExponentialChoice
 from secretballot.privacy.mechanisms.noisy_count import GaussianNoisyCount, GaussianNoisyHistogram
 from secretballot.privacy.mechanisms.noisy_threshold import GaussianThreshold
 from secretballot.privacy.mechanisms.pool_estimates import (
@@ -36,7 +36,7 @@ __all__ = [
     "ABSTAINED",
     "MECHANISMS",
     "DistanceToInstability",
-    "ExponentialChoice",
+    "ExponentialMechanism",
     "GaussianNoisyArgmax",
     "GaussianNoisyCount",
     "GaussianNoisyHistogram",
@@ -72,7 +72,7 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     GaussianThreshold,
     DistanceToInstability,
     SparseVector,
-    ExponentialChoice,
+    ExponentialMechanism,
     StabilityQuantile,
     MinoritySum,
 )

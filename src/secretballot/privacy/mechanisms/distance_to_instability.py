@@ -122,6 +122,6 @@ class DistanceToInstability(Mechanism):
         Notes
         -----
         Bassily, Thakurta, Thakkar 2018, Theorem 2.5, where threshold = log(1 / delta) / epsilon and scale = 1
-        / epsilon. For the discrete law P(X <= -k) = exp(-k / scale) / (1 + exp(-1 / scale)) at whole k >= 1.
+        / epsilon. For the discrete distribution P(X <= -k) = exp(-k / scale) / (1 + exp(-1 / scale)) at whole k >= 1.
         """
         return self.threshold + math.ceil(-self.scale * math.log(check_probability("beta", beta)))

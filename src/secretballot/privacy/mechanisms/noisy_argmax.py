@@ -142,7 +142,7 @@ class LaplaceNoisyMajority(Mechanism):
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : one teacher moves one vote: the count by 1.
     Price : pure, 1 / scale per query: half of what the arg max over two noisy counts costs.
-    Source : Ghosh, Roughgarden, Sundararajan 2009 for the discrete law.
+    Source : Ghosh, Roughgarden, Sundararajan 2009 for the discrete distribution.
     Rounding : none here; the accountant rounds upward.
 
     Raises

@@ -28,7 +28,7 @@ class GaussianNoisyCount(Mechanism):
     Sensitivity : one teacher moves one vote: the count by 1. The other class has the rest of a public total.
     Price : per query one unit shift of discrete Gaussian noise, mu = 1 / sigma in Gaussian DP up to the
         lattice.
-    Source : Liu et al. 2021, Algorithm 1; Canonne, Kamath, Steinke 2020 for the discrete law.
+    Source : Liu et al. 2021, Algorithm 1; Canonne, Kamath, Steinke 2020 for the discrete distribution.
     Rounding : none here; the accountant rounds upward.
 
     Raises
@@ -74,7 +74,7 @@ class GaussianNoisyHistogram(Mechanism):
     Price : per query two unit shifts, mu = sqrt(2) / sigma in Gaussian DP up to the lattice. The sigma that
         Liu et al. print for two classes would break the promise here.
     Source : Papernot et al. 2018, arXiv:1802.08908, section 4.1; Canonne, Kamath, Steinke 2020 for the
-        discrete law.
+        discrete distribution.
     Rounding : none here; the accountant rounds upward.
 
     Raises

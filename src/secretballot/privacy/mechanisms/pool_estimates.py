@@ -131,7 +131,7 @@ class StabilityQuantile(Mechanism):
             noise.discrete_laplace(self.scale, 1)[0]
         )
 
-    def law(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
+    def distribution(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
         """Return the probability of each of some outcomes: private, for audits and tests."""
         return _laplace_pmf(
             np.asarray(outcomes) - stability_quantile(counts, self.fraction), self.scale
@@ -211,7 +211,7 @@ class MinoritySum(Mechanism):
         """
         return self._exact(counts) + int(noise.discrete_laplace(self.scale, 1)[0])
 
-    def law(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
+    def distribution(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
         """Return the probability of each of some outcomes: private, for audits and tests."""
         return _laplace_pmf(np.asarray(outcomes) - self._exact(counts), self.scale)
 

@@ -18,14 +18,14 @@ from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, PrivacyBudget, calibrate_pure
 from secretballot.privacy.ledger import Ledger
-from secretballot.privacy.mechanisms import ExponentialChoice, MinoritySum, StabilityQuantile
+from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 from secretballot.privacy.noise import ExactNoise
 from secretballot.report.certificate.build import check_declaration
 
 __all__ = [
-    "PaidChoice",
-    "check_choice_account",
-    "check_choices",
+    "PaidOutcome",
+    "check_outcomes",
+    "check_scores_account",
     "choose_by_scores",
     "covers",
     "estimate_minority",
@@ -36,7 +36,7 @@ _STORED = ("purpose", "mechanism", "outcome", "unit", "neighbours", "composition
 
 
 @dataclass(frozen=True)
-class PaidChoice:
+class PaidOutcome:
     """One number that left the door to set something by; public.
 
     Attributes
@@ -94,7 +94,7 @@ def estimate_stability(
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
-) -> PaidChoice:
+) -> PaidOutcome:
     """Release how stable the votes on a public pool are: all but a share `fraction` are at least so
     stable, about.
 
@@ -112,7 +112,7 @@ def estimate_stability(
 
     Returns
     -------
-    PaidChoice
+    PaidOutcome
         The outcome is a distance to instability in votes, with discrete Laplace noise of scale 1 /
         epsilon.
 
@@ -156,7 +156,7 @@ def estimate_minority(
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
-) -> PaidChoice:
+) -> PaidOutcome:
     """Release how many votes on a public pool are in the minority of their point.
 
     Parameters and errors are those of `estimate_stability`; the outcome is a number of votes.
@@ -194,7 +194,7 @@ def choose_by_scores(
     request: str | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
-) -> PaidChoice:
+) -> PaidOutcome:
     """Choose one candidate by private scores, with probability proportional to exp(score / scale).
 
     Parameters
@@ -212,7 +212,7 @@ def choose_by_scores(
 
     Returns
     -------
-    PaidChoice
+    PaidOutcome
         The outcome is the position of the chosen candidate.
 
     Raises
@@ -230,8 +230,8 @@ def choose_by_scores(
     Rounding : upward.
     """
     _check_scores_declared(scores, check_declaration(declaration))
-    check_choice_account(ledger, scores.unit, scores.neighbours)
-    mechanism = ExponentialChoice(_drawn_at(epsilon), monotone=scores.neighbours == "add-remove")
+    check_scores_account(ledger, scores.unit, scores.neighbours)
+    mechanism = ExponentialMechanism(_drawn_at(epsilon), monotone=scores.neighbours == "add-remove")
     stated: dict[str, Any] = {
         "name": "exponential-choice",
         "epsilon": float(epsilon),
@@ -250,7 +250,7 @@ def choose_by_scores(
     )
 
 
-def check_choice_account(ledger: Ledger, unit: str, neighbours: str) -> None:
+def check_scores_account(ledger: Ledger, unit: str, neighbours: str) -> None:
     """Refuse an account to whose promise a choice by this unit and relation does not add.
 
     Votes by user add to a promise about records: one more record changes the one teacher of its
@@ -274,7 +274,7 @@ def check_choice_account(ledger: Ledger, unit: str, neighbours: str) -> None:
 
 
 def _drawn_by(
-    mechanism: ExponentialChoice, scores: PrivateScores | PrivateRangeScores, noise: ExactNoise
+    mechanism: ExponentialMechanism, scores: PrivateScores | PrivateRangeScores, noise: ExactNoise
 ) -> int:
     """Return the number of the candidate that is drawn; of ranges without listing them."""
     if isinstance(scores, PrivateScores):
@@ -288,8 +288,8 @@ def _drawn_at(epsilon: float) -> float:
     return calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
 
 
-def check_choices(
-    choices: Sequence[PaidChoice], ledger: Ledger, declared: Mapping[str, object]
+def check_outcomes(
+    choices: Sequence[PaidOutcome], ledger: Ledger, declared: Mapping[str, object]
 ) -> None:
     """Refuse choices that do not add to the promise of a release from `ledger` under a declaration.
 
@@ -343,7 +343,7 @@ def _bought(
     request: str | None,
     purpose: str,
     declaration: Mapping[str, object] | None,
-) -> PaidChoice:
+) -> PaidOutcome:
     """Check, price, ready the noise, reserve, draw, commit, return; a known request gets its
     stored answer."""
     purchase.check_ledger(ledger)
@@ -357,7 +357,7 @@ def _bought(
     ledger.check_promise(unit, neighbours)
     budget = PrivacyBudget(mechanism["epsilon"], 0.0)
     # before the purchase: an installation that cannot draw must cost nothing
-    noise = purchase.choice_noise()
+    noise = purchase.exact_noise()
     describe = functools.partial(_choice, purpose, mechanism, event, unit, neighbours)
     room = purchase.room_for(_stored(describe(_WIDEST, purchase.composition_of(ledger, 0))))
     with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
@@ -384,19 +384,19 @@ def _choice(
     neighbours: str,
     outcome: int,
     composition: dict[str, Any],
-) -> PaidChoice:
-    return PaidChoice(
+) -> PaidOutcome:
+    return PaidOutcome(
         purpose, mechanism, outcome, event, mechanism["epsilon"], 0.0, unit, neighbours, composition
     )
 
 
-def _stored(choice: PaidChoice) -> dict[str, Any]:
+def _stored(choice: PaidOutcome) -> dict[str, Any]:
     return {field: getattr(choice, field) for field in _STORED}
 
 
 def _same_question(
     content: bytes, mechanism: dict[str, Any], event: Event, promise: tuple[str, str], request: str
-) -> PaidChoice:
+) -> PaidOutcome:
     """Return the stored answer if it answers this very question, about the same unit and
     relation."""
     stored = json.loads(content)
@@ -410,7 +410,7 @@ def _same_question(
             f"The request {request!r} was answered before, with another question; ask the same"
             " again, or use a new request."
         )
-    return PaidChoice(event=event, epsilon=mechanism["epsilon"], delta=0.0, **stored)
+    return PaidOutcome(event=event, epsilon=mechanism["epsilon"], delta=0.0, **stored)
 
 
 def _check_scores_declared(

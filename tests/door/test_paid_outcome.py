@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import secretballot as sb
-from secretballot.audit import Law, sample_p_value
+from secretballot.audit import Distribution, sample_p_value
 from secretballot.door import ReleaseStream, choose_by_scores, purchase
 from secretballot.ensemble.scores import PrivateScores
-from secretballot.privacy.mechanisms import ExponentialChoice, MinoritySum, StabilityQuantile
+from secretballot.privacy.mechanisms import ExponentialMechanism, MinoritySum, StabilityQuantile
 from secretballot.privacy.noise import ExactNoise
 
 BUDGET = sb.PrivacyBudget(1.0, 1e-6)
@@ -34,23 +34,23 @@ def ledger(tmp_path: Path) -> sb.Ledger:
     return sb.Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
 
 
-def _stability(ledger: sb.Ledger, **settings: Any) -> sb.PaidChoice:
+def _stability(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
     counts = sb.VoteCounts.from_counts(VOTES)
     return sb.estimate_stability(counts, ledger, **{"fraction": 0.5, "epsilon": 0.2, **settings})
 
 
-def _minority(ledger: sb.Ledger, **settings: Any) -> sb.PaidChoice:
+def _minority(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
     return sb.estimate_minority(
         sb.VoteCounts.from_counts(VOTES), ledger, **{"epsilon": 0.2, **settings}
     )
 
 
-def _scored(ledger: sb.Ledger, **settings: Any) -> sb.PaidChoice:
+def _scored(ledger: sb.Ledger, **settings: Any) -> sb.PaidOutcome:
     return choose_by_scores(PrivateScores.of(RIGHT), ledger, **{"epsilon": 0.2, **settings})
 
 
 BUYERS = pytest.mark.parametrize("buy", [_stability, _minority, _scored])
-Buy = Callable[..., sb.PaidChoice]
+Buy = Callable[..., sb.PaidOutcome]
 
 
 @BUYERS
@@ -90,11 +90,11 @@ def test_noise_is_drawn_only_after_the_price_is_reserved(
             states.append(ledger.history()[-1].state)
             return super().discrete_laplace(scale, size)
 
-        def exponential_choice(self, *arguments: Any) -> int:
+        def exponential_index(self, *arguments: Any) -> int:
             states.append(ledger.history()[-1].state)
-            return super().exponential_choice(*arguments)
+            return super().exponential_index(*arguments)
 
-    monkeypatch.setattr(purchase, "choice_noise", Spy)
+    monkeypatch.setattr(purchase, "exact_noise", Spy)
     buy(ledger)
     assert states == ["reserved"]
 
@@ -107,10 +107,10 @@ def test_an_interrupted_draw_stays_spent(
         def discrete_laplace(self, scale: float, size: int) -> Any:
             raise KeyboardInterrupt
 
-        def exponential_choice(self, *arguments: Any) -> int:
+        def exponential_index(self, *arguments: Any) -> int:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(purchase, "choice_noise", Interrupted)
+    monkeypatch.setattr(purchase, "exact_noise", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         buy(ledger, request="one")
     monkeypatch.undo()
@@ -231,7 +231,7 @@ def test_names_go_with_the_request(ledger: sb.Ledger) -> None:
     [
         (_stability, StabilityQuantile(0.5, 1.0), VOTES),
         (_minority, MinoritySum(1.0, 26), VOTES),
-        (_scored, ExponentialChoice(0.05, monotone=True), RIGHT.sum(axis=0)),
+        (_scored, ExponentialMechanism(0.05, monotone=True), RIGHT.sum(axis=0)),
     ],
 )
 def test_what_comes_out_follows_the_law_of_its_price_and_of_no_other(
@@ -241,10 +241,12 @@ def test_what_comes_out_follows_the_law_of_its_price_and_of_no_other(
     sample = np.array([buy(ledger, epsilon=mechanism.epsilon).outcome for _ in range(150)])
 
     def p_value(other: Any) -> float:
-        if isinstance(other, ExponentialChoice):
-            return sample_p_value(sample, Law(0, other.law(private), 0.0))
+        if isinstance(other, ExponentialMechanism):
+            return sample_p_value(sample, Distribution(0, other.distribution(private), 0.0))
         support = np.arange(sample.min() - 1000, sample.max() + 1001)
-        return sample_p_value(sample, Law(int(support[0]), other.law(private, support), 0.0))
+        return sample_p_value(
+            sample, Distribution(int(support[0]), other.distribution(private, support), 0.0)
+        )
 
     assert p_value(mechanism) > 1e-6
     settings = {
@@ -309,7 +311,7 @@ def test_ctrl_c_during_the_draw_comes_after_the_outcome_is_stored(
                 os.kill(os.getpid(), signal.SIGINT)
             return super().__getattribute__(name)
 
-    monkeypatch.setattr(purchase, "choice_noise", Interrupted)
+    monkeypatch.setattr(purchase, "exact_noise", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         buy(ledger, request="one")
     assert [entry.state for entry in ledger.history()] == ["committed"]

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from secretballot.audit import Law, sample_p_value
+from secretballot.audit import Distribution, sample_p_value
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy import noise as room
 from secretballot.privacy.exponential_bounds import exp_bounds, locate, running_bounds
@@ -37,7 +37,7 @@ def law(scores, scale, multiplicities=None):
     sums, order = true_sums(scores, scale, multiplicities)
     probability = np.empty(len(order))
     probability[order] = np.diff([0.0, *map(float, sums)])
-    return Law(0, probability, 0.0)
+    return Distribution(0, probability, 0.0)
 
 
 def digits_of(number):
@@ -152,7 +152,7 @@ def test_choices_follow_their_law_and_no_law_of_another_scale(
     counts = None if multiplicities is None else np.array(multiplicities)
     source = ExactNoise()
     sample = np.array(
-        [source.exponential_choice(np.array(scores), scale, counts) for _ in range(2500)]
+        [source.exponential_index(np.array(scores), scale, counts) for _ in range(2500)]
     )
     assert sample_p_value(sample, law(scores, scale, counts)) > ALPHA
     for wrong in (0.5, 2.0):
@@ -163,10 +163,10 @@ def test_it_is_the_exponential_mechanism_and_not_permute_and_flip():
     # OpenDP's noisy max under pure privacy gives the better of two candidates 2 apart 0.932 where
     # this gives 0.881
     source = ExactNoise()
-    sample = np.array([source.exponential_choice(np.array([1, -1]), 1.0) for _ in range(4000)])
+    sample = np.array([source.exponential_index(np.array([1, -1]), 1.0) for _ in range(4000)])
     flip = 1 - np.exp(-2) / 2
     assert sample_p_value(sample, law([1, -1], 1.0)) > ALPHA
-    assert sample_p_value(sample, Law(0, np.array([flip, 1 - flip]), 0.0)) < ALPHA
+    assert sample_p_value(sample, Distribution(0, np.array([flip, 1 - flip]), 0.0)) < ALPHA
 
 
 def test_a_multiplicity_is_as_many_equal_candidates():
@@ -175,39 +175,39 @@ def test_a_multiplicity_is_as_many_equal_candidates():
     together = np.add.reduceat(spelled, [0, 1, 7])
     np.testing.assert_allclose(law(scores, scale, counts).pmf, together)
     source = ExactNoise()
-    sample = np.array([source.exponential_choice(scores, scale, counts) for _ in range(2500)])
-    assert sample_p_value(sample, Law(0, together, 0.0)) > ALPHA
+    sample = np.array([source.exponential_index(scores, scale, counts) for _ in range(2500)])
+    assert sample_p_value(sample, Distribution(0, together, 0.0)) > ALPHA
 
 
 def test_little_noise_takes_the_best_and_much_noise_takes_any():
     source, scores = ExactNoise(), np.array([5, 7, 6])
-    assert {source.exponential_choice(scores, 1e-6) for _ in range(50)} == {1}
-    sample = np.array([source.exponential_choice(scores, MAX_SCALE) for _ in range(3000)])
-    assert sample_p_value(sample, Law(0, np.full(3, 1 / 3), 0.0)) > ALPHA
+    assert {source.exponential_index(scores, 1e-6) for _ in range(50)} == {1}
+    sample = np.array([source.exponential_index(scores, MAX_SCALE) for _ in range(3000)])
+    assert sample_p_value(sample, Distribution(0, np.full(3, 1 / 3), 0.0)) > ALPHA
 
 
 def test_a_single_candidate_is_chosen():
-    assert ExactNoise().exponential_choice(np.array([-4]), 3.0) == 0
+    assert ExactNoise().exponential_index(np.array([-4]), 3.0) == 0
 
 
 def test_the_unlikely_many_outweigh_the_likely_one_as_they_should():
     # 2^50 candidates 20 scales behind: their weight is 2^50 e^-20, about 2.3 million to one
     scores, counts = np.array([20, 0]), np.array([1, 2**50])
     source = ExactNoise()
-    assert {source.exponential_choice(scores, 1.0, counts) for _ in range(60)} == {1}
-    assert {source.exponential_choice(scores, 0.25, counts) for _ in range(60)} == {0}
+    assert {source.exponential_index(scores, 1.0, counts) for _ in range(60)} == {1}
+    assert {source.exponential_index(scores, 0.25, counts) for _ in range(60)} == {0}
 
 
 def test_a_million_candidates_are_weighed_by_score_and_drawn_evenly_inside_one():
     scores = np.arange(1_000_000) % 1000
     source = ExactNoise()
-    chosen = np.array([source.exponential_choice(scores, 2.0) for _ in range(40)])
+    chosen = np.array([source.exponential_index(scores, 2.0) for _ in range(40)])
     assert (scores[chosen] > 900).all()
     assert len(set((chosen // 1000).tolist())) > 30  # of 1000 equal ones each
 
 
 def test_unsigned_scores_do_not_wrap_around():
-    assert ExactNoise().exponential_choice(np.array([0, 255], dtype=np.uint8), 1.0) == 1
+    assert ExactNoise().exponential_index(np.array([0, 255], dtype=np.uint8), 1.0) == 1
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_unsigned_scores_do_not_wrap_around():
 )
 def test_a_scale_that_is_no_scale_is_refused(scale):
     with pytest.raises(ParameterError, match="scale"):
-        ExactNoise().exponential_choice(np.array([1, 2]), scale)
+        ExactNoise().exponential_index(np.array([1, 2]), scale)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_scale_that_is_no_scale_is_refused(scale):
 )
 def test_scores_that_do_not_fit_are_refused_without_naming_one(scores):
     with pytest.raises(DataError, match="scores") as caught:
-        ExactNoise().exponential_choice(scores, 1.0)
+        ExactNoise().exponential_index(scores, 1.0)
     assert str(2**41) not in str(caught.value)
 
 
@@ -240,7 +240,7 @@ def test_scores_that_do_not_fit_are_refused_without_naming_one(scores):
 )
 def test_multiplicities_that_do_not_fit_are_refused(counts):
     with pytest.raises(DataError, match="multiplicities"):
-        ExactNoise().exponential_choice(np.array([1, 2]), 1.0, counts)
+        ExactNoise().exponential_index(np.array([1, 2]), 1.0, counts)
 
 
 # -- the least scale

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from secretballot.door import purchase
-from secretballot.door.choice import PaidChoice, check_choice_account
+from secretballot.door.outcomes import PaidOutcome, check_scores_account
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget, calibrate_pure
 from secretballot.privacy.ledger import Ledger, LedgerEntry
-from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.mechanisms import ExponentialMechanism
 
-__all__ = ["ReservedChoice"]
+__all__ = ["ReservedOutcome"]
 
 
-class ReservedChoice:
+class ReservedOutcome:
     """Buy one exponential choice, or take up one that was bought, and draw it when its scores are
     known.
 
@@ -67,14 +67,14 @@ class ReservedChoice:
         neighbours: str,
         purpose: str,
     ) -> None:
-        check_choice_account(ledger, unit, neighbours)
+        check_scores_account(ledger, unit, neighbours)
         self.ledger, self.request, self.purpose = ledger, request, purpose
         self.epsilon, self.unit, self.neighbours = float(epsilon), unit, neighbours
         drawn_at = calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
-        self._mechanism = ExponentialChoice(drawn_at, monotone=neighbours == "add-remove")
+        self._mechanism = ExponentialMechanism(drawn_at, monotone=neighbours == "add-remove")
         self.reservation = self._bought().id
 
-    def drawn(self) -> tuple[PaidChoice, dict[str, Any]] | None:
+    def drawn(self) -> tuple[PaidOutcome, dict[str, Any]] | None:
         """Return the choice with what was stored about it, or None if it was not drawn yet.
 
         Raises
@@ -86,7 +86,7 @@ class ReservedChoice:
         if content is None:
             return None
         stored = json.loads(content)
-        choice = PaidChoice(
+        choice = PaidOutcome(
             self.purpose,
             stored["mechanism"],
             stored["outcome"],
@@ -101,7 +101,7 @@ class ReservedChoice:
 
     def draw(
         self, scores: PrivateScores | PrivateRangeScores, about: Mapping[str, Any]
-    ) -> tuple[PaidChoice, dict[str, Any]]:
+    ) -> tuple[PaidOutcome, dict[str, Any]]:
         """Return the choice, drawn now unless it was before, with what was stored about it.
 
         Parameters
@@ -148,7 +148,7 @@ class ReservedChoice:
         return found
 
     def _outcome(self, scores: PrivateScores | PrivateRangeScores) -> int:
-        noise = purchase.choice_noise()
+        noise = purchase.exact_noise()
         if isinstance(scores, PrivateScores):
             return self._mechanism.release(scores.open_at_the_door(), noise)
         return scores.number(self._mechanism.release_range(*scores.open_at_the_door(), noise))
@@ -164,7 +164,7 @@ class ReservedChoice:
         entry = self.ledger.entry(self.request)
         if entry is None:
             # before the purchase: an installation that cannot draw must cost nothing
-            purchase.choice_noise()
+            purchase.exact_noise()
             try:
                 self.ledger.reserve(
                     events,

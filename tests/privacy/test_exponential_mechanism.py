@@ -6,10 +6,10 @@ import itertools
 import numpy as np
 import pytest
 
-from secretballot.audit import Law, sample_p_value
+from secretballot.audit import Distribution, sample_p_value
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PureEvent, delta_upper
-from secretballot.privacy.mechanisms import ExponentialChoice
+from secretballot.privacy.mechanisms import ExponentialMechanism
 from secretballot.privacy.noise import ExactNoise
 
 ALPHA = 1e-6
@@ -27,14 +27,16 @@ class SpyNoise:
     def __init__(self):
         self.asked = []
 
-    def exponential_choice(self, scores, scale, multiplicities=None):
+    def exponential_index(self, scores, scale, multiplicities=None):
         self.asked.append((scores.tolist(), scale, multiplicities))
         return 0
 
 
 def loss(mechanism, scores, move, multiplicities=None):
     """Return the largest log ratio between the laws at two neighbours, in both directions."""
-    here, there = (mechanism.law(table, multiplicities) for table in (scores, scores + move))
+    here, there = (
+        mechanism.distribution(table, multiplicities) for table in (scores, scores + move)
+    )
     return np.abs(np.log(here / there)).max()
 
 
@@ -42,7 +44,7 @@ def loss(mechanism, scores, move, multiplicities=None):
 @pytest.mark.parametrize(("monotone", "moves"), [(False, BOTH_WAYS), (True, ONE_WAY)])
 @pytest.mark.parametrize("multiplicities", [None, np.array([1, 50, 3])])
 def test_no_neighbours_lose_more_than_epsilon(epsilon, monotone, moves, multiplicities):
-    mechanism = ExponentialChoice(epsilon, monotone)
+    mechanism = ExponentialMechanism(epsilon, monotone)
     worst = max(
         loss(mechanism, scores, move, multiplicities) for scores in SCORES for move in moves
     )
@@ -52,14 +54,14 @@ def test_no_neighbours_lose_more_than_epsilon(epsilon, monotone, moves, multipli
 @pytest.mark.parametrize(("monotone", "others"), [(False, -1), (True, 0)])
 def test_epsilon_is_attained_by_one_candidate_against_many(monotone, others):
     scores, move = np.zeros(2, dtype=int), np.array([1, others])
-    worst = loss(ExponentialChoice(1.0, monotone), scores, move, np.array([1, 2000]))
+    worst = loss(ExponentialMechanism(1.0, monotone), scores, move, np.array([1, 2000]))
     assert 0.998 < worst <= 1.0
 
 
 def test_forgetting_the_half_loses_twice_epsilon_where_a_record_is_replaced():
     # errata 6: 1.99 instead of 1; a mistake of one record moves to another, so scores move both
     # ways
-    half_forgotten = ExponentialChoice(1.0, monotone=True)
+    half_forgotten = ExponentialMechanism(1.0, monotone=True)
     worst = max(loss(half_forgotten, scores, move) for scores in SCORES for move in BOTH_WAYS)
     assert worst > 1.5
     assert (
@@ -69,7 +71,7 @@ def test_forgetting_the_half_loses_twice_epsilon_where_a_record_is_replaced():
 
 def test_scores_that_move_by_two_are_beyond_the_promise():
     worst = max(
-        loss(ExponentialChoice(1.0, False), scores, 2 * move)
+        loss(ExponentialMechanism(1.0, False), scores, 2 * move)
         for scores in SCORES
         for move in BOTH_WAYS
     )
@@ -80,18 +82,24 @@ def test_scores_that_move_by_two_are_beyond_the_promise():
 @pytest.mark.parametrize("multiplicities", [None, np.array([9, 1, 4, 2])])
 def test_what_is_released_follows_the_law_and_the_law_of_no_other_epsilon(monotone, multiplicities):
     scores, source = np.array([-3, 0, -1, 0]), ExactNoise()
-    mechanism = ExponentialChoice(1.5, monotone)
+    mechanism = ExponentialMechanism(1.5, monotone)
     sample = np.array([mechanism.release(scores, source, multiplicities) for _ in range(2500)])
-    assert sample_p_value(sample, Law(0, mechanism.law(scores, multiplicities), 0.0)) > ALPHA
+    assert (
+        sample_p_value(sample, Distribution(0, mechanism.distribution(scores, multiplicities), 0.0))
+        > ALPHA
+    )
     for factor in (0.5, 2.0):
-        other = ExponentialChoice(factor * 1.5, monotone)
-        assert sample_p_value(sample, Law(0, other.law(scores, multiplicities), 0.0)) < ALPHA
+        other = ExponentialMechanism(factor * 1.5, monotone)
+        assert (
+            sample_p_value(sample, Distribution(0, other.distribution(scores, multiplicities), 0.0))
+            < ALPHA
+        )
 
 
 def test_the_scale_has_the_half_exactly_where_scores_move_both_ways():
     spy, scores, sizes = SpyNoise(), np.array([4, 2]), np.array([3, 1])
-    assert ExponentialChoice(0.5, True).release(scores, spy) == 0
-    assert ExponentialChoice(0.5, False).release(scores, spy, sizes) == 0
+    assert ExponentialMechanism(0.5, True).release(scores, spy) == 0
+    assert ExponentialMechanism(0.5, False).release(scores, spy, sizes) == 0
     assert spy.asked == [([4, 2], 2.0, None), ([4, 2], 4.0, sizes)]
 
 
@@ -99,18 +107,20 @@ def test_the_law_of_counts_of_errors_is_the_papers():
     # Nandi, Bassily 2020, algorithm 7: exp(-epsilon * errors / 2)
     errors = np.array([3, 0, 10])
     weights = np.exp(-0.8 * errors / 2)
-    np.testing.assert_allclose(ExponentialChoice(0.8, False).law(-errors), weights / weights.sum())
+    np.testing.assert_allclose(
+        ExponentialMechanism(0.8, False).distribution(-errors), weights / weights.sum()
+    )
 
 
 def test_the_bound_on_the_score_lost_holds_and_is_not_idle():
-    mechanism, scores = ExponentialChoice(1.0, False), -np.arange(1000)
+    mechanism, scores = ExponentialMechanism(1.0, False), -np.arange(1000)
     for beta in (0.3, 0.01, 1e-5):
         short = mechanism.score_loss(len(scores), beta)
-        assert mechanism.law(scores)[-scores > short].sum() <= beta
+        assert mechanism.distribution(scores)[-scores > short].sum() <= beta
     # many candidates just beyond the bound attain it up to what the best one and beta leave
     sizes = np.array([1, 10**6])
     short = int(mechanism.score_loss(10**6, 0.1))
-    assert mechanism.law(np.array([0, -short]), sizes)[1] > 0.05
+    assert mechanism.distribution(np.array([0, -short]), sizes)[1] > 0.05
     for beta in (0.0, 1.0, float("nan")):
         with pytest.raises(ParameterError, match="beta"):
             mechanism.score_loss(10, beta)
@@ -122,7 +132,7 @@ def test_the_price_agrees_with_opendp_and_dp_accounting():
 
     dp.enable_features("contrib")
     for monotone in (True, False):
-        mechanism = ExponentialChoice(0.3, monotone)
+        mechanism = ExponentialMechanism(0.3, monotone)
         space = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int, monotonic=monotone)
         assert dp.m.make_noisy_max(*space, dp.max_divergence(), scale=mechanism.scale).map(
             1
@@ -132,19 +142,19 @@ def test_the_price_agrees_with_opendp_and_dp_accounting():
     ).self_compose(5)
     for epsilon in (0.3, 0.9, 1.4):
         expected = five.get_delta_for_epsilon(epsilon)
-        assert delta_upper([ExponentialChoice(0.3, False).event(5)], epsilon) == pytest.approx(
+        assert delta_upper([ExponentialMechanism(0.3, False).event(5)], epsilon) == pytest.approx(
             expected, rel=1e-6
         )
 
 
 def test_choices_of_several_are_parts_of_one_event():
-    assert ExponentialChoice(0.3, True).event(5) == PureEvent(0.3, 5)
+    assert ExponentialMechanism(0.3, True).event(5) == PureEvent(0.3, 5)
 
 
 @pytest.mark.parametrize("monotone", [0, 1, None, "no", np.True_])
 def test_monotone_must_be_said(monotone):
     with pytest.raises(ParameterError, match="monotone"):
-        ExponentialChoice(1.0, monotone)
+        ExponentialMechanism(1.0, monotone)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +162,8 @@ def test_monotone_must_be_said(monotone):
 )
 def test_scores_that_do_not_fit_are_refused(scores):
     for ask in (
-        ExponentialChoice(1.0, True).law,
-        lambda s: ExponentialChoice(1.0, True).release(s, ExactNoise()),
+        ExponentialMechanism(1.0, True).distribution,
+        lambda s: ExponentialMechanism(1.0, True).release(s, ExactNoise()),
     ):
         with pytest.raises(DataError):
             ask(scores)

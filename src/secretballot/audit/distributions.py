@@ -1,4 +1,4 @@
-"""Noise laws written out: probabilities on whole numbers, and what is left out.
+"""Noise distributions written out: probabilities on whole numbers, and what is left out.
 
 Computed here from their definitions, not from the accountant's code, so that an audit is a second
 opinion.
@@ -14,14 +14,19 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_positive
 from secretballot.exceptions import ParameterError
 
-__all__ = ["Law", "discrete_gaussian_law", "discrete_laplace_law", "point_law"]
+__all__ = [
+    "Distribution",
+    "discrete_gaussian_distribution",
+    "discrete_laplace_distribution",
+    "point_distribution",
+]
 
 
 _MAX_SUPPORT = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class Distribution:
     """Probabilities of the whole numbers low, low + 1, ...
 
     Attributes
@@ -58,44 +63,44 @@ class Law:
         )
 
 
-def point_law(value: int = 0) -> Law:
-    """Return the law of a constant: what is left of a mechanism whose noise was forgotten."""
-    return Law(value, np.ones(1), 0.0)
+def point_distribution(value: int = 0) -> Distribution:
+    """Return the distribution of a constant: what is left of a mechanism whose noise was forgotten."""
+    return Distribution(value, np.ones(1), 0.0)
 
 
-def discrete_laplace_law(scale: float, tail: float = 1e-14) -> Law:
+def discrete_laplace_distribution(scale: float, tail: float = 1e-14) -> Distribution:
     """Return P(x) proportional to exp(-|x| / scale), up to `tail` in total.
 
     Raises
     ------
     ParameterError
-        If `scale` is not positive, or so large that the law has too many values to list.
+        If `scale` is not positive, or so large that the distribution has too many values to list.
     """
     reach = math.ceil(check_positive("scale", scale) * math.log(2 / tail))
     x = _symmetric(reach)
     ratio = math.exp(-1 / scale)
     pmf = np.exp(-np.abs(x) / scale) * ((1 - ratio) / (1 + ratio))
-    return Law(-reach, pmf, 2 * ratio ** (reach + 1) / (1 + ratio))
+    return Distribution(-reach, pmf, 2 * ratio ** (reach + 1) / (1 + ratio))
 
 
-def discrete_gaussian_law(sigma: float, tail: float = 1e-14) -> Law:
+def discrete_gaussian_distribution(sigma: float, tail: float = 1e-14) -> Distribution:
     """Return P(x) proportional to exp(-x^2 / (2 sigma^2)), up to `tail` in total.
 
     Raises
     ------
     ParameterError
-        If `sigma` is not positive, or so large that the law has too many values to list.
+        If `sigma` is not positive, or so large that the distribution has too many values to list.
     """
     reach = math.ceil(check_positive("sigma", sigma) * math.sqrt(2 * math.log(2 / tail))) + 1
     weight = np.exp(-(_symmetric(2 * reach) ** 2) / (2 * sigma * sigma))
     pmf = weight / weight.sum()
-    return Law(-reach, pmf[reach:-reach], float(2 * pmf[:reach].sum()))
+    return Distribution(-reach, pmf[reach:-reach], float(2 * pmf[:reach].sum()))
 
 
 def _symmetric(reach: int) -> FloatArray:
     if not 2 * reach + 1 <= _MAX_SUPPORT:
         raise ParameterError(
-            f"The noise law has {2 * reach + 1} values; an audit lists at most {_MAX_SUPPORT}: use"
+            f"The noise distribution has {2 * reach + 1} values; an audit lists at most {_MAX_SUPPORT}: use"
             " less noise."
         )
     return np.arange(-reach, reach + 1, dtype=np.float64)

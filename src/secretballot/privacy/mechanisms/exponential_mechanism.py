@@ -11,13 +11,13 @@ from secretballot._validation import check_count, check_probability, shown
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import PureEvent
 from secretballot.privacy.mechanisms.mechanism import Mechanism, check_values
-from secretballot.privacy.noise import ChoiceNoise, least_scale
+from secretballot.privacy.noise import ExponentialNoise, least_scale
 
-__all__ = ["ExponentialChoice"]
+__all__ = ["ExponentialMechanism"]
 
 
 @dataclass(frozen=True)
-class ExponentialChoice(Mechanism):
+class ExponentialMechanism(Mechanism):
     """Release the index of one candidate, drawn with probability proportional to exp(score /
     scale).
 
@@ -79,7 +79,7 @@ class ExponentialChoice(Mechanism):
         return PureEvent(self.epsilon, count)
 
     def release(
-        self, scores: IntArray, noise: ChoiceNoise, multiplicities: IntArray | None = None
+        self, scores: IntArray, noise: ExponentialNoise, multiplicities: IntArray | None = None
     ) -> int:
         """Return the index of the chosen candidate.
 
@@ -87,7 +87,7 @@ class ExponentialChoice(Mechanism):
         ----------
         scores : ndarray of int64, shape (n_candidates,)
             Higher is better.
-        noise : ChoiceNoise
+        noise : ExponentialNoise
         multiplicities : ndarray of int64, shape (n_candidates,), or None
             How many equal candidates each index stands for, public; None: one each.
 
@@ -96,10 +96,10 @@ class ExponentialChoice(Mechanism):
         DataError
             If `scores` or `multiplicities` do not fit; no value is named.
         """
-        return noise.exponential_choice(_check_scores(scores), self.scale, multiplicities)
+        return noise.exponential_index(_check_scores(scores), self.scale, multiplicities)
 
     def release_range(
-        self, starts: IntArray, ends: IntArray, noise: ChoiceNoise
+        self, starts: IntArray, ends: IntArray, noise: ExponentialNoise
     ) -> tuple[int, int] | None:
         """Return the first and last place of the chosen range, or None for no range.
 
@@ -110,7 +110,7 @@ class ExponentialChoice(Mechanism):
             score 0; or all of them so much more or less, which changes no probability. Each of
             these m (m + 1) / 2 + 1 scores moves by at most 1 when one unit changes, and where
             `monotone`, all of them one way.
-        noise : ChoiceNoise
+        noise : ExponentialNoise
 
         Raises
         ------
@@ -119,7 +119,7 @@ class ExponentialChoice(Mechanism):
         """
         return noise.exponential_range(_check_scores(starts), _check_scores(ends), self.scale)
 
-    def law(self, scores: IntArray, multiplicities: IntArray | None = None) -> FloatArray:
+    def distribution(self, scores: IntArray, multiplicities: IntArray | None = None) -> FloatArray:
         """Return the probability of each candidate, shape (n_candidates,): private, for audits
         and tests."""
         values = _check_scores(scores)

@@ -14,12 +14,12 @@ from secretballot.privacy.ledger import LedgerEntry
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
 
-__all__ = ["PlanFiles"]
+__all__ = ["ReservationFiles"]
 
 ORIGIN_BYTES = 16
 
 
-class PlanFiles:
+class ReservationFiles:
     """The files of one plan in the vault.
 
     Parameters

@@ -10,7 +10,7 @@ import pytest
 
 import secretballot as sb
 from secretballot.door import choose_by_scores, purchase
-from secretballot.door.reserved_choice import ReservedChoice
+from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.ensemble.range_scores import PrivateRangeScores
 from secretballot.ensemble.scores import PrivateScores
 from secretballot.privacy.ledger import Ledger
@@ -31,9 +31,9 @@ def account(
     )
 
 
-def reserved(ledger: Ledger, epsilon: float = 0.5, request: str = "later") -> ReservedChoice:
+def reserved(ledger: Ledger, epsilon: float = 0.5, request: str = "later") -> ReservedOutcome:
     terms = {"unit": "record", "neighbours": ledger.neighbours, "purpose": "which one"}
-    return ReservedChoice(ledger, epsilon=epsilon, request=request, **terms)
+    return ReservedOutcome(ledger, epsilon=epsilon, request=request, **terms)
 
 
 def scores(values: list[int], neighbours: str = "replace-one") -> PrivateScores:
@@ -71,7 +71,7 @@ def test_it_draws_at_the_scale_of_its_relation(
     class Noise:
         exact, description = False, "seen"
 
-        def exponential_choice(self, scores: Any, scale: float, multiplicities: Any = None) -> int:
+        def exponential_index(self, scores: Any, scale: float, multiplicities: Any = None) -> int:
             seen.append(scale)
             return 1
 
@@ -79,7 +79,7 @@ def test_it_draws_at_the_scale_of_its_relation(
             seen.append(scale)
             return (0, 1)
 
-    monkeypatch.setattr(purchase, "choice_noise", Noise)
+    monkeypatch.setattr(purchase, "exact_noise", Noise)
     ledger = account(neighbours=neighbours)
     one, _ = reserved(ledger, 0.25, "one").draw(scores([3, 4], neighbours), ABOUT)
     two, _ = reserved(ledger, 0.25, "two").draw(
@@ -96,7 +96,7 @@ def test_a_draw_that_fails_or_cannot_be_stored_is_not_given_and_the_next_one_is(
     ledger = account()
     bought = reserved(ledger)
     with monkeypatch.context() as patch:
-        patch.setattr(ReservedChoice, "_outcome", _interrupted)
+        patch.setattr(ReservedOutcome, "_outcome", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             bought.draw(scores([1, 2]), ABOUT)
     with monkeypatch.context() as patch:
@@ -120,14 +120,14 @@ def test_who_is_second_returns_what_the_first_has_committed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     one, two = reserved(account(tmp_path)), reserved(account(tmp_path))
-    real = ReservedChoice._outcome
+    real = ReservedOutcome._outcome
 
-    def overtaken(self: ReservedChoice, given: PrivateScores) -> int:
+    def overtaken(self: ReservedOutcome, given: PrivateScores) -> int:
         if self is one:
             two.draw(scores([0, 0, 10_000]), {"who": "two"})
         return real(self, given)
 
-    monkeypatch.setattr(ReservedChoice, "_outcome", overtaken)
+    monkeypatch.setattr(ReservedOutcome, "_outcome", overtaken)
     choice, about = one.draw(scores([10_000, 0, 0]), {"who": "one"})
     assert (choice.outcome, about) == (2, {"who": "two"})
     assert len(account(tmp_path).history()) == 1
@@ -144,7 +144,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_spent():
     with pytest.raises(sb.BudgetError):
         reserved(ledger)
     with pytest.raises(sb.LedgerError, match="add-remove"):
-        ReservedChoice(
+        ReservedOutcome(
             ledger, epsilon=0.1, request="x", unit="record", neighbours="add-remove", purpose=""
         )
     assert ledger.history() == []
@@ -172,7 +172,7 @@ def test_scores_counted_for_another_relation_are_refused_before_the_draw():
 def test_a_choice_by_user_does_not_add_to_a_promise_about_records() -> None:
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(1.0, 1e-6), unit="record")
     with pytest.raises(sb.LedgerError, match="by user"):
-        ReservedChoice(
+        ReservedOutcome(
             ledger, epsilon=0.1, request="x", unit="user", neighbours="add-remove", purpose=""
         )
     by_user = PrivateScores.of(np.ones((4, 2), dtype=bool), [1, 1, 2, 2])
