@@ -46,8 +46,8 @@ def filled(path: Path, rows: int, composition: str) -> Ledger:
     """Return a ledger that holds `rows` reservations already, written in one transaction."""
     ledger = Ledger(path, dataset="benchmark", budget=BUDGET, composition=composition)
     grant, text = Grant(EVENTS, PRICE.epsilon, PRICE.delta), encode_events(EVENTS)
-    rule, where = ledger._book.filter, "benchmark"
-    with ledger._book.writing() as (connection, seen):
+    rule, where = ledger._own_book.filter, "benchmark"
+    with ledger._own_book.writing() as (connection, seen):
         for number in range(rows):
             add_reservation(connection, seen, f"old{number}", "", text, grant=grant, at="")
             seen = catch_up(connection, seen, rule, where)

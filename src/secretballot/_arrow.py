@@ -48,7 +48,7 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     """
     from pyarrow import types
 
-    columns = [_storage(column) for column in table.columns]
+    columns = [_plain_storage(column) for column in table.columns]
     names = [str(name) for name in table.column_names]
     nested = [
         name for name, column in zip(names, columns, strict=True) if types.is_nested(column.type)
@@ -57,7 +57,7 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
         raise DataError(
             f"{where} has nested cells in {name_columns(nested)}; flatten them or take them out."
         )
-    converted = [_converted(column) for column in columns]
+    converted = [_converted_by_arrow(column) for column in columns]
     failed = [name for name, column in zip(names, converted, strict=True) if column is None]
     if failed:
         raise DataError(
@@ -82,20 +82,20 @@ def dictionary_of(column: Any) -> list[Any] | None:
     return list(dict.fromkeys(chunks[0].dictionary.to_pylist())) if chunks else []
 
 
-def _storage(column: Any) -> Any:
+def _plain_storage(column: Any) -> Any:
     """Return a column without the layers around its values: extension types and dictionaries."""
     import pyarrow as pa
 
     if isinstance(column.type, pa.BaseExtensionType):
         storage = [chunk.storage for chunk in column.chunks]
-        return _storage(pa.chunked_array(storage, type=column.type.storage_type))
+        return _plain_storage(pa.chunked_array(storage, type=column.type.storage_type))
     if pa.types.is_dictionary(column.type):
         decoded = [chunk.dictionary_decode() for chunk in column.chunks]
-        return _storage(pa.chunked_array(decoded, type=column.type.value_type))
+        return _plain_storage(pa.chunked_array(decoded, type=column.type.value_type))
     return column
 
 
-def _converted(column: Any) -> "pd.Series[Any] | None":
+def _converted_by_arrow(column: Any) -> "pd.Series[Any] | None":
     """Return a column as pandas holds it, None where that fails."""
     import pyarrow as pa
 
@@ -104,11 +104,11 @@ def _converted(column: Any) -> "pd.Series[Any] | None":
         pa.ArrowException, ValueError, TypeError, OverflowError, NotImplementedError
     ):
         column.validate(full=True)
-        return _series(column)
+        return _as_series(column)
     return None
 
 
-def _series(column: Any) -> "pd.Series[Any]":
+def _as_series(column: Any) -> "pd.Series[Any]":
     import pyarrow as pa
 
     kind = column.type
@@ -128,22 +128,22 @@ def _series(column: Any) -> "pd.Series[Any]":
     ):
         series = column.cast(pa.large_string()).to_pandas()
     else:
-        series = _objects(column)
+        series = _cells_as_objects(column)
     return series
 
 
-def _objects(column: Any) -> "pd.Series[Any]":
+def _cells_as_objects(column: Any) -> "pd.Series[Any]":
     """Return the cells as Python objects, each distinct one made once."""
     parts = [np.empty(0, dtype=object)]
     for chunk in column.chunks:
         encoded = chunk.dictionary_encode()
         objects = np.empty(len(encoded.dictionary) + 1, dtype=object)
-        objects[:-1] = [_object(cell) for cell in encoded.dictionary]
+        objects[:-1] = [_cell_as_object(cell) for cell in encoded.dictionary]
         parts.append(objects[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()])
     return pd.Series(np.concatenate(parts), dtype=object)
 
 
-def _object(cell: Any) -> object:
+def _cell_as_object(cell: Any) -> object:
     try:
         value: object = cell.as_py()
     except (ValueError, OverflowError):  # beyond the years that Python knows

@@ -36,7 +36,7 @@ def json_fields(content: bytes, kinds: Mapping[str, Kind]) -> dict[str, Any] | N
     try:
         found = json.loads(
             content.decode(),
-            parse_constant=_refuse,
+            parse_constant=_refuse_constant,
             parse_int=_short_integer,
             object_pairs_hook=_without_repeats,
         )
@@ -81,5 +81,5 @@ def _short_integer(digits: str) -> int:
     return int(digits)
 
 
-def _refuse(_: str) -> NoReturn:
+def _refuse_constant(_: str) -> NoReturn:
     raise ValueError  # NaN and infinities are no JSON

@@ -36,21 +36,21 @@ class PublicState:
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
         # Not __reduce__ or __getstate__: skops looks at those, and must find plain attributes.
         with own_global_states(0):  # a learner without a seed may keep the global generator
-            return _restored, (_canonical_pickle((type(self), self.__getstate__())),)
+            return _restored_value, (_canonical_pickle((type(self), self.__getstate__())),)
 
     def __copy__(self) -> Self:
-        return self._with(vars(self))
+        return self._with_attributes(vars(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self._with(copy.deepcopy(vars(self), memo))
+        return self._with_attributes(copy.deepcopy(vars(self), memo))
 
-    def _with(self, attributes: dict[str, Any]) -> Self:
+    def _with_attributes(self, attributes: dict[str, Any]) -> Self:
         other = type(self).__new__(type(self))
         other.__dict__.update(attributes)
         return other
 
 
-def _restored(content: bytes) -> Any:
+def _restored_value(content: bytes) -> Any:
     kind, state = pickle.loads(content)
     one = kind.__new__(kind)
     if hasattr(one, "__setstate__"):

@@ -105,8 +105,8 @@ def own_global_states(seed: int) -> Iterator[None]:
     """
     with (
         ALONE,
-        _generators(seed),
-        _surroundings(),
+        _seeded_generators(seed),
+        _fixed_surroundings(),
         warnings.catch_warnings(),
         np.errstate(),
         sklearn.config_context(),
@@ -115,7 +115,7 @@ def own_global_states(seed: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _generators(seed: int) -> Iterator[None]:
+def _seeded_generators(seed: int) -> Iterator[None]:
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     torch_state = _torch_state()
     np.random.seed(seed)  # noqa: NPY002
@@ -156,7 +156,7 @@ def _restore_torch(state: tuple[Any, Any] | None) -> None:
 
 
 @contextlib.contextmanager
-def _surroundings() -> Iterator[None]:
+def _fixed_surroundings() -> Iterator[None]:
     environment, language, folder = dict(os.environ), locale.setlocale(locale.LC_ALL), os.getcwd()
     try:
         yield

@@ -92,10 +92,10 @@ def shown(value: object) -> str:
     frames, lists and objects are told by type and shape alone, and all of them on one line of at
     most `LONGEST_WORDS` characters.
     """
-    return plain_line(_words(value), longest=LONGEST_WORDS)
+    return plain_line(_described(value), longest=LONGEST_WORDS)
 
 
-def _words(value: object) -> str:
+def _described(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     kind = type(value).__name__
@@ -105,19 +105,19 @@ def _words(value: object) -> str:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if value is None or isinstance(value, str | bytes | bool | numbers.Number):
-        return _plain(value)
+        return _short_repr(value)
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
-        return f"{_article(kind)} of shape {shape}"
+        return f"{_with_article(kind)} of shape {shape}"
     if isinstance(value, Sized):
-        return f"{_article(kind)} of length {len(value)}"
-    return _article(kind)
+        return f"{_with_article(kind)} of length {len(value)}"
+    return _with_article(kind)
 
 
 def shown_kind(value: object) -> str:
     """Return how a message names the type of something that was given, with its article."""
     name = type(value).__name__
-    return _article(name if name.isprintable() and len(name) <= LONGEST_SHOWN else "object")
+    return _with_article(name if name.isprintable() and len(name) <= LONGEST_SHOWN else "object")
 
 
 def shown_classes(values: Sequence[object]) -> str:
@@ -125,11 +125,11 @@ def shown_classes(values: Sequence[object]) -> str:
     labels are many."""
     plain = all(value is None or isinstance(value, str | bool | numbers.Number) for value in values)
     if not plain or len(values) > MOST_CLASSES_SHOWN:
-        return f"{_article(type(values).__name__)} of {len(values)} values"
+        return f"{_with_article(type(values).__name__)} of {len(values)} values"
     return f"[{', '.join(shown(value) for value in values)}]"
 
 
-def _plain(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     if isinstance(value, str | bytes) and len(value) > LONGEST_SHOWN:
         return (
             f"a text of {len(value)} letters" if isinstance(value, str) else f"{len(value)} bytes"
@@ -140,10 +140,10 @@ def _plain(value: Any) -> str:
     try:
         return repr(value)
     except ValueError:  # Python does not write a fraction of thousands of digits either
-        return _article(type(value).__name__)
+        return _with_article(type(value).__name__)
 
 
-def _article(kind: str) -> str:
+def _with_article(kind: str) -> str:
     return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"
 
 

@@ -32,7 +32,7 @@ def teacher_by_name(name: str, n_classes: int = 2) -> Any:
         If the name is unknown, or the class cannot be imported, made or used as a classifier.
     """
     if name == "logistic" and n_classes > 2:
-        return _multinomial()
+        return _multinomial_teacher()
     if isinstance(name, str) and name in _MAKERS:
         return _MAKERS[name]()
     if isinstance(name, str) and ":" in name:
@@ -60,7 +60,7 @@ def _from_path(path: str) -> Any:
     return learner
 
 
-def _logistic() -> Any:
+def _logistic_teacher() -> Any:
     from sklearn.linear_model import LogisticRegression
 
     # Hardly regularised, since a vote averages variance away but not bias. Except for the
@@ -69,26 +69,26 @@ def _logistic() -> Any:
     return LogisticRegression(C=10.0, solver="liblinear")
 
 
-def _multinomial() -> Any:
+def _multinomial_teacher() -> Any:
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=100.0, max_iter=1000)
 
 
-def _tree() -> Any:
+def _tree_teacher() -> Any:
     from sklearn.tree import DecisionTreeClassifier
 
     # Fully grown: the vote averages out what a single tree overfits.
     return DecisionTreeClassifier()
 
 
-def _forest() -> Any:
+def _forest_teacher() -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(n_estimators=30, min_samples_leaf=2, max_features=0.3)
 
 
-def _boosting() -> Any:
+def _boosting_teacher() -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     # No early stopping: it would set aside a tenth of a small shard.
@@ -103,7 +103,7 @@ def _naive_bayes() -> Any:
     return GaussianNB(var_smoothing=0.3)
 
 
-def _knn() -> Any:
+def _neighbours_teacher() -> Any:
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -113,12 +113,12 @@ def _knn() -> Any:
 
 
 _MAKERS: dict[str, Callable[[], Any]] = {
-    "logistic": _logistic,
-    "tree": _tree,
-    "forest": _forest,
-    "boosting": _boosting,
+    "logistic": _logistic_teacher,
+    "tree": _tree_teacher,
+    "forest": _forest_teacher,
+    "boosting": _boosting_teacher,
     "naive-bayes": _naive_bayes,
-    "knn": _knn,
+    "knn": _neighbours_teacher,
 }
 
 TEACHER_NAMES: tuple[str, ...] = tuple(_MAKERS)

@@ -73,7 +73,7 @@ def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:
             path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         )
         try:
-            problem = _unfit(os.fstat(handle), largest)
+            problem = _reason_unfit(os.fstat(handle), largest)
             if not problem:
                 with os.fdopen(handle, "rb", closefd=False) as file:
                     content = file.read()
@@ -88,7 +88,7 @@ def read_secret(path: Path, *, largest: int | None = None) -> bytes | None:
     return content
 
 
-def _unfit(found: os.stat_result, largest: int | None) -> str:
+def _reason_unfit(found: os.stat_result, largest: int | None) -> str:
     """Return why a file is not read, nothing where it may be."""
     if not stat.S_ISREG(found.st_mode):
         return "it is no ordinary file"
@@ -106,7 +106,7 @@ def write_secret(path: Path, content: bytes) -> None:
     DataError
         If it cannot be written; a file that was there before is unchanged.
     """
-    _write(path, content, lambda draft: draft.replace(path))
+    _write_secret(path, content, lambda draft: draft.replace(path))
 
 
 def keep_secret(path: Path, content: bytes) -> bytes:
@@ -124,13 +124,13 @@ def keep_secret(path: Path, content: bytes) -> bytes:
             os.link(draft, path)
         draft.unlink()
 
-    _write(path, content, link)
+    _write_secret(path, content, link)
     kept = read_secret(path)
     assert kept is not None  # just linked, or there before
     return kept
 
 
-def _write(path: Path, content: bytes, settle: Callable[[Path], object]) -> None:
+def _write_secret(path: Path, content: bytes, settle: Callable[[Path], object]) -> None:
     make_vault(path.parent)
     problem = ""
     sweep_drafts(path.parent, path.name)

@@ -1078,7 +1078,7 @@ class Pairs:
             self.all_within = farthest <= self.reach
             self.reach = min(self.reach, farthest)
 
-    def _from(self, t: int) -> float:
+    def _upper_tail(self, t: int) -> float:
         """Return P(N >= t)."""
         if t >= 0:
             return self._tails[min(t, len(self._tails) - 1)]
@@ -1086,7 +1086,12 @@ class Pairs:
 
     def at(self, t: int) -> tuple[float, float, float, float]:
         """Return the pair at t; of both numbers the smaller side is kept to its last digits."""
-        return self._from(t), self._from(t - 1), self._from(1 - t), self._from(2 - t)
+        return (
+            self._upper_tail(t),
+            self._upper_tail(t - 1),
+            self._upper_tail(1 - t),
+            self._upper_tail(2 - t),
+        )
 
     def corners(self, fine: float, wide: float) -> list[tuple[float, float, float, float]]:
         """Return corners; lines lie `fine` deviations apart in the middle, where labels tell
@@ -1100,14 +1105,14 @@ class Pairs:
             edges.append(t)
         found = [self.at(1)]
         for near, far in pairwise(edges):
-            found.append(self._meeting(near, far))
+            found.append(self._meeting_point(near, far))
         found.append(self.at(last))
         if last < self.reach:  # everything farther lies under this corner
-            small = self._from(last)
+            small = self._upper_tail(last)
             found.append((0.0, small, 1.0, 1 - small))
         return found + [(s, r, q, p) for p, q, r, s in found[1:]]
 
-    def _meeting(self, near: int, far: int) -> tuple[float, float, float, float]:
+    def _meeting_point(self, near: int, far: int) -> tuple[float, float, float, float]:
         """Return where the lines through two edges meet; both lie above all pairs."""
         if far == near + 1:
             return self.at(near)

@@ -304,7 +304,7 @@ def test_released_labels_of_three_classes_follow_their_law():
     labels = aggregator.answer(np.tile(row, (trials, 1)), 9, ExactNoise()).labels
 
     def release(counts, noise):
-        return aggregator._mechanism(9).release(counts, noise)
+        return aggregator._mechanism_for(9).release(counts, noise)
 
     exact = output_distribution(
         release, row, discrete_gaussian_distribution(2.0, 1e-10), draws=3, n_outcomes=3

@@ -9,7 +9,14 @@ import pytest
 
 from secretballot.audit import MechanismsAudit, audit_mechanisms
 from secretballot.audit.distributions import discrete_laplace_distribution
-from secretballot.audit.mechanisms_audit import _counts, _games, _sample, _samples, _stream, _votes
+from secretballot.audit.mechanisms_audit import (
+    _all_games,
+    _counts_attack,
+    _label_attack,
+    _sampler_test,
+    _sampler_tests,
+    _stream_attack,
+)
 from secretballot.exceptions import ParameterError
 from secretballot.privacy.mechanisms import (
     MECHANISMS,
@@ -21,7 +28,7 @@ from secretballot.privacy.noise import ExactNoise
 
 
 def test_a_sound_mechanism_passes_and_the_attack_says_what_it_would_catch():
-    found = _votes("majority", GaussianNoisyMajority(2.0, 9), 2.0, 9, 4)()
+    found = _label_attack("majority", GaussianNoisyMajority(2.0, 9), 2.0, 9, 4)()
     assert found.passed
     assert found.caught >= 0.9
     assert 0.97 * found.allowed < found.found <= found.allowed
@@ -29,7 +36,7 @@ def test_a_sound_mechanism_passes_and_the_attack_says_what_it_would_catch():
 
 def test_a_price_that_is_too_small_is_found():
     # three counts, priced as two
-    found = _counts("counts", GaussianNoisyCount(4.0).event(2), 4.0, 3)()
+    found = _counts_attack("counts", GaussianNoisyCount(4.0).event(2), 4.0, 3)()
     assert not found.passed
     assert found.found > found.allowed
     assert "FAILED" in MechanismsAudit((found,)).text()
@@ -37,18 +44,20 @@ def test_a_price_that_is_too_small_is_found():
 
 def test_outcomes_of_a_stream_catch_what_its_labels_hide():
     stream = SparseVector(2.0, 2.0, 3, 1, True)
-    assert _stream("with labels", stream, 2)().passed
-    found = _stream("alone", stream, 2, labels=False)()
+    assert _stream_attack("with labels", stream, 2)().passed
+    found = _stream_attack("alone", stream, 2, labels=False)()
     assert found.passed
     assert found.caught >= 0.5
 
 
 def test_a_sampler_with_less_noise_than_it_says_is_found():
     noise = ExactNoise()
-    sound = _sample("sound", noise.discrete_laplace, discrete_laplace_distribution, 3.0, 4000)()
+    sound = _sampler_test(
+        "sound", noise.discrete_laplace, discrete_laplace_distribution, 3.0, 4000
+    )()
     assert sound.passed
     assert sound.caught is not None
-    weak = _sample(
+    weak = _sampler_test(
         "weak",
         lambda s, n: noise.discrete_laplace(0.7 * s, n),
         discrete_laplace_distribution,
@@ -59,13 +68,13 @@ def test_a_sampler_with_less_noise_than_it_says_is_found():
 
 
 def test_every_mechanism_is_played():
-    source = re.sub(r"\s", "", inspect.getsource(_games))
+    source = re.sub(r"\s", "", inspect.getsource(_all_games))
     assert all(f"{mechanism.__name__}(" in source for mechanism in MECHANISMS)
-    assert len(_samples(1000)) == 7
+    assert len(_sampler_tests(1000)) == 7
 
 
 def test_results_are_plain_values():
-    found = _counts("counts", GaussianNoisyCount(4.0).event(2), 4.0, 2)()
+    found = _counts_attack("counts", GaussianNoisyCount(4.0).event(2), 4.0, 2)()
     audit = MechanismsAudit((found, replace(found, attack="sample", caught=None)))
     assert audit.to_json()["passed"] is True
     assert "no plant caught" in audit.text()

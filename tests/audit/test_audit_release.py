@@ -16,7 +16,7 @@ import pytest
 
 from secretballot.audit import audit_release
 from secretballot.audit.neighbours import write_worlds
-from secretballot.audit.release_audit import _prepared, _runs_to_choose_on
+from secretballot.audit.release_audit import _prepared_command, _runs_to_choose_on
 from secretballot.audit.runs import WorkFolder
 from secretballot.exceptions import DataError, ParameterError
 
@@ -161,7 +161,7 @@ def test_files_of_a_command_get_plain_names_and_its_out_is_replaced(folder):
         "--out",
         "o",
     ]
-    prepared, inputs, name, released = _prepared(words, Path("private.json"), None)
+    prepared, inputs, name, released = _prepared_command(words, Path("private.json"), None)
     assert prepared == [
         *("learn", "private.json", "2-private.json", "--ledger=a.ledger"),
         *("--classes", "0,1", "--out", "out"),

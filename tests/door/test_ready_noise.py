@@ -106,7 +106,7 @@ def test_a_sampler_that_fails_at_its_first_draw_leaves_the_ledger_untouched(
     def broken(law: str, scale: float) -> Any:
         raise RuntimeError("no entropy")
 
-    monkeypatch.setattr(room, "_measurement", broken)
+    monkeypatch.setattr(room, "_noise_measurement", broken)
     assert "does not draw (RuntimeError)" in refused(way, ledger)
 
 
@@ -126,8 +126,8 @@ def test_a_missing_package_leaves_the_ledger_untouched(way, ledger, monkeypatch)
 
 
 def test_a_sampler_of_another_scale_leaves_the_ledger_untouched(ledger, monkeypatch) -> None:
-    real = room._measurement
-    monkeypatch.setattr(room, "_measurement", lambda law, scale: real(law, 0.7 * scale))
+    real = room._noise_measurement
+    monkeypatch.setattr(room, "_noise_measurement", lambda law, scale: real(law, 0.7 * scale))
     for way in PATHS.values():
         assert "draws wrong noise on this machine (of " in refused(way, ledger)
     monkeypatch.undo()

@@ -96,7 +96,7 @@ def test_a_draw_that_fails_or_cannot_be_stored_is_not_given_and_the_next_one_is(
     ledger = account()
     bought = reserved(ledger)
     with monkeypatch.context() as patch:
-        patch.setattr(ReservedOutcome, "_outcome", _interrupted)
+        patch.setattr(ReservedOutcome, "_drawn_outcome", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             bought.draw(scores([1, 2]), ABOUT)
     with monkeypatch.context() as patch:
@@ -120,14 +120,14 @@ def test_who_is_second_returns_what_the_first_has_committed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     one, two = reserved(account(tmp_path)), reserved(account(tmp_path))
-    real = ReservedOutcome._outcome
+    real = ReservedOutcome._drawn_outcome
 
     def overtaken(self: ReservedOutcome, given: PrivateScores) -> int:
         if self is one:
             two.draw(scores([0, 0, 10_000]), {"who": "two"})
         return real(self, given)
 
-    monkeypatch.setattr(ReservedOutcome, "_outcome", overtaken)
+    monkeypatch.setattr(ReservedOutcome, "_drawn_outcome", overtaken)
     choice, about = one.draw(scores([10_000, 0, 0]), {"who": "one"})
     assert (choice.outcome, about) == (2, {"who": "two"})
     assert len(account(tmp_path).history()) == 1

@@ -22,7 +22,11 @@ from secretballot.ensemble.diagnostics.margins import (
     unstable_shares,
     vote_margins,
 )
-from secretballot.ensemble.diagnostics.retraining import RESAMPLINGS, _resample, retrained_votes
+from secretballot.ensemble.diagnostics.retraining import (
+    RESAMPLINGS,
+    _resampled_shards,
+    retrained_votes,
+)
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.ensemble.diagnostics.tsybakov import (
     estimated_regression,
@@ -351,7 +355,7 @@ def test_resamples_keep_units_together_and_splits_take_every_record_once() -> No
     rng = np.random.default_rng(6)
     for resampling in RESAMPLINGS:
         for _ in range(20):
-            rows, shards = _resample(members, 3, resampling, False, rng)
+            rows, shards = _resampled_shards(members, 3, resampling, False, rng)
             by_unit = {
                 (unit, int(shard)) for unit, shard in zip(members[rows], shards, strict=True)
             }
@@ -361,14 +365,14 @@ def test_resamples_keep_units_together_and_splits_take_every_record_once() -> No
             counts = np.bincount(rows, minlength=8)
             for unit in range(4):
                 assert len(set(counts[members == unit].tolist())) == 1
-    rows, shards = _resample(np.arange(10), 3, "splits", True, rng)
+    rows, shards = _resampled_shards(np.arange(10), 3, "splits", True, rng)
     assert sorted(np.bincount(shards).tolist()) == [3, 3, 4]
 
 
 def test_bootstraps_draw_with_replacement_uniformly() -> None:
     rng = np.random.default_rng(7)
     seen = np.concatenate(
-        [_resample(np.arange(5), 2, "bootstrap", False, rng)[0] for _ in range(4000)]
+        [_resampled_shards(np.arange(5), 2, "bootstrap", False, rng)[0] for _ in range(4000)]
     )
     assert np.bincount(seen) / 4000 == pytest.approx(np.ones(5), abs=0.06)
 

@@ -145,7 +145,7 @@ def test_replacing_a_record_loses_epsilon_and_no_more(law: Any) -> None:
 def test_forgetting_the_half_under_replace_one_is_caught(
     law: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ExponentialMechanism, "_moved", 1)
+    monkeypatch.setattr(ExponentialMechanism, "_scores_moved", 1)
     assert _worst_replaced(law) > 1.3 * EPSILON
 
 

@@ -96,12 +96,12 @@ class World:
         self.stream: ReleaseStream = self.session._stream
 
     def keep(self) -> tuple[Any, ...]:
-        book = self.stream.ledger._book
+        book = self.stream.ledger._own_book
         assert book._memory is not None
         return book._memory.serialize(), book._seen, dict(self.stream._states._held)
 
     def put_back(self, kept: tuple[Any, ...]) -> None:
-        book = self.stream.ledger._book
+        book = self.stream.ledger._own_book
         assert book._memory is not None
         book._memory.deserialize(kept[0])
         book._seen, self.stream._states._held = kept[1], dict(kept[2])

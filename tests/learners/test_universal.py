@@ -340,7 +340,7 @@ def test_without_a_vault_records_are_held_in_memory_and_never_pickled():
 
 
 MOMENTS: dict[str, tuple[str, bool]] = {
-    "before the draw": ("secretballot.door.reserved_outcome.ReservedOutcome._outcome", True),
+    "before the draw": ("secretballot.door.reserved_outcome.ReservedOutcome._drawn_outcome", True),
     "before the commit": ("secretballot.privacy.ledger.Ledger.commit", True),
     "after the commit": ("secretballot.privacy.ledger.Ledger.commit", False),
     "before the records go": (

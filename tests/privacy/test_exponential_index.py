@@ -132,7 +132,7 @@ def test_the_choice_is_the_one_that_all_digits_of_the_uniform_real_make(monkeypa
             for real in (edge - Fraction(1, 2**away), edge + Fraction(1, 2**away)):
                 if 0 <= real < 1:
                     expected = order[next(k for k, end in enumerate(edges) if real < end)]
-                    chosen = room._choose(
+                    chosen = room._drawn_index(
                         scores.max() - scores, counts, Fraction(scale), digits_of(real)
                     )
                     assert chosen == expected

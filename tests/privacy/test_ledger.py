@@ -447,7 +447,7 @@ def test_renyi_order_stays_the_one_of_creation(path: Path, monkeypatch: pytest.M
         "secretballot.privacy.accounting.filters._gaussian_order", lambda budget: 99.0
     )
     assert filter_for("renyi", BUDGET).order == 99.0
-    assert Ledger.open_existing(path)._book.filter.order == order
+    assert Ledger.open_existing(path)._own_book.filter.order == order
 
 
 def test_relative_path_survives_a_change_of_folder(

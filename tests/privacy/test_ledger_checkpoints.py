@@ -76,11 +76,11 @@ def edited(path: Path) -> Iterator[sqlite3.Connection]:
 
 def test_a_new_reader_follows_the_newest_rows_and_comes_to_the_same_account(path: Path) -> None:
     ledger = Ledger.open_existing(path)
-    start = ledger._book._seen.start
+    start = ledger._own_book._seen.start
     assert 20 < start < ledger.head()[0] - 10
     taken = (ledger.spent(), ledger.remaining(), ledger.releases(), ledger.head())
     ledger.check()
-    assert ledger._book._seen.start == 0
+    assert ledger._own_book._seen.start == 0
     assert taken == (ledger.spent(), ledger.remaining(), ledger.releases(), ledger.head())
     assert ledger.spent().epsilon == 0.022
     assert len(ledger.history()) == 22
@@ -188,7 +188,7 @@ def test_an_old_purchase_made_larger_by_hand_gives_nothing_back(
             " WHERE id = 1"
         )
     late = Ledger.open_existing(place)
-    assert late._book._seen.start > 1
+    assert late._own_book._seen.start > 1
     with pytest.raises(LedgerError, match="changed by hand at entry 1;"):
         late.commit(1, b"", used=())
     assert late.spent() == ledger.spent()
@@ -213,7 +213,7 @@ def test_a_machine_whose_functions_end_in_other_digits_prices_anew(
     for function in cached:
         function.cache_clear()
     anew = Ledger.open_existing(place)
-    assert anew._book._seen.start == 0
+    assert anew._own_book._seen.start == 0
     assert anew.spent() != ledger.spent()
     for function in cached:
         function.cache_clear()
@@ -230,11 +230,11 @@ def test_sums_of_another_program_are_not_taken_over(
         ledger.reserve(
             [GaussianEvent(900.0, 1)], PrivacyBudget(0.01, 1e-5), request=f"r{number}", purpose=""
         )
-    assert Ledger.open_existing(place)._book._seen.start > 0
+    assert Ledger.open_existing(place)._own_book._seen.start > 0
     checkpoints._pricing_program.cache_clear()
     monkeypatch.setattr(checkpoints, "_pricing_program", lambda: "a program with other prices")
     anew = Ledger.open_existing(place)
-    assert anew._book._seen.start == 0
+    assert anew._own_book._seen.start == 0
     assert anew.spent() == ledger.spent()
 
 

@@ -62,7 +62,7 @@ class Sampler:
 
 
 def test_the_installed_sampler_and_a_right_one_pass() -> None:
-    assert first_failure(room._draw, room._CHUNK) is None
+    assert first_failure(room._draw_noise, room._CHUNK) is None
     assert first_failure(Sampler(), CHUNK) is None
 
 

@@ -138,7 +138,7 @@ class GaussianAggregator(Aggregator):
         self.release = check_choice("release", release, ("labels", "counts"))
         self.n_teachers = None if n_teachers is None else check_count("n_teachers", n_teachers)
         self.calibration = check_choice("calibration", calibration, ("given", "tight", "paper"))
-        self.budget = budget_or_price(budget, delta, self._events())
+        self.budget = budget_or_price(budget, delta, self._all_events())
 
     @classmethod
     def calibrate(
@@ -204,7 +204,7 @@ class GaussianAggregator(Aggregator):
         """Scale of the noise on released counts, in votes; None where labels alone are released."""
         return self.sigma if self.release == "counts" else None
 
-    def _mechanism(
+    def _mechanism_for(
         self, n_teachers: int
     ) -> GaussianNoisyCount | GaussianNoisyHistogram | GaussianNoisyMajority | GaussianNoisyArgmax:
         if self.n_classes == 2 and self.release == "labels":
@@ -215,7 +215,7 @@ class GaussianAggregator(Aggregator):
             return GaussianNoisyHistogram(self.sigma, self.n_classes)
         return GaussianNoisyArgmax(self.sigma, self.n_classes)
 
-    def _events(self) -> tuple[Event, ...]:
+    def _all_events(self) -> tuple[Event, ...]:
         if self.n_classes == 2 and self.release == "labels":
             return (LabelGaussianEvent(self.sigma, self.n_queries, self.n_teachers),)
         shifts_per_query = 1 if self.n_classes == 2 else 2
@@ -230,7 +230,7 @@ class GaussianAggregator(Aggregator):
             If the noise was priced for another number of teachers.
         """
         self._check_teachers(n_teachers)
-        return self._events()
+        return self._all_events()
 
     def _check_teachers(self, n_teachers: int) -> int:
         k = check_count("n_teachers", n_teachers)
@@ -251,7 +251,9 @@ class GaussianAggregator(Aggregator):
                 " again."
             )
         return (
-            tuple(_first(event, asked, self.n_queries) for event in self.events(n_teachers))
+            tuple(
+                _event_of_first(event, asked, self.n_queries) for event in self.events(n_teachers)
+            )
             if asked
             else ()
         )
@@ -341,7 +343,7 @@ class GaussianAggregator(Aggregator):
             If the noise was priced for another number of teachers.
         """
         votes = check_votes(counts, self, self._check_teachers(n_teachers))
-        drawn = self._mechanism(n_teachers).release(votes, noise)
+        drawn = self._mechanism_for(n_teachers).release(votes, noise)
         if self.release == "labels":
             return Answers(drawn, None, len(votes))
         labels = majority(drawn, n_teachers) if self.n_classes == 2 else plurality(drawn)
@@ -383,7 +385,7 @@ class GaussianRun(AnswerRun):
         return False
 
 
-def _first(event: Event, asked: int, planned: int) -> Event:
+def _event_of_first(event: Event, asked: int, planned: int) -> Event:
     """Return the event of the first `asked` of `planned` queries."""
     if isinstance(event, LabelGaussianEvent):
         return replace(event, queries=asked)

@@ -175,7 +175,7 @@ class SparseVectorAggregator(Aggregator):
         self.calibration = check_choice(
             "calibration", calibration, ("given", "tight", "liu2021", "btt2018")
         )
-        self.budget = budget_or_price(budget, delta, self._events())
+        self.budget = budget_or_price(budget, delta, self._all_events())
 
     @classmethod
     def calibrate(
@@ -246,13 +246,13 @@ class SparseVectorAggregator(Aggregator):
         """Abstentions after which nothing more is answered: `max_unstable`."""
         return self.max_unstable
 
-    def _events(self) -> tuple[Event, ...]:
+    def _all_events(self) -> tuple[Event, ...]:
         return (self.mechanism.event(),)
 
     def events(self, n_teachers: int) -> tuple[Event, ...]:
         """Return what one release is to the accountant; the number of teachers does not enter."""
         check_count("n_teachers", n_teachers)
-        return self._events()
+        return self._all_events()
 
     def describe(self) -> dict[str, Any]:
         """Return the parameters as a JSON object from which `aggregator_from_description`

@@ -80,18 +80,20 @@ class CanaryTask:
             rows += [[*[-1] * self.canaries, "yes"]] * (_RECORDS_PER_TEACHER * self.teachers)
         for number, there in enumerate(present):
             if there:
-                rows = [*rows, [*self._point(number), "yes"]]
+                rows = [*rows, [*self._canary_point(number), "yes"]]
             elif self.neighbours == "replace-one":
                 rows = [*rows, *ordinary]
-        self._write(path, [*self._columns, "class"], rows)
+        self._write_table(path, [*self._column_names, "class"], rows)
 
     def write_public(self, path: Path) -> None:
         """Write the points that are asked, canary by canary, then those far from all."""
         rows = [
-            self._point(number) for number in range(self.canaries) for _ in range(self.queries_each)
+            self._canary_point(number)
+            for number in range(self.canaries)
+            for _ in range(self.queries_each)
         ]
         rows += [[0] * self.canaries] * (self.queries - len(rows))
-        self._write(path, self._columns, rows)
+        self._write_table(path, self._column_names, rows)
 
     def scores(self, released: Fields, sigma: float) -> FloatArray:
         """Return one score for each canary from a release; above 0, it was rather there.
@@ -108,7 +110,7 @@ class CanaryTask:
         DataError
             If no answers were released.
         """
-        votes = self._answers(released)
+        votes = self._released_answers(released)
         own = votes[: self.canaries * self.queries_each].reshape(self.canaries, self.queries_each)
         if self.release == "counts":
             return np.asarray(own.sum(axis=1) - self.queries_each / 2, dtype=np.float64)
@@ -118,13 +120,13 @@ class CanaryTask:
         tipped = float(norm.cdf(1 / sigma)) - 0.5
         return np.asarray(own.mean(axis=1) - others - tipped / 2, dtype=np.float64)
 
-    def _answers(self, released: Fields) -> FloatArray:
+    def _released_answers(self, released: Fields) -> FloatArray:
         """Return the released answer on every public point: the count of "yes", or 1 for the
         label "yes"."""
         answers = np.zeros(self.queries)
         for number in range(self.queries):
             point = released.get(f"labels.csv:query[{number}]")
-            answer = released.get(f"labels.csv:{self._column}[{number}]")
+            answer = released.get(f"labels.csv:{self._canary_column}[{number}]")
             if not isinstance(point, int) or answer is None:
                 raise DataError(
                     "A run released no answers to all queries; a canary needs all of them."
@@ -133,17 +135,19 @@ class CanaryTask:
         return answers
 
     @property
-    def _column(self) -> str:
+    def _canary_column(self) -> str:
         return "label" if self.release == "labels" else "noisy_count[yes]"
 
     @property
-    def _columns(self) -> list[str]:
+    def _column_names(self) -> list[str]:
         return [f"c{number}" for number in range(self.canaries)]
 
-    def _point(self, canary: int) -> list[int]:
+    def _canary_point(self, canary: int) -> list[int]:
         return [int(number == canary) for number in range(self.canaries)]
 
-    def _write(self, path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def _write_table(
+        self, path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> None:
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([header, *rows])
 
@@ -332,21 +336,24 @@ def audit_canaries(
             f"{queries} queries are too few for {canaries} canaries; ask more of them."
         )
     start = tuple(program or (sys.executable, "-m", "secretballot"))
-    words = (*_command(task, epsilon, delta), *options)
+    words = (*_learn_command(task, epsilon, delta), *options)
     # 2. the runs
     folder = Path(work)
     described = {"program": start, "words": words, "task": asdict(task)}
     work_folder = WorkFolder(folder, described, n_runs, seed, coins_per_run=canaries)
     task.write_public(folder / "public.csv")
     experiment = Experiment(
-        start, words, _tables(task, folder, work_folder.coins), "out/release", timeout
+        start, words, _table_writer(task, folder, work_folder.coins), "out/release", timeout
     )
     trials = run_trials(
         experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None)
     )
     # 3. every canary is guessed from the answers of its own run
     scores = np.concatenate(
-        [task.scores(trial.channels["release"], _sigma(trial.certificate)) for trial in trials]
+        [
+            task.scores(trial.channels["release"], _certified_sigma(trial.certificate))
+            for trial in trials
+        ]
     )
     right, guesses, bound = canary_bound(
         scores, work_folder.coins.ravel(), delta=delta, alpha=alpha, share=share
@@ -360,7 +367,7 @@ def audit_canaries(
     )
 
 
-def _sigma(certificate: Mapping[str, Any] | None) -> float:
+def _certified_sigma(certificate: Mapping[str, Any] | None) -> float:
     """Return the noise that a certificate states, in votes."""
     sigma = ((certificate or {}).get("mechanism") or {}).get("sigma")
     if not isinstance(sigma, float) or not sigma > 0:
@@ -370,7 +377,7 @@ def _sigma(certificate: Mapping[str, Any] | None) -> float:
     return sigma
 
 
-def _command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str, ...]:
+def _learn_command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str, ...]:
     """Return the command; trees fit a single record exactly, and the schema names every column
     as a number."""
     return (
@@ -395,7 +402,7 @@ def _command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str, ...]:
     )
 
 
-def _tables(
+def _table_writer(
     task: CanaryTask, folder: Path, coins: BoolArray
 ) -> Callable[[int], Mapping[str, Path]]:
     """Return the files of a run: its private table is written when its turn has come."""

@@ -77,7 +77,7 @@ def discrete_laplace_distribution(scale: float, tail: float = 1e-14) -> Distribu
         If `scale` is not positive, or so large that the distribution has too many values to list.
     """
     reach = math.ceil(check_positive("scale", scale) * math.log(2 / tail))
-    x = _symmetric(reach)
+    x = _symmetric_support(reach)
     ratio = math.exp(-1 / scale)
     pmf = np.exp(-np.abs(x) / scale) * ((1 - ratio) / (1 + ratio))
     return Distribution(-reach, pmf, 2 * ratio ** (reach + 1) / (1 + ratio))
@@ -92,12 +92,12 @@ def discrete_gaussian_distribution(sigma: float, tail: float = 1e-14) -> Distrib
         If `sigma` is not positive, or so large that the distribution has too many values to list.
     """
     reach = math.ceil(check_positive("sigma", sigma) * math.sqrt(2 * math.log(2 / tail))) + 1
-    weight = np.exp(-(_symmetric(2 * reach) ** 2) / (2 * sigma * sigma))
+    weight = np.exp(-(_symmetric_support(2 * reach) ** 2) / (2 * sigma * sigma))
     pmf = weight / weight.sum()
     return Distribution(-reach, pmf[reach:-reach], float(2 * pmf[:reach].sum()))
 
 
-def _symmetric(reach: int) -> FloatArray:
+def _symmetric_support(reach: int) -> FloatArray:
     if not 2 * reach + 1 <= _MAX_SUPPORT:
         raise ParameterError(
             f"The noise distribution has {2 * reach + 1} values; an audit lists at most {_MAX_SUPPORT}: use"

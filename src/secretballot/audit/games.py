@@ -63,9 +63,9 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
     certain = (q == 0) & (p > 0)
     ratio[certain] = 0.0
     levels = [np.array([check_finite("epsilon", epsilon)])]
-    moves = _merged(np.append(ratio[(p > 0) & ~certain], 0.0))
+    moves = _merged_values(np.append(ratio[(p > 0) & ~certain], 0.0))
     for _ in range(length):
-        levels.append(_merged(np.add.outer(levels[-1], moves).ravel()))
+        levels.append(_merged_values(np.add.outer(levels[-1], moves).ravel()))
     value = np.maximum(0.0, -np.expm1(levels[-1]))
     for before, after in zip(levels[-2::-1], levels[:0:-1], strict=True):
         best = np.zeros(len(before))
@@ -76,13 +76,13 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
             total = np.full(len(before), float(p_step[certain_step].sum()) + unlisted)
             for chance, move in zip(p_step[~certain_step], ratio_step[~certain_step], strict=True):
                 if chance > 0:
-                    total += chance * value[_places(after, before + move)]
+                    total += chance * value[_places_in(after, before + move)]
             np.maximum(best, total, out=best)
         value = best
     return float(value[0])
 
 
-def _merged(values: FloatArray) -> FloatArray:
+def _merged_values(values: FloatArray) -> FloatArray:
     if not len(values) <= _MAX_STATES:
         raise ParameterError(
             "The run has too many outcomes to enumerate; use fewer queries or teachers."
@@ -93,7 +93,7 @@ def _merged(values: FloatArray) -> FloatArray:
     )
 
 
-def _places(ordered: FloatArray, wanted: FloatArray) -> NDArray[np.intp]:
+def _places_in(ordered: FloatArray, wanted: FloatArray) -> NDArray[np.intp]:
     """Return the places of `wanted` in `ordered`, each known to be there up to merging."""
     right = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
     left = np.maximum(right - 1, 0)
@@ -131,11 +131,11 @@ def shifted_delta(
     for _ in range(check_count("shifts", shifts)):
         total = np.add.outer(losses, loss).ravel()
         weight = np.multiply.outer(weights, p[q > 0]).ravel()
-        losses, weights = _pooled(total, weight)
+        losses, weights = _pooled_losses(total, weight)
     return float(weights @ np.maximum(0.0, -np.expm1(epsilon - losses))) + shifts * lost
 
 
-def _pooled(losses: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _pooled_losses(losses: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     if not len(losses) <= _MAX_STATES:
         raise ParameterError(
             "The run has too many outcomes to enumerate; use fewer queries or less noise."

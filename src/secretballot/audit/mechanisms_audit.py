@@ -136,7 +136,7 @@ def audit_mechanisms(
     MechanismsAudit
     """
     check_count("draws", draws, minimum=1000)
-    attacks = [*_games(), *_samples(draws)]
+    attacks = [*_all_games(), *_sampler_tests(draws)]
     findings = []
     for number, attack in enumerate(attacks, 1):
         findings.append(attack())
@@ -145,21 +145,21 @@ def audit_mechanisms(
     return MechanismsAudit(tuple(findings))
 
 
-def _games() -> list[Callable[[], MechanismFinding]]:
+def _all_games() -> list[Callable[[], MechanismFinding]]:
     """Return one game for each mechanism: a small world in which its price is nearly reached,
     where one is known."""
     return [
-        _votes(
+        _label_attack(
             "Gaussian majority, 9 teachers, 6 queries", GaussianNoisyMajority(2.0, 9), 2.0, 9, 6
         ),
-        _counts("Gaussian count, 6 queries", GaussianNoisyCount(4.0).event(6), 4.0, 6),
-        _counts(
+        _counts_attack("Gaussian count, 6 queries", GaussianNoisyCount(4.0).event(6), 4.0, 6),
+        _counts_attack(
             "Gaussian histogram, 3 classes, 3 queries",
             GaussianNoisyHistogram(4.0, 3).event(3),
             4.0,
             6,
         ),
-        _votes(
+        _label_attack(
             "Gaussian arg max, 3 classes, 4 teachers",
             GaussianNoisyArgmax(1.5, 3),
             1.5,
@@ -168,11 +168,11 @@ def _games() -> list[Callable[[], MechanismFinding]]:
             n_classes=3,
             draws=3,
         ),
-        _threshold("Gaussian threshold, 4 queries", GaussianThreshold(2.0, 6), 2.0, 4),
-        _votes(
+        _threshold_attack("Gaussian threshold, 4 queries", GaussianThreshold(2.0, 6), 2.0, 4),
+        _label_attack(
             "Laplace majority, 9 teachers", LaplaceNoisyMajority(2.0, 9), 2.0, 9, 2, laplace=True
         ),
-        _votes(
+        _label_attack(
             "Laplace arg max, 8 teachers",
             LaplaceNoisyArgmax(1.5, 2),
             1.5,
@@ -181,31 +181,37 @@ def _games() -> list[Callable[[], MechanismFinding]]:
             draws=2,
             laplace=True,
         ),
-        _distance(
+        _stability_attack(
             "distance to instability, 9 teachers, 3 queries", DistanceToInstability(2.0, 3), 9, 3
         ),
-        _stream("sparse vector, fresh threshold, 4 queries", SparseVector(2.0, 2.0, 3, 1, True), 4),
-        _stream("sparse vector, one threshold, 4 queries", SparseVector(2.0, 2.0, 3, 2, False), 4),
-        _stream(
+        _stream_attack(
+            "sparse vector, fresh threshold, 4 queries", SparseVector(2.0, 2.0, 3, 1, True), 4
+        ),
+        _stream_attack(
+            "sparse vector, one threshold, 4 queries", SparseVector(2.0, 2.0, 3, 2, False), 4
+        ),
+        _stream_attack(
             "outcomes of the first stream alone",
             SparseVector(2.0, 2.0, 3, 1, True),
             4,
             labels=False,
         ),
-        _stream(
+        _stream_attack(
             "outcomes of the second stream alone",
             SparseVector(2.0, 2.0, 3, 2, False),
             4,
             labels=False,
         ),
-        _choice("exponential choice of 3, monotone", ExponentialMechanism(0.9, True)),
-        _choice("exponential choice of 3, replaced records", ExponentialMechanism(0.9, False)),
-        _pool("sum of minorities, 3 points", MinoritySum(0.9, 3), 3),
-        _pool("quantile of stability", StabilityQuantile(0.5, 0.9), 1),
+        _exponential_attack("exponential choice of 3, monotone", ExponentialMechanism(0.9, True)),
+        _exponential_attack(
+            "exponential choice of 3, replaced records", ExponentialMechanism(0.9, False)
+        ),
+        _pool_attack("sum of minorities, 3 points", MinoritySum(0.9, 3), 3),
+        _pool_attack("quantile of stability", StabilityQuantile(0.5, 0.9), 1),
     ]
 
 
-def _game(
+def _game_attack(
     name: str, event: Event, play: Play, epsilons: Sequence[float] = _EPSILONS
 ) -> Callable[[], MechanismFinding]:
     """Return the attack that plays a game at several epsilons, and again with planted noise."""
@@ -226,7 +232,7 @@ def _game(
     return attack
 
 
-def _votes(
+def _label_attack(
     name: str,
     mechanism: Any,
     scale: float,
@@ -247,7 +253,7 @@ def _votes(
         return adaptive_delta(steps, length, epsilon)
 
     pure = getattr(mechanism.event(1), "epsilon", None)
-    return _game(
+    return _game_attack(
         name, mechanism.event(length), play, _EPSILONS if pure is None else (0.3, length * pure)
     )
 
@@ -267,9 +273,11 @@ def _vote_steps(
     return [(outcomes[tuple(here)], outcomes[tuple(there)]) for here, there in pairs]
 
 
-def _counts(name: str, event: Event, sigma: float, shifts: int) -> Callable[[], MechanismFinding]:
+def _counts_attack(
+    name: str, event: Event, sigma: float, shifts: int
+) -> Callable[[], MechanismFinding]:
     """Attack noisy counts, each moved by one vote."""
-    return _game(
+    return _game_attack(
         name,
         event,
         lambda factor, epsilon: shifted_delta(
@@ -278,7 +286,7 @@ def _counts(name: str, event: Event, sigma: float, shifts: int) -> Callable[[], 
     )
 
 
-def _threshold(
+def _threshold_attack(
     name: str, mechanism: GaussianThreshold, sigma: float, length: int
 ) -> Callable[[], MechanismFinding]:
     """Attack the answer whether a noisy count reaches a threshold."""
@@ -295,10 +303,10 @@ def _threshold(
         pairs = [(a, b) for a in range(most) for b in (a - 1, a + 1) if 0 <= b < most]
         return adaptive_delta([(told[a], told[b]) for a, b in pairs], length, epsilon)
 
-    return _game(name, mechanism.event(length), play)
+    return _game_attack(name, mechanism.event(length), play)
 
 
-def _distance(
+def _stability_attack(
     name: str, mechanism: DistanceToInstability, n_teachers: int, length: int
 ) -> Callable[[], MechanismFinding]:
     """Attack a label that is withheld unless it is noisily stable."""
@@ -320,10 +328,10 @@ def _distance(
         ]
         return adaptive_delta(steps, length, epsilon)
 
-    return _game(name, mechanism.event(length), play, (0.3, length / mechanism.scale))
+    return _game_attack(name, mechanism.event(length), play, (0.3, length / mechanism.scale))
 
 
-def _stream(
+def _stream_attack(
     name: str, mechanism: SparseVector, length: int, *, labels: bool = True
 ) -> Callable[[], MechanismFinding]:
     """Attack a stream of threshold answers, with labels or without, its hidden noise carried
@@ -343,10 +351,12 @@ def _stream(
         return game.delta(length, epsilon)
 
     event = mechanism.event() if labels else pattern
-    return _game(name, event, play, (0.3, pattern.epsilon * pattern.count))
+    return _game_attack(name, event, play, (0.3, pattern.epsilon * pattern.count))
 
 
-def _choice(name: str, mechanism: ExponentialMechanism) -> Callable[[], MechanismFinding]:
+def _exponential_attack(
+    name: str, mechanism: ExponentialMechanism
+) -> Callable[[], MechanismFinding]:
     """Attack a choice of three candidates: all changes of the scores by one unit."""
     span = (0, 1) if mechanism.monotone else (-1, 0, 1)
     moves = [np.array(move) for move in np.ndindex(*(len(span),) * 3)]
@@ -354,21 +364,23 @@ def _choice(name: str, mechanism: ExponentialMechanism) -> Callable[[], Mechanis
     def play(factor: float, epsilon: float) -> float:
         steps: list[Step] = []
         for scores in (np.array([0, 0, 0]), np.array([0, 5, 9]), np.array([0, 30, 60])):
-            here = _exponential(scores, factor * mechanism.scale)
+            here = _exponential_weights(scores, factor * mechanism.scale)
             for move in moves:
-                there = _exponential(scores + np.array(span)[move], factor * mechanism.scale)
+                there = _exponential_weights(
+                    scores + np.array(span)[move], factor * mechanism.scale
+                )
                 steps += [(here, there), (there, here)]
         return adaptive_delta(steps, 2, epsilon)
 
-    return _game(name, mechanism.event(2), play, (0.3, 2 * mechanism.epsilon))
+    return _game_attack(name, mechanism.event(2), play, (0.3, 2 * mechanism.epsilon))
 
 
-def _exponential(scores: IntArray, scale: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _exponential_weights(scores: IntArray, scale: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     weights = np.exp((scores - scores.max()) / scale)
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
-def _pool(name: str, mechanism: Any, distance: int) -> Callable[[], MechanismFinding]:
+def _pool_attack(name: str, mechanism: Any, distance: int) -> Callable[[], MechanismFinding]:
     """Attack one number about a whole pool of points, which one teacher moves by at most
     `distance`."""
 
@@ -377,14 +389,14 @@ def _pool(name: str, mechanism: Any, distance: int) -> Callable[[], MechanismFin
             discrete_laplace_distribution(factor * mechanism.scale), 1, epsilon, distance=distance
         )
 
-    return _game(name, mechanism.event(), play, (0.3, mechanism.epsilon))
+    return _game_attack(name, mechanism.event(), play, (0.3, mechanism.epsilon))
 
 
-def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
+def _sampler_tests(draws: int) -> list[Callable[[], MechanismFinding]]:
     """Return tests of the sampler that releases use, at small and large scales."""
     noise = ExactNoise()
     laplace = [
-        _sample(
+        _sampler_test(
             f"sampler, discrete Laplace, scale {scale:g}",
             noise.discrete_laplace,
             discrete_laplace_distribution,
@@ -394,7 +406,7 @@ def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
         for scale in (0.5, 3.0, 40.0)
     ]
     gaussian = [
-        _sample(
+        _sampler_test(
             f"sampler, discrete Gaussian, {sigma:g}",
             noise.discrete_gaussian,
             discrete_gaussian_distribution,
@@ -403,9 +415,9 @@ def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
         )
         for sigma in (0.5, 3.0, 26.7)
     ]
-    choice = _sample(
+    choice = _sampler_test(
         "sampler, exponential choice of 4",
-        _choices(noise),
+        _index_draws(noise),
         _choice_distribution,
         3.0,
         max(1000, draws // 10),
@@ -413,7 +425,7 @@ def _samples(draws: int) -> list[Callable[[], MechanismFinding]]:
     return [*laplace, *gaussian, choice]
 
 
-def _sample(
+def _sampler_test(
     name: str,
     draw: Callable[[float, int], IntArray],
     distribution: Callable[[float], Distribution],
@@ -436,7 +448,7 @@ def _sample(
 _SCORES = np.array([0, 2, 5, 7])
 
 
-def _choices(noise: ExactNoise) -> Callable[[float, int], IntArray]:
+def _index_draws(noise: ExactNoise) -> Callable[[float, int], IntArray]:
     def draw(scale: float, size: int) -> IntArray:
         return np.array(
             [noise.exponential_index(_SCORES, scale) for _ in range(size)], dtype=np.int64
@@ -446,4 +458,4 @@ def _choices(noise: ExactNoise) -> Callable[[float, int], IntArray]:
 
 
 def _choice_distribution(scale: float) -> Distribution:
-    return Distribution(0, _exponential(_SCORES, scale), 0.0)
+    return Distribution(0, _exponential_weights(_SCORES, scale), 0.0)

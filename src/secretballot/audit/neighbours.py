@@ -58,7 +58,7 @@ def write_worlds(
     elif change == "add-missing":
         after = pd.concat([before, _with_gap(record, target)])
     else:
-        unlike = _unlike(before, record, target)
+        unlike = _unlike_record(before, record, target)
         kept = before if change == "add" else before.drop(index=before.index[number])
         after = pd.concat([kept, unlike])
     before.to_csv(first, index=False)
@@ -72,7 +72,7 @@ def _with_gap(record: pd.DataFrame, target: str | None) -> pd.DataFrame:
     return changed
 
 
-def _unlike(table: pd.DataFrame, record: pd.DataFrame, target: str | None) -> pd.DataFrame:
+def _unlike_record(table: pd.DataFrame, record: pd.DataFrame, target: str | None) -> pd.DataFrame:
     """Return a record that its teacher will not overlook: far away, and of another class."""
     changed = record.copy()
     for name in record.columns:

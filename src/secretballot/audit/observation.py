@@ -56,9 +56,9 @@ def observed_files(folder: Path) -> Fields:
     paths = sorted(path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
     names = {path: path.relative_to(folder).as_posix() for path in paths}
     fields: Fields = {
-        "(folder):names": _short("\n".join(names.values())),
+        "(folder):names": _short_text("\n".join(names.values())),
         "(folder):mode": oct(stat.S_IMODE(folder.stat().st_mode)),
-        "(folder):order written": _short(
+        "(folder):order written": _short_text(
             "\n".join(names[path] for path in sorted(paths, key=_time_written))
         ),
     }
@@ -84,7 +84,7 @@ def _observed_file(path: Path, name: str) -> Fields:
         f"{name}:size": status.st_size,
     }
     if path.is_symlink():
-        return fields | {f"{name}:target": _short(os.readlink(path))}
+        return fields | {f"{name}:target": _short_text(os.readlink(path))}
     if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_OPENED:
         fields.update(_content_fields(name, path.read_bytes(), 0))
     return fields
@@ -93,9 +93,9 @@ def _observed_file(path: Path, name: str) -> Fields:
 def _content_fields(name: str, content: bytes, depth: int) -> Fields:
     """Return the fields of a file's bytes: digest first, then the structure that its bytes say
     it has."""
-    fields: Fields = {f"{name}:digest": _digest(content)}
+    fields: Fields = {f"{name}:digest": _digest_of(content)}
     try:
-        found = _structure(name, content, depth)
+        found = _structure_of(name, content, depth)
         for _, (place, value) in zip(range(_MOST_FIELDS), found, strict=False):
             fields[place] = value
     except (
@@ -112,7 +112,7 @@ def _content_fields(name: str, content: bytes, depth: int) -> Fields:
     return fields
 
 
-def _structure(name: str, content: bytes, depth: int) -> Found:
+def _structure_of(name: str, content: bytes, depth: int) -> Found:
     if content[:4] == b"PK\x03\x04" and depth < _MOST_DEPTH:
         return _archive_fields(name, content, depth)
     if content[:6] == b"\x93NUMPY":
@@ -141,7 +141,7 @@ def _archive_fields(name: str, content: bytes, depth: int) -> Found:
                 if _INTEGER.search(member.filename)
                 else f"{name}:{member.filename}"
             )
-            yield from _named(f"{place}:name", member.filename)
+            yield from _text_and_integers(f"{place}:name", member.filename)
             yield f"{place}:date", "-".join(map(str, member.date_time))
             yield f"{place}:attributes", member.external_attr
             yield f"{place}:size", member.file_size
@@ -154,14 +154,14 @@ def _array_fields(name: str, content: bytes) -> Found:
     array = np.load(io.BytesIO(content), allow_pickle=False)
     yield f"{name}:type", f"{array.dtype.str} {array.shape} {array.flags.f_contiguous}"
     if array.dtype.kind in "iuf":
-        yield f"{name}:sum", _plain(array.sum())
+        yield f"{name}:sum", _plain_field(array.sum())
     for number, value in enumerate(array.ravel()[:500].tolist()):
-        yield f"{name}:value {number}", _plain(value)
+        yield f"{name}:value {number}", _plain_field(value)
 
 
 def _json_fields(place: str, document: Any) -> Found:
     if isinstance(document, dict):
-        yield f"{place}:keys", _short("\n".join(document))
+        yield f"{place}:keys", _short_text("\n".join(document))
         for key, value in document.items():
             yield from _json_fields(f"{place}.{key}", value)
     elif isinstance(document, list):
@@ -169,9 +169,9 @@ def _json_fields(place: str, document: Any) -> Found:
         for number, value in enumerate(document):
             yield from _json_fields(f"{place}[{number}]", value)
     elif isinstance(document, str):
-        yield from _named(place, document)
+        yield from _text_and_integers(place, document)
     else:
-        yield place, _plain(document)
+        yield place, _plain_field(document)
 
 
 def _table_fields(name: str, text: str) -> Found:
@@ -179,7 +179,7 @@ def _table_fields(name: str, text: str) -> Found:
     rows = list(csv.reader(io.StringIO(text)))
     header, body = (rows[0], rows[1:]) if rows else ([], [])
     yield f"{name}:rows", len(body)
-    yield f"{name}:header", _short(",".join(header))
+    yield f"{name}:header", _short_text(",".join(header))
     for number, column in enumerate(header):
         cells = [row[number] for row in body if number < len(row)]
         numbers = [
@@ -188,7 +188,7 @@ def _table_fields(name: str, text: str) -> Found:
         if numbers:
             yield f"{name}:{column}:sum", math.fsum(numbers)
         for value in sorted(set(cells))[:10]:
-            yield f"{name}:{column}:count of {_short(value)}", cells.count(value)
+            yield f"{name}:{column}:count of {_short_text(value)}", cells.count(value)
     for number, row in enumerate(body):
         for column, cell in zip(header, row, strict=False):
             yield f"{name}:{column}[{number}]", _plain_cell(cell)
@@ -198,21 +198,21 @@ def _text_fields(name: str, text: str) -> Found:
     """Yield the lines and the numbers of a text, by position."""
     lines = text.splitlines()
     yield f"{name}:lines", len(lines)
-    yield f"{name}:digest", _digest(text.encode("utf-8", "replace"))
+    yield f"{name}:digest", _digest_of(text.encode("utf-8", "replace"))
     for number, line in enumerate(lines[: _MOST_FIELDS // 2], 1):
-        yield f"{name}:line {number}", _short(line)
+        yield f"{name}:line {number}", _short_text(line)
     for number, match in enumerate(_NUMBER.finditer(text)):
         yield f"{name}:number {number}", _plain_cell(match[0])
 
 
 def _block_fields(name: str, content: bytes) -> Found:
     for start in range(0, len(content), _BLOCK):
-        yield f"{name}:bytes from {start}", _digest(content[start : start + _BLOCK])
+        yield f"{name}:bytes from {start}", _digest_of(content[start : start + _BLOCK])
 
 
-def _named(place: str, text: str) -> Found:
+def _text_and_integers(place: str, text: str) -> Found:
     """Yield a text and the integers in it: names of members have been addresses."""
-    yield place, _short(text)
+    yield place, _short_text(text)
     for number, match in enumerate(_INTEGER.finditer(text[:1000])):
         yield f"{place}:integer {number}", int(match[0])
 
@@ -221,10 +221,10 @@ def _plain_cell(cell: str) -> Field:
     try:
         return int(cell) if cell.lstrip("+-").isdigit() else float(cell)
     except ValueError:
-        return _short(cell)
+        return _short_text(cell)
 
 
-def _plain(value: Any) -> Field:
+def _plain_field(value: Any) -> Field:
     """Return a value as a plain number or text; not-a-number as text, since it equals nothing."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -233,16 +233,16 @@ def _plain(value: Any) -> Field:
     return (
         value
         if isinstance(value, int | float) and not isinstance(value, bool)
-        else _short(repr(value))
+        else _short_text(repr(value))
     )
 
 
-def _short(text: str) -> str:
+def _short_text(text: str) -> str:
     """Return a text if it is short, else its length and digest."""
     if len(text) <= _LONGEST_TEXT:
         return text
-    return f"{len(text)} characters, {_digest(text.encode('utf-8', 'replace'))}"
+    return f"{len(text)} characters, {_digest_of(text.encode('utf-8', 'replace'))}"
 
 
-def _digest(content: bytes) -> str:
+def _digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]

@@ -280,11 +280,11 @@ def audit_release(
     folder = Path(work)
     start = tuple(program or (sys.executable, "-m", "secretballot"))
     files = {
-        "private": _digest(private),
-        "neighbour": None if neighbour is None else _digest(neighbour),
+        "private": _file_digest(private),
+        "neighbour": None if neighbour is None else _file_digest(neighbour),
     }
-    words, inputs, name, observed = _prepared(words, Path(private), released)
-    same = {other: _digest(path) for other, path in sorted(inputs.items())}
+    words, inputs, name, observed = _prepared_command(words, Path(private), released)
+    same = {other: _file_digest(path) for other, path in sorted(inputs.items())}
     described = {
         "program": start,
         "words": words,
@@ -294,7 +294,9 @@ def audit_release(
         "row": row,
     }
     work_folder = WorkFolder(folder, described, n_runs, seed)
-    differing = _worlds(folder, Path(private), neighbour, change, row, _value_of(words, "--target"))
+    differing = _files_of_worlds(
+        folder, Path(private), neighbour, change, row, _value_of(words, "--target")
+    )
     coins = work_folder.coins[:, 0].tolist()
     experiment = Experiment(
         start,
@@ -307,7 +309,7 @@ def audit_release(
     trials = run_trials(
         experiment, work_folder, jobs=jobs, progress=progress or (lambda done, total: None)
     )
-    promise = _promise(trials, change, steps, epsilon, delta)
+    promise = _allowed_promise(trials, change, steps, epsilon, delta)
     found = audit_trials(shlex.join(words), trials, coins, promise, alpha=alpha)
     if not keep:
         work_folder.remove()
@@ -360,14 +362,14 @@ def _runs_to_choose_on(worlds: BoolArray) -> int:
     return len(worlds) // 2
 
 
-def _digest(path: str | Path) -> str:
+def _file_digest(path: str | Path) -> str:
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as error:
         raise DataError(f"{str(path)!r} cannot be read: {error.strerror}; name a file.") from None
 
 
-def _prepared(
+def _prepared_command(
     words: list[str], private: Path, released: str | None
 ) -> tuple[list[str], dict[str, Path], str, str]:
     """Return the words with plain file names, the files by these names, the private one's name,
@@ -378,7 +380,7 @@ def _prepared(
     prepared = []
     for word in plain:
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        parts = [_taken(part, inputs, named) for part in value.split(",")]
+        parts = [_noted_input(part, inputs, named) for part in value.split(",")]
         prepared.append(f"{option}{equals}{','.join(parts)}")
     if has_out or (prepared and prepared[0] in _MAKES_RELEASES):
         prepared, has_out = [*prepared, "--out", _OUT], True
@@ -406,7 +408,7 @@ def _without_out(words: Sequence[str]) -> tuple[list[str], bool]:
     return kept, len(kept) < len(words)
 
 
-def _taken(word: str, inputs: dict[str, Path], named: dict[Path, str]) -> str:
+def _noted_input(word: str, inputs: dict[str, Path], named: dict[Path, str]) -> str:
     """Return the plain name of a word that is a file, having noted the file; any other word as
     it is."""
     path = Path(word)
@@ -434,7 +436,7 @@ def _value_of(words: Sequence[str], option: str) -> str | None:
     return None
 
 
-def _worlds(
+def _files_of_worlds(
     folder: Path,
     private: Path,
     neighbour: str | Path | None,
@@ -451,7 +453,7 @@ def _worlds(
     return first, second
 
 
-def _promise(
+def _allowed_promise(
     trials: Sequence[Trial],
     change: str | None,
     steps: int | None,
@@ -466,7 +468,7 @@ def _promise(
         raise ParameterError(
             "No run released a certificate; state the promise with epsilon and delta."
         )
-    relation, price = _certified(certificate)
+    relation, price = _certified_promise(certificate)
     stated = (
         price[0] if epsilon is None else check_positive("epsilon", epsilon),
         price[1] if delta is None else check_delta("delta", delta),
@@ -482,7 +484,7 @@ def _promise(
     return Promise(*group_privacy(*stated, distance), steps=distance, relation=relation)
 
 
-def _certified(certificate: Mapping[str, Any] | None) -> tuple[str, tuple[float, float]]:
+def _certified_promise(certificate: Mapping[str, Any] | None) -> tuple[str, tuple[float, float]]:
     if certificate is None:
         return "stated", (math.inf, 0.0)
     try:

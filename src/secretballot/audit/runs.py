@@ -137,29 +137,29 @@ class WorkFolder:
                 .astype(bool)
                 .tolist()
             )
-            _write(plan, json.dumps({**wanted, "coins": coins}).encode())
+            _write_whole(plan, json.dumps({**wanted, "coins": coins}).encode())
         self.coins: BoolArray = np.array(coins, dtype=bool)
 
     def finished(self, number: int) -> Trial | None:
         """Return the run of this number, None if it has not been finished."""
         try:
-            return Trial(**json.loads(gzip.decompress(self._place(number).read_bytes())))
+            return Trial(**json.loads(gzip.decompress(self._run_place(number).read_bytes())))
         except FileNotFoundError:
             return None
 
     def keep(self, number: int, trial: Trial) -> None:
         """Keep a finished run."""
-        _write(self._place(number), gzip.compress(json.dumps(asdict(trial)).encode(), 3))
+        _write_whole(self._run_place(number), gzip.compress(json.dumps(asdict(trial)).encode(), 3))
 
     def remove(self) -> None:
         """Delete the folder."""
         shutil.rmtree(self.path)
 
-    def _place(self, number: int) -> Path:
+    def _run_place(self, number: int) -> Path:
         return self.path / "runs" / f"{number:06d}.json.gz"
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write_whole(path: Path, content: bytes) -> None:
     """Write a file beside its place and rename it, so that it is complete or not there."""
     aside = path.with_name(f"{path.name}.new")
     aside.write_bytes(content)
@@ -207,7 +207,7 @@ def run_trials(
         waiting = {pool.submit(run, number): number for number in range(n) if number not in trials}
         try:
             while waiting:
-                _collect(waiting, folder, trials)
+                _collect_finished(waiting, folder, trials)
                 _refuse_failures(trials)
                 progress(len(trials), n)
         finally:  # after an interruption only the runs that are under way end
@@ -215,7 +215,7 @@ def run_trials(
     return [trials[number] for number in range(n)]
 
 
-def _collect(
+def _collect_finished(
     waiting: dict[Future[Trial], int], folder: WorkFolder, trials: dict[int, Trial]
 ) -> None:
     done, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -278,13 +278,13 @@ def _run_once(experiment: Experiment, slot: Path, files: Mapping[str, Path]) -> 
             "console": console,
             "timing": {"seconds": seconds},
         },
-        _certificate(released),
+        _certificate_of(released),
     )
     shutil.rmtree(slot, ignore_errors=True)
     return trial
 
 
-def _certificate(released: Path) -> dict[str, Any] | None:
+def _certificate_of(released: Path) -> dict[str, Any] | None:
     try:
         document = json.loads((released / "certificate.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -70,7 +70,7 @@ class Telltale:
     def scores(self, runs: Sequence[Fields]) -> FloatArray:
         """Return the log ratio of each run, shape (n_runs,); positive points to the second
         world."""
-        read = [_reading(run.get(self.field), self.reading, self.cuts) for run in runs]
+        read = [_field_read(run.get(self.field), self.reading, self.cuts) for run in runs]
         return np.array([self.weights.get(value, 0.0) for value in read])
 
 
@@ -158,21 +158,21 @@ def find_rule(
     if min(worlds.sum(), (~worlds).sum()) < _FOLDS:  # too few of one world to know it by
         return None
     # 1. every field in every reading; those that never vary are gone, equal ones are merged
-    columns = list(_columns(runs, worlds))
+    columns = list(_distinct_columns(runs, worlds))
     if not columns:
         return None
     # 2. the best ones by log loss on runs left out
     scored = [(column, column.left_out) for column in columns]
-    scored.sort(key=lambda pair: _loss(pair[1], worlds))
+    scored.sort(key=lambda pair: _log_loss(pair[1], worlds))
     (column, train_scores), *others = scored[:_MOST_TOGETHER]
     factors: tuple[float, ...] = (1.0,)
     chosen = [column]
     # 3. several together, where they do clearly better than the best alone
     if others and len(runs) >= _RUNS_TO_COMBINE:
-        several, together = _combined(
+        several, together = _combined_scores(
             np.array([scores for _, scores in scored[:_MOST_TOGETHER]]).T, worlds
         )
-        if _loss(together, worlds) < 0.9 * _loss(train_scores, worlds):
+        if _log_loss(together, worlds) < 0.9 * _log_loss(train_scores, worlds):
             chosen, factors, train_scores = (
                 [column, *(other for other, _ in others)],
                 several,
@@ -251,7 +251,7 @@ class _Column:
 
     def telltale(self, worlds: BoolArray) -> Telltale:
         """Return the field with the log ratio of each of its values, from all runs that choose."""
-        second, first = _counts(self.codes, worlds)
+        second, first = _counts_by_world(self.codes, worlds)
         weights = _log_ratio(second, int(worlds.sum()), first, int((~worlds).sum()))
         return Telltale(
             self.field,
@@ -262,14 +262,14 @@ class _Column:
         )
 
 
-def _columns(runs: Sequence[Fields], worlds: BoolArray) -> Iterator[_Column]:
+def _distinct_columns(runs: Sequence[Fields], worlds: BoolArray) -> Iterator[_Column]:
     """Yield all fields in all readings that vary and repeat, one for each different pattern over
     the runs."""
     seen: dict[bytes, _Column] = {}
     for name in dict.fromkeys(name for run in runs for name in run):
         values = [run.get(name) for run in runs]
-        for reading, cuts in _readings(values, worlds):
-            column = _coded(name, reading, cuts, values, worlds)
+        for reading, cuts in _readings_of(values, worlds):
+            column = _coded_column(name, reading, cuts, values, worlds)
             if not 1 < len(column.values) < len(runs):
                 continue  # a constant, or a value of its own in every run
             pattern = column.codes.tobytes()
@@ -280,7 +280,7 @@ def _columns(runs: Sequence[Fields], worlds: BoolArray) -> Iterator[_Column]:
     yield from seen.values()
 
 
-def _readings(
+def _readings_of(
     values: Sequence[Field | None], worlds: BoolArray
 ) -> Iterator[tuple[str, tuple[float, ...]]]:
     yield "value", ()
@@ -296,7 +296,7 @@ def _readings(
         yield "cut", _best_cut(values, worlds)
 
 
-def _reading(value: Field | None, reading: str, cuts: tuple[float, ...]) -> Field | None:
+def _field_read(value: Field | None, reading: str, cuts: tuple[float, ...]) -> Field | None:
     if reading == "value" or not isinstance(value, int | float):
         return value
     if reading in ("level", "cut"):
@@ -336,7 +336,7 @@ def _scores_across_folds(values: Sequence[Field | None], worlds: BoolArray) -> F
         others = [value for value, left_out in zip(values, out, strict=True) if not left_out]
         kept = worlds[~out]
         cut = _best_cut(others, kept)
-        codes = np.array([_code(value, cut) for value in values], dtype=np.int64)
+        codes = np.array([_code_by_cut(value, cut) for value in values], dtype=np.int64)
         second, first = (
             np.bincount(codes[~out][side], minlength=3).astype(np.float64) for side in (kept, ~kept)
         )
@@ -344,12 +344,12 @@ def _scores_across_folds(values: Sequence[Field | None], worlds: BoolArray) -> F
     return scores
 
 
-def _code(value: Field | None, cut: tuple[float, ...]) -> int:
+def _code_by_cut(value: Field | None, cut: tuple[float, ...]) -> int:
     """Return 0 or 1 for a number below or above a cut, 2 for anything else."""
     return int(np.searchsorted(cut, value)) if isinstance(value, int | float) else 2
 
 
-def _coded(
+def _coded_column(
     name: str,
     reading: str,
     cuts: tuple[float, ...],
@@ -357,7 +357,7 @@ def _coded(
     worlds: BoolArray,
 ) -> _Column:
     numbers: dict[Field | None, int] = {}
-    read = [numbers.setdefault(_reading(value, reading, cuts), len(numbers)) for value in values]
+    read = [numbers.setdefault(_field_read(value, reading, cuts), len(numbers)) for value in values]
     codes = np.array(read, dtype=np.int64)
     left_out = (
         _scores_across_folds(values, worlds)
@@ -367,7 +367,7 @@ def _coded(
     return _Column(name, reading, cuts, list(numbers), codes, left_out)
 
 
-def _counts(codes: IntArray, worlds: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _counts_by_world(codes: IntArray, worlds: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Return how often each value occurred in the second world and in the first."""
     size = int(codes.max()) + 1
     second = np.bincount(codes[worlds], minlength=size).astype(np.float64)
@@ -386,7 +386,7 @@ def _log_ratio(
 
 def _left_out_scores(codes: IntArray, worlds: BoolArray) -> FloatArray:
     """Return for each run what all other runs say of its value."""
-    second, first = _counts(codes, worlds)
+    second, first = _counts_by_world(codes, worlds)
     own = worlds.astype(np.float64)
     n = len(worlds)
     return _log_ratio(
@@ -397,12 +397,12 @@ def _left_out_scores(codes: IntArray, worlds: BoolArray) -> FloatArray:
     )
 
 
-def _loss(scores: FloatArray, worlds: BoolArray) -> float:
+def _log_loss(scores: FloatArray, worlds: BoolArray) -> float:
     """Return the mean log loss of scores as log odds, in nats; log 2 of scores that say nothing."""
     return float(np.logaddexp(0.0, np.where(worlds, -scores, scores)).mean())
 
 
-def _combined(scores: FloatArray, worlds: BoolArray) -> tuple[tuple[float, ...], FloatArray]:
+def _combined_scores(scores: FloatArray, worlds: BoolArray) -> tuple[tuple[float, ...], FloatArray]:
     """Return factors for a sum of scores, and the sums on runs that had no part in their
     factors."""
     model = LogisticRegression(C=0.3, fit_intercept=False, max_iter=1000)

@@ -124,12 +124,12 @@ class ThresholdGame:
         self._factor = math.exp(check_finite("epsilon", epsilon))
         self._known: dict[tuple[object, ...], float] = {}
         start = self._hidden.pmf
-        value = self._value(start, self._factor * start, (), 0.0, 0, length)
+        value = self._state_value(start, self._factor * start, (), 0.0, 0, length)
         del self._known
         epochs = self.max_below if self.refresh else 1
         return value + length * self._missing_query + epochs * self._hidden.missing
 
-    def _value(
+    def _state_value(
         self,
         p: FloatArray,
         q: FloatArray,
@@ -151,10 +151,10 @@ class ThresholdGame:
             total = float(p.sum())
             if not total > 0:
                 return 0.0
-            self._known[key] = self._best(p, q, epoch, log_ratio, below, left) / total
+            self._known[key] = self._best_value(p, q, epoch, log_ratio, below, left) / total
         return self._known[key] * float(p.sum())
 
-    def _best(
+    def _best_value(
         self,
         p: FloatArray,
         q: FloatArray,
@@ -170,7 +170,7 @@ class ThresholdGame:
             if self._differs[query]:
                 value = float(p_above.sum())  # the label alone tells the sides apart
             else:
-                value = self._value(
+                value = self._state_value(
                     p_above, q * self._above_q[query], seen, log_ratio, below, left - 1
                 )
             p_below, q_below = p * self._below_p[query], q * self._below_q[query]
@@ -190,14 +190,14 @@ class ThresholdGame:
     ) -> float:
         if not self.refresh:
             seen = tuple(sorted((*epoch, 2 * query + 1)))
-            return self._value(p, q, seen, log_ratio, below + 1, left - 1)
+            return self._state_value(p, q, seen, log_ratio, below + 1, left - 1)
         # fresh threshold noise: of the epoch only the two probabilities are left
         p_mass, q_mass = float(p.sum()), float(q.sum())
         if not q_mass > 0:
             return p_mass
         ratio = math.log(q_mass / p_mass) if p_mass > 0 else 0.0
         fresh = self._hidden.pmf
-        return self._value(p_mass * fresh, q_mass * fresh, (), ratio, below + 1, left - 1)
+        return self._state_value(p_mass * fresh, q_mass * fresh, (), ratio, below + 1, left - 1)
 
 
 def stream_law(mechanism: SparseVector, values: IntArray) -> dict[tuple[bool, ...], float]:

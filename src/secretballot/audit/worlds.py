@@ -40,13 +40,13 @@ class ScriptedNoise:
 
     def discrete_laplace(self, scale: float, size: int) -> IntArray:
         """Return the next `size` values."""
-        return self._next(size)
+        return self._next_draws(size)
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """Return the next `size` values."""
-        return self._next(size)
+        return self._next_draws(size)
 
-    def _next(self, size: int) -> IntArray:
+    def _next_draws(self, size: int) -> IntArray:
         if size > len(self._left):
             raise ParameterError(
                 f"The script has {len(self._left)} values left; {size} were asked for."
@@ -62,15 +62,15 @@ def all_counts(n_teachers: int, n_classes: int) -> IntArray:
         check_count("n_teachers", n_teachers),
         check_count("n_classes", n_classes, minimum=2),
     )
-    return np.array(list(_compositions(k, classes)), dtype=np.int64)
+    return np.array(list(_compositions_of(k, classes)), dtype=np.int64)
 
 
-def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+def _compositions_of(total: int, parts: int) -> Iterator[tuple[int, ...]]:
     if parts == 1:
         yield (total,)
         return
     for first in range(total + 1):
-        for rest in _compositions(total - first, parts - 1):
+        for rest in _compositions_of(total - first, parts - 1):
             yield (first, *rest)
 
 

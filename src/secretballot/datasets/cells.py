@@ -80,8 +80,8 @@ def texts_of(column: "pd.Series[Any]") -> ObjectArray:
     -------
     ndarray of str objects, shape (n_rows,)
     """
-    codes, distinct = _distinct(column)
-    texts = np.array([*map(_text, distinct), ""], dtype=object)
+    codes, distinct = _distinct_cells(column)
+    texts = np.array([*map(_text_of, distinct), ""], dtype=object)
     return np.asarray(texts[codes], dtype=object)  # a null has code -1, which picks the last entry
 
 
@@ -99,16 +99,16 @@ def numbers_of(column: "pd.Series[Any]") -> FloatArray:
     -------
     ndarray of float, shape (n_rows,)
     """
-    codes, distinct = _distinct(column)
-    numbers = np.array([*map(_number, distinct), math.nan], dtype=np.float64)
+    codes, distinct = _distinct_cells(column)
+    numbers = np.array([*map(_number_of, distinct), math.nan], dtype=np.float64)
     return np.asarray(numbers[codes], dtype=np.float64)
 
 
-def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
+def _distinct_cells(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     """Return for every cell the place in a list of a cell that means the same, -1 for a null, and
     that list.
 
-    Cells are gathered only where equal ones have one meaning, by `_plain`, whichever comes first.
+    Cells are gathered only where equal ones have one meaning, by `_plain_cell`, whichever comes first.
     Elsewhere they need not: True, 1 and 1.0 are equal, and so are complex numbers or intervals with
     zeros of either sign.
     """
@@ -118,7 +118,7 @@ def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     if _is_plain_number(kind):
         codes, distinct = pd.factorize(column, use_na_sentinel=True)
         return np.asarray(codes, dtype=np.int64), list(distinct)
-    null, cells = _nulls(column), list(column)
+    null, cells = _null_mask(column), list(column)
     if (
         isinstance(kind, pd.StringDtype)
         or pd.api.types.infer_dtype(column, skipna=True) == "string"
@@ -127,7 +127,7 @@ def _distinct(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     return np.where(null, -1, np.arange(len(cells))), cells
 
 
-def _nulls(column: "pd.Series[Any]") -> BoolArray:
+def _null_mask(column: "pd.Series[Any]") -> BoolArray:
     try:
         return np.asarray(column.isna(), dtype=bool)
     except (
@@ -155,13 +155,13 @@ def _is_plain_number(kind: Any) -> bool:
     return is_float or (single and pd.api.types.is_integer_dtype(kind))
 
 
-def _text(cell: object) -> str:
-    return whole(str(_plain(cell)).strip())
+def _text_of(cell: object) -> str:
+    return whole(str(_plain_cell(cell)).strip())
 
 
-def _number(cell: object) -> float:
+def _number_of(cell: object) -> float:
     try:
-        number = float(_plain(cell))
+        number = float(_plain_cell(cell))
     except (
         TypeError,
         ValueError,
@@ -171,7 +171,7 @@ def _number(cell: object) -> float:
     return number + 0.0 if abs(number) <= LARGEST_NUMBER else math.nan
 
 
-def _plain(cell: Any) -> Any:
+def _plain_cell(cell: Any) -> Any:
     """Return a cell in the one form that its value has in every type of column."""
     if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
         cell = cell.real
@@ -184,7 +184,7 @@ def _plain(cell: Any) -> Any:
         return _plain_decimal(cell)
     if isinstance(cell, pd.Interval):
         left, right = "[" if cell.closed_left else "(", "]" if cell.closed_right else ")"
-        return f"{left}{_text(cell.left)}, {_text(cell.right)}{right}"
+        return f"{left}{_text_of(cell.left)}, {_text_of(cell.right)}{right}"
     return _plain_time(cell)
 
 

@@ -178,11 +178,11 @@ def inferred_column(name: str, cells: "pd.Series[Any]") -> Column:
     numbers = numbers_of(cells)
     truths = set(texts[known]) <= {"True", "False"}  # float would take them for 1 and 0
     if not truths and np.isfinite(numbers[known]).mean() >= _NUMERIC_SHARE:
-        return _numeric(name, numbers)
-    return _categorical(name, texts[known])
+        return _numeric_column(name, numbers)
+    return _categorical_column(name, texts[known])
 
 
-def _numeric(name: str, numbers: FloatArray) -> NumericColumn:
+def _numeric_column(name: str, numbers: FloatArray) -> NumericColumn:
     finite = numbers[np.isfinite(numbers)]
     spread = float(finite.std())
     # A spread within rounding of zero is a constant column: dividing by it would blow up other
@@ -197,7 +197,7 @@ def _numeric(name: str, numbers: FloatArray) -> NumericColumn:
     )
 
 
-def _categorical(name: str, texts: ObjectArray) -> Column:
+def _categorical_column(name: str, texts: ObjectArray) -> Column:
     counts = pd.Series(texts).value_counts()
     if len(counts) > _MOST_CATEGORIES and len(counts) > len(texts) / 2:
         return IgnoredColumn(
@@ -264,7 +264,7 @@ def _declared_numeric(
                 f"No public row has a number in column {shown(name)}; give its median and scale in"
                 " the schema."
             )
-        found = _numeric(name, numbers)
+        found = _numeric_column(name, numbers)
         parts = {
             key: parts.get(key, getattr(found, key))
             for key in ("median", "center", "scale", "indicator")

@@ -61,7 +61,7 @@ def write_clinic(folder: Path) -> DemonstrationFiles:
             "readmitted": np.where(2.0 * risk + rng.logistic(size=rows) > 0, "yes", "no"),
         }
     )
-    return _write(folder, frame, "readmitted", (_PRIVATE, _PUBLIC))
+    return _write_tables(folder, frame, "readmitted", (_PRIVATE, _PUBLIC))
 
 
 def write_breast_cancer(folder: Path) -> DemonstrationFiles:
@@ -79,10 +79,10 @@ def write_breast_cancer(folder: Path) -> DemonstrationFiles:
     frame = data.data.rename(columns=lambda name: name.replace(" ", "_"))
     frame["diagnosis"] = np.where(data.target == 1, "benign", "malignant")
     frame = frame.iloc[np.random.default_rng(_SEED).permutation(len(frame))]
-    return _write(folder, frame, "diagnosis", (320, 120))
+    return _write_tables(folder, frame, "diagnosis", (320, 120))
 
 
-def _write(
+def _write_tables(
     folder: Path, frame: pd.DataFrame, target: str, sizes: tuple[int, int]
 ) -> DemonstrationFiles:
     """Write the first rows as private, the next as public without the target, the rest as test."""

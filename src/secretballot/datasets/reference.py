@@ -114,27 +114,29 @@ def mnist(folder: Folder = None) -> Split:
     parts: list[Any] = []
     for name in ("train", "t10k"):
         parts.append(
-            _idx(reference_file(folder, "mnist", f"{name}-images-idx3-ubyte.gz")).reshape(
+            _read_idx(reference_file(folder, "mnist", f"{name}-images-idx3-ubyte.gz")).reshape(
                 -1, _IMAGE_SIDE**2
             )
         )
         parts.append(
-            _idx(reference_file(folder, "mnist", f"{name}-labels-idx1-ubyte.gz")).astype(np.int64)
+            _read_idx(reference_file(folder, "mnist", f"{name}-labels-idx1-ubyte.gz")).astype(
+                np.int64
+            )
         )
     return Split(*parts)
 
 
 def mnist_votes(folder: Folder = None) -> IntArray:
     """Read the counts of 250 teachers on the first 9000 MNIST test images, shape (9000, 10)."""
-    return _votes(folder, "mnist_250_teachers.npy")
+    return _read_votes(folder, "mnist_250_teachers.npy")
 
 
 def adult_votes(folder: Folder = None) -> IntArray:
     """Read the counts of 250 teachers on the rows of adult.test, shape (16281, 2)."""
-    return _votes(folder, "adult_250_teachers.npy")
+    return _read_votes(folder, "adult_250_teachers.npy")
 
 
-def _votes(folder: Folder, name: str) -> IntArray:
+def _read_votes(folder: Folder, name: str) -> IntArray:
     path = reference_file(folder, "votes", name)
     try:
         counts = np.load(path, allow_pickle=False)
@@ -143,7 +145,7 @@ def _votes(folder: Folder, name: str) -> IntArray:
     return np.asarray(counts, dtype=np.int64)  # the files hold whole numbers as floats
 
 
-def _idx(path: Path) -> npt.NDArray[np.uint8]:
+def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
     """Read an IDX file of bytes: two zero bytes, the type, the number of dimensions, the
     dimensions, the values."""
     try:

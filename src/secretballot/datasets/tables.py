@@ -77,7 +77,7 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
         If the path is no readable, non-empty table; the message holds no cell of it.
     """
     start, path = check_file(path, role=role), Path(path)
-    where = _where(path, role)
+    where = _place_of_file(path, role)
     frame = _read_parquet(path, where) if start[:4] == b"PAR1" else _read_csv(path, where, start)
     _check_names([str(name) for name in frame.columns], where)
     if frame.shape[0] == 0:
@@ -217,7 +217,7 @@ def unit_ids(frame: pd.DataFrame, column: str, *, role: str) -> ObjectArray:
     return ids
 
 
-def _where(path: Path, role: str) -> str:
+def _place_of_file(path: Path, role: str) -> str:
     return f"The {role} {str(path)!r}"
 
 
@@ -252,7 +252,7 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file") -> bytes:
     except (OSError, ValueError) as error:
         problem = f"cannot be read ({getattr(error, 'strerror', None) or 'the path is not valid'})."
     if problem:
-        raise DataError(f"{_where(path, role)} {problem}")
+        raise DataError(f"{_place_of_file(path, role)} {problem}")
     return start
 
 
@@ -285,11 +285,11 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
         raise DataError(f"{where} is binary; give CSV text in UTF-8, or Parquet.")
     problem = ""
     try:
-        delimiter = _delimiter(path)
+        delimiter = _delimiter_of(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = lines_of(file, where)
             reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
-            return _assemble(_one_line_each(reader, where), where)
+            return _frame_of_records(_one_line_each(reader, where), where)
     except UnicodeDecodeError:
         problem = "is not text in UTF-8; save it in that encoding."
     except csv.Error:
@@ -302,7 +302,7 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
     raise DataError(f"{where} {problem}")
 
 
-def _delimiter(path: Path) -> str:
+def _delimiter_of(path: Path) -> str:
     """Return the delimiter that gives the header most fields; only the header is looked at."""
     counts = []
     for delimiter in DELIMITERS:
@@ -310,7 +310,7 @@ def _delimiter(path: Path) -> str:
         # with the wrong delimiter a long header is one field, longer than the reader takes
         with path.open(encoding="utf-8-sig", newline="") as file, contextlib.suppress(csv.Error):
             header = next(
-                _records(csv.reader(file, delimiter=delimiter, skipinitialspace=True)), []
+                _filled_records(csv.reader(file, delimiter=delimiter, skipinitialspace=True)), []
             )
         counts.append(len(header))
     return DELIMITERS[counts.index(max(counts))]
@@ -334,16 +334,16 @@ def _one_line_each(reader: Any, where: str) -> Iterator[list[str]]:
         yield record
 
 
-def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+def _filled_records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
     """Yield the records of a file without its blank lines."""
     return (record for record in reader if record)
 
 
-def _assemble(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
-    header = [name.strip() for name in next(_records(reader), [])]
+def _frame_of_records(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
+    header = [name.strip() for name in next(_filled_records(reader), [])]
     _check_names(header, where)
     # In a table of one column a blank line is a record with nothing in it.
-    records = _records(reader) if len(header) > 1 else (record or [""] for record in reader)
+    records = _filled_records(reader) if len(header) > 1 else (record or [""] for record in reader)
     blocks: list[list[ObjectArray]] = [[] for _ in header]
     done = 0
     while block := list(islice(records, _BLOCK_ROWS)):
@@ -354,7 +354,7 @@ def _assemble(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
                 f" {name_rows(odd)}; quote fields that contain the delimiter, or mend the rows."
             )
         for parts, cells in zip(blocks, zip(*block, strict=True), strict=True):
-            parts.append(_compact(cells))
+            parts.append(_compact_cells(cells))
         done += len(block)
     empty = np.empty(0, dtype=object)
     columns = {
@@ -363,7 +363,7 @@ def _assemble(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
     return pd.DataFrame(columns, dtype=object)
 
 
-def _compact(cells: Sequence[str]) -> ObjectArray:
+def _compact_cells(cells: Sequence[str]) -> ObjectArray:
     """Return stripped cells as an array in which equal texts are one object."""
     known: dict[str, str] = {}
     array = np.empty(len(cells), dtype=object)

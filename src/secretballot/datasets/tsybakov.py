@@ -91,18 +91,18 @@ class TsybakovThresholds:
         DataError
             If a threshold is nan.
         """
-        return np.asarray(np.abs(self._inside(threshold) - self.threshold))
+        return np.asarray(np.abs(self._clipped_threshold(threshold) - self.threshold))
 
     def excess(self, threshold: npt.ArrayLike) -> FloatArray:
         """Return the error of 1[x >= threshold] beyond `bayes_error`, exactly: see
         `disagreement`."""
-        at = self._inside(threshold)
+        at = self._clipped_threshold(threshold)
         z = np.abs(at - self.threshold)
         near = self.tau * self.scale * (np.minimum(z, self.scale) / self.scale) ** (1 / self.tau)
         side = np.where(at < self.threshold, self.left_margin, 1.0)
         return np.asarray((1 - 2 * self.noise) * side * (near + np.maximum(z - self.scale, 0)))
 
-    def _inside(self, threshold: npt.ArrayLike) -> FloatArray:
+    def _clipped_threshold(self, threshold: npt.ArrayLike) -> FloatArray:
         values = np.asarray(threshold, dtype=np.float64)
         if np.isnan(values).any():
             raise DataError("threshold is nan; give a number or an infinity.")

@@ -103,12 +103,12 @@ def adult(folder: Folder = None) -> Adult:
         If a file is absent or damaged.
     """
     return Adult(
-        _read(reference_file(folder, "adult", "adult.data"), 0),
-        _read(reference_file(folder, "adult", "adult.test"), 1),
+        _read_csv(reference_file(folder, "adult", "adult.data"), 0),
+        _read_csv(reference_file(folder, "adult", "adult.test"), 1),
     )
 
 
-def _read(path: Path, comment_lines: int) -> pd.DataFrame:
+def _read_csv(path: Path, comment_lines: int) -> pd.DataFrame:
     types: dict[Any, Any] = {name: str if name in _CATEGORIES else "int64" for name in _COLUMNS}
     types[ADULT_TARGET] = str
     try:

@@ -104,8 +104,8 @@ def release(
     """
     purchase.check_types(aggregator, ledger, counts)
     declaration = purchase.declaration_of(counts, declaration)
-    rows = _rows(counts, aggregator, queries)
-    named = rows if public_rows is None else _distinct("public_rows", np.asarray(public_rows))
+    rows = _checked_rows(counts, aggregator, queries)
+    named = rows if public_rows is None else _distinct_rows("public_rows", np.asarray(public_rows))
     if len(named) != len(rows):
         raise DataError(
             f"public_rows names {len(named)} rows for {len(rows)} queries; name one row for each"
@@ -127,7 +127,7 @@ def release(
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.noise_source()
     describe = functools.partial(
-        _released,
+        _released_labels,
         counts,
         aggregator,
         named,
@@ -139,7 +139,9 @@ def release(
         choices=choices,
         points_sha256=points_sha256,
     )
-    widest = describe(_widest(aggregator, counts, len(rows)), purchase.composition_of(ledger, 0))
+    widest = describe(
+        _widest_answers(aggregator, counts, len(rows)), purchase.composition_of(ledger, 0)
+    )
     room = purchase.room_for(widest.to_json())
     asked = counts.take(rows)  # before the purchase: what takes memory must not fail after it
     with signals_held_back():  # an end between purchase and answer costs the budget for nothing
@@ -171,10 +173,12 @@ def _same_question(
     return stored
 
 
-def _rows(counts: VoteCounts, aggregator: Aggregator, queries: ArrayLike | None) -> IntArray:
+def _checked_rows(
+    counts: VoteCounts, aggregator: Aggregator, queries: ArrayLike | None
+) -> IntArray:
     """Return the rows to ask as int64, distinct and in range."""
     rows = np.arange(counts.n_queries) if queries is None else np.asarray(queries)
-    rows = _distinct("queries", rows)
+    rows = _distinct_rows("queries", rows)
     if not rows.max() < counts.n_queries:
         raise DataError(f"queries go up to {rows.max()}; rows go from 0 to {counts.n_queries - 1}.")
     if len(rows) > aggregator.n_queries:
@@ -186,7 +190,7 @@ def _rows(counts: VoteCounts, aggregator: Aggregator, queries: ArrayLike | None)
     return rows
 
 
-def _distinct(name: str, rows: NDArray[Any]) -> IntArray:
+def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
         raise DataError(
             f"{name} has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers,"
@@ -201,7 +205,7 @@ def _distinct(name: str, rows: NDArray[Any]) -> IntArray:
     return rows.astype(np.int64)
 
 
-def _widest(aggregator: Aggregator, counts: VoteCounts, n_queries: int) -> Answers:
+def _widest_answers(aggregator: Aggregator, counts: VoteCounts, n_queries: int) -> Answers:
     """Return made-up answers whose text is as long as that of any answers."""
     label = max((-1, counts.n_classes - 1), key=lambda value: len(str(value)))
     sigma, noisy = aggregator.sigma_of_counts, None
@@ -211,7 +215,7 @@ def _widest(aggregator: Aggregator, counts: VoteCounts, n_queries: int) -> Answe
     return Answers(np.full(n_queries, label, dtype=np.int64), noisy, n_queries)
 
 
-def _released(
+def _released_labels(
     counts: VoteCounts,
     aggregator: Aggregator,
     rows: IntArray,

@@ -137,7 +137,7 @@ def estimate_stability(
         "fraction": mechanism.fraction,
         "epsilon": float(epsilon),
     }
-    return _bought(
+    return _paid_outcome(
         {**about, "n_points": counts.n_queries, "n_teachers": counts.n_teachers},
         mechanism.event(),
         lambda noise: mechanism.release(counts.open_at_the_door(), noise),
@@ -173,7 +173,7 @@ def estimate_minority(
     declaration = purchase.declaration_of(counts, declaration)
     mechanism = MinoritySum(_drawn_at(epsilon), counts.n_queries)
     about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": float(epsilon)}
-    return _bought(
+    return _paid_outcome(
         {**about, "n_teachers": counts.n_teachers},
         mechanism.event(),
         lambda noise: mechanism.release(counts.open_at_the_door(), noise),
@@ -239,7 +239,7 @@ def choose_by_scores(
     }
     if names is not None:
         stated["candidates"] = _distinct_names(names, scores.n_candidates)
-    return _bought(
+    return _paid_outcome(
         {**(about or {}), **stated, "n_candidates": scores.n_candidates},
         mechanism.event(),
         lambda noise: _drawn_by(mechanism, scores, noise),
@@ -335,7 +335,7 @@ def covers(paid: tuple[str, str], asked: tuple[str, str]) -> bool:
     )
 
 
-def _bought(
+def _paid_outcome(
     mechanism: dict[str, Any],
     event: Event,
     draw: Callable[[ExactNoise], int],
@@ -358,13 +358,13 @@ def _bought(
     budget = PrivacyBudget(mechanism["epsilon"], 0.0)
     # before the purchase: an installation that cannot draw must cost nothing
     noise = purchase.exact_noise()
-    describe = functools.partial(_choice, purpose, mechanism, event, unit, neighbours)
-    room = purchase.room_for(_stored(describe(_WIDEST, purchase.composition_of(ledger, 0))))
+    describe = functools.partial(_outcome_of, purpose, mechanism, event, unit, neighbours)
+    room = purchase.room_for(_stored_fields(describe(_WIDEST, purchase.composition_of(ledger, 0))))
     with signals_held_back():  # an end between purchase and outcome costs the budget for nothing
         reservation = ledger.reserve((event,), budget, request=key, purpose=purpose, room=room)
         try:
             choice = describe(draw(noise), purchase.composition_of(ledger, reservation))
-            ledger.commit(reservation, purchase.encoded(_stored(choice), room))
+            ledger.commit(reservation, purchase.encoded(_stored_fields(choice), room))
         except BaseException:
             # the noise may have been drawn: the reservation stays spent, whatever went wrong
             with contextlib.suppress(LedgerError):
@@ -376,7 +376,7 @@ def _bought(
 _WIDEST = -(2**63)  # no outcome has more letters
 
 
-def _choice(
+def _outcome_of(
     purpose: str,
     mechanism: dict[str, Any],
     event: Event,
@@ -390,7 +390,7 @@ def _choice(
     )
 
 
-def _stored(choice: PaidOutcome) -> dict[str, Any]:
+def _stored_fields(choice: PaidOutcome) -> dict[str, Any]:
     return {field: getattr(choice, field) for field in _STORED}
 
 

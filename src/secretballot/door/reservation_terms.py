@@ -52,7 +52,7 @@ class ReservationFiles:
         if self._folder is None:
             return None
         content = read_secret(self._folder / f"{self._name}.terms", largest=LARGEST_JSON)
-        return None if content is None else self._parsed(content)
+        return None if content is None else self._parsed_terms(content)
 
     def check(self, kept: Mapping[str, Any], terms: Mapping[str, Any], *, bought: bool) -> None:
         """Refuse, before anything is bought, terms other than those that the vault holds.
@@ -102,7 +102,7 @@ class ReservationFiles:
         origin = entropy_bytes(ORIGIN_BYTES).hex()
         if self._folder is None:
             if not bought_now:
-                raise LedgerError(self._began("no vault is given to take it up"))
+                raise LedgerError(self._refusal_to_continue("no vault is given to take it up"))
             return origin
         kept = self.kept()
         if kept is None:
@@ -110,14 +110,16 @@ class ReservationFiles:
             # may begin again.
             if entry.parts or entry.state != "reserved" or entry.events != events:
                 raise LedgerError(
-                    self._began(f"the vault {self._folder.parent} holds nothing of it")
+                    self._refusal_to_continue(
+                        f"the vault {self._folder.parent} holds nothing of it"
+                    )
                 )
             content = json.dumps({"terms": terms, "origin": origin}).encode()
-            kept = self._parsed(keep_secret(self._folder / f"{self._name}.terms", content))
+            kept = self._parsed_terms(keep_secret(self._folder / f"{self._name}.terms", content))
         self.check(kept, terms, bought=True)
         return str(kept["origin"])
 
-    def _parsed(self, content: bytes) -> dict[str, Any]:
+    def _parsed_terms(self, content: bytes) -> dict[str, Any]:
         kept = json_fields(content, {"terms": dict, "origin": str})
         if kept is None:
             assert self._folder is not None  # there is content only where there is a folder
@@ -127,7 +129,7 @@ class ReservationFiles:
             )
         return kept
 
-    def _began(self, why: str) -> str:
+    def _refusal_to_continue(self, why: str) -> str:
         return (
             f"Request {self._request!r} was bought before, and {why}; give the vault it was begun"
             " with, or ask under another key, which is a new charge."

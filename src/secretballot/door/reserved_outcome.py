@@ -72,7 +72,7 @@ class ReservedOutcome:
         self.epsilon, self.unit, self.neighbours = float(epsilon), unit, neighbours
         drawn_at = calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
         self._mechanism = ExponentialMechanism(drawn_at, monotone=neighbours == "add-remove")
-        self.reservation = self._bought().id
+        self.reservation = self._reserved_entry().id
 
     def drawn(self) -> tuple[PaidOutcome, dict[str, Any]] | None:
         """Return the choice with what was stored about it, or None if it was not drawn yet.
@@ -129,12 +129,12 @@ class ReservedOutcome:
         found = self.drawn()
         if found is None:
             content = {
-                "mechanism": self._described(scores.n_candidates),
+                "mechanism": self._described_mechanism(scores.n_candidates),
                 "composition": purchase.composition_of(self.ledger, self.reservation),
                 "about": dict(about),
             }
             room = purchase.room_for(content | {"outcome": scores.n_candidates})
-            drawn = purchase.encoded(content | {"outcome": self._outcome(scores)}, room)
+            drawn = purchase.encoded(content | {"outcome": self._drawn_outcome(scores)}, room)
             # refused if another process was first: then its draw counts, and this one was seen by
             # nobody
             with contextlib.suppress(LedgerError):
@@ -147,18 +147,18 @@ class ReservedOutcome:
                 )
         return found
 
-    def _outcome(self, scores: PrivateScores | PrivateRangeScores) -> int:
+    def _drawn_outcome(self, scores: PrivateScores | PrivateRangeScores) -> int:
         noise = purchase.exact_noise()
         if isinstance(scores, PrivateScores):
             return self._mechanism.release(scores.open_at_the_door(), noise)
         return scores.number(self._mechanism.release_range(*scores.open_at_the_door(), noise))
 
-    def _described(self, n_candidates: int) -> dict[str, Any]:
+    def _described_mechanism(self, n_candidates: int) -> dict[str, Any]:
         monotone = self._mechanism.monotone
         about = {"name": "exponential-choice", "epsilon": self.epsilon, "monotone": monotone}
         return {**about, "n_candidates": n_candidates}
 
-    def _bought(self) -> LedgerEntry:
+    def _reserved_entry(self) -> LedgerEntry:
         """Return the entry in the ledger, bought now if there is none."""
         events = (self._mechanism.event(),)
         entry = self.ledger.entry(self.request)

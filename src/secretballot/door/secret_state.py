@@ -50,7 +50,7 @@ class StateStore:
         """
         if name is None:
             return None
-        states = self._read()
+        states = self._read_states()
         if name not in states:
             raise LedgerError(
                 "The secret state that goes with the last answer of this stream is not in the"
@@ -63,7 +63,7 @@ class StateStore:
         """Keep the state that a draw left, beside the one of this name that it began with;
         return its new name."""
         new = entropy_bytes(NAME_BYTES).hex()
-        states = {} if name is None else {name: self._read()[name]}
+        states = {} if name is None else {name: self._read_states()[name]}
         states[new] = dict(state)
         if self._path is None:
             self._held = states
@@ -78,13 +78,13 @@ class StateStore:
             " name."
         )
 
-    def _read(self) -> dict[str, dict[str, int]]:
+    def _read_states(self) -> dict[str, dict[str, int]]:
         if self._path is None:
             return self._held
         content = read_secret(self._path, largest=LARGEST_JSON)
         if content is None:
             return {}
-        kept = _parsed(content)
+        kept = _parsed_states(content)
         if kept is None:
             raise LedgerError(f"{self._path} is damaged; put the vault back as it was.")
         if kept[0] != self._binding:
@@ -95,7 +95,7 @@ class StateStore:
         return kept[1]
 
 
-def _parsed(content: bytes) -> tuple[str, dict[str, dict[str, int]]] | None:
+def _parsed_states(content: bytes) -> tuple[str, dict[str, dict[str, int]]] | None:
     """Return binding and states, None for damage: an error raised in here would carry the states
     along."""
     kept = json_fields(content, {"stream": str, "states": dict})

@@ -150,10 +150,10 @@ class ReleaseStream:
         if vault is not None:
             keep_in_step(Path(vault), ledger)
         files = ReservationFiles(None if vault is None else Path(vault), request)
-        terms, kept = self._terms(teachers, declared), files.kept()
+        terms, kept = self._lasting_terms(teachers, declared), files.kept()
         if kept is not None:
             files.check(kept, terms, bought=ledger.entry(request) is not None)
-        entry, bought_now = self._bought()
+        entry, bought_now = self._reserved_entry()
         self._origin = files.tie(terms, entry, self._events, bought_now=bought_now)
         self.reservation = entry.id
         self.resumable = files.state is not None and ledger.durable
@@ -167,7 +167,7 @@ class ReleaseStream:
     @property
     def used(self) -> int:
         """Number of queries answered so far, abstentions included."""
-        return self._entry().parts
+        return self._own_entry().parts
 
     @property
     def left(self) -> int:
@@ -175,7 +175,7 @@ class ReleaseStream:
         closed."""
         with self.ledger.reading(self.reservation) as page:
             used, last = page.count, page.last()
-        most, abstained = self.aggregator.most_abstentions, _last(last)[0]
+        most, abstained = self.aggregator.most_abstentions, _last_answer(last)[0]
         if self.closed or (most is not None and abstained >= most):
             return 0
         return self.planned - used
@@ -183,14 +183,14 @@ class ReleaseStream:
     @property
     def closed(self) -> bool:
         """Whether the plan was settled: stored answers are all that comes."""
-        return self._entry().state != "reserved"
+        return self._own_entry().state != "reserved"
 
     # --- asking ---
 
     def find(self, questions: Sequence[bytes]) -> StreamAnswers:
         """Return the stored answers to `questions`; it costs nothing and draws nothing."""
         with self.ledger.reading(self.reservation) as page:
-            return self._answers(questions, page.find(questions))
+            return self._answers_of(questions, page.find(questions))
 
     def answer(self, counts: VoteCounts, questions: Sequence[bytes]) -> StreamAnswers:
         """Answer questions, those asked before from the store, new ones with fresh noise as long as
@@ -223,7 +223,7 @@ class ReleaseStream:
         for start in range(0, len(asked), size):
             block = asked[start : start + size]
             stored |= self._answer_block(counts, {question: rows[question] for question in block})
-        return self._answers(questions, stored)
+        return self._answers_of(questions, stored)
 
     def _answer_block(self, counts: VoteCounts, rows: Mapping[bytes, int]) -> dict[bytes, bytes]:
         if self.closed:
@@ -236,18 +236,18 @@ class ReleaseStream:
                 : self.planned - page.count
             ]
             if new:
-                stored |= self._drawn(
+                stored |= self._draw_and_store(
                     page, counts.take([rows[question] for question in new]), new, noise
                 )
         return stored
 
-    def _drawn(
+    def _draw_and_store(
         self, page: AnswerPage, counts: VoteCounts, questions: Sequence[bytes], noise: NoiseSource
     ) -> dict[bytes, bytes]:
         """Draw, keep the secret state, store: inside the transaction that makes it all hold or
         nothing."""
-        abstained, mark = _last(page.last())
-        run = self.aggregator.start(self.n_teachers, noise, self._state(mark))
+        abstained, mark = _last_answer(page.last())
+        run = self.aggregator.start(self.n_teachers, noise, self._state_after(mark))
         if run.stopped:
             return {}
         answers = run.answer(counts.open_at_the_door())
@@ -262,7 +262,7 @@ class ReleaseStream:
         page.add(parts)
         return dict(parts)
 
-    def _state(self, mark: str | None) -> dict[str, int] | None:
+    def _state_after(self, mark: str | None) -> dict[str, int] | None:
         """Return what the next answer depends on besides its votes, if the last one was given by
         this very plan."""
         if self.aggregator.most_abstentions is not None:
@@ -380,7 +380,7 @@ class ReleaseStream:
     def _used_events(self, asked: int) -> tuple[Event, ...] | None:
         return self.aggregator.used_events(self.n_teachers, asked)
 
-    def _entry(self) -> LedgerEntry:
+    def _own_entry(self) -> LedgerEntry:
         entry = self.ledger.entry(self.request)
         assert entry is not None  # entries are never removed
         return entry
@@ -398,7 +398,9 @@ class ReleaseStream:
                 " began with."
             )
 
-    def _answers(self, questions: Sequence[bytes], stored: Mapping[bytes, bytes]) -> StreamAnswers:
+    def _answers_of(
+        self, questions: Sequence[bytes], stored: Mapping[bytes, bytes]
+    ) -> StreamAnswers:
         values = [
             StoredAnswer.decode(stored[question]) if question in stored else None
             for question in questions
@@ -406,13 +408,13 @@ class ReleaseStream:
         labels = np.array(
             [-1 if value is None else value.label for value in values], dtype=np.int64
         )
-        nothing = self._nothing()
+        nothing = self._no_answer()
         noisy = self._counts_of([nothing if value is None else value.noisy for value in values])
         return StreamAnswers(
             labels, noisy, np.array([value is not None for value in values], dtype=np.bool_)
         )
 
-    def _nothing(self) -> int | list[int]:
+    def _no_answer(self) -> int | list[int]:
         return 0 if len(self.classes) == 2 else [0] * len(self.classes)
 
     def _counts_of(self, noisy: Sequence[Any]) -> IntArray | None:
@@ -421,7 +423,7 @@ class ReleaseStream:
         shape = (len(noisy),) if len(self.classes) == 2 else (len(noisy), len(self.classes))
         return np.array(noisy, dtype=np.int64).reshape(shape)
 
-    def _terms(self, teachers: str, declared: Mapping[str, object]) -> dict[str, Any]:
+    def _lasting_terms(self, teachers: str, declared: Mapping[str, object]) -> dict[str, Any]:
         """Return what must be the same whenever the plan is taken up."""
         terms = {
             "ledger": self.ledger.account,
@@ -434,7 +436,7 @@ class ReleaseStream:
         plain: dict[str, Any] = json.loads(json.dumps(terms))
         return plain
 
-    def _bought(self) -> tuple[LedgerEntry, bool]:
+    def _reserved_entry(self) -> tuple[LedgerEntry, bool]:
         """Return the plan's entry in the ledger, and whether it was bought just now."""
         entry, now = self.ledger.entry(self.request), False
         if entry is None:
@@ -453,7 +455,7 @@ class ReleaseStream:
             except LedgerError:
                 if self.ledger.entry(self.request) is None:
                     raise  # else another process bought it in between
-            entry = self._entry()
+            entry = self._own_entry()
         if entry.state == "forfeited":
             raise LedgerError(
                 f"Request {self.request!r} was forfeited and stays spent; ask under another key."
@@ -461,7 +463,7 @@ class ReleaseStream:
         return entry, now
 
 
-def _last(answer: bytes | None) -> tuple[int, str | None]:
+def _last_answer(answer: bytes | None) -> tuple[int, str | None]:
     """Return how many answers up to the last one were abstentions, and what the next draw must
     go on from."""
     if answer is None:

@@ -89,7 +89,7 @@ def resource_failure(error: BaseException, outside: BaseException | None = None)
         for kinds, words in _RESOURCES:
             if isinstance(one, kinds):
                 return words
-        if any(word in _message(one) for word in _RESOURCE_WORDS):
+        if any(word in _error_message(one) for word in _RESOURCE_WORDS):
             return _OTHER_RESOURCE
         members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
         waiting += [
@@ -98,7 +98,7 @@ def resource_failure(error: BaseException, outside: BaseException | None = None)
     return None
 
 
-def _message(error: BaseException) -> str:
+def _error_message(error: BaseException) -> str:
     try:
         return str(error)[:_LONGEST_READ].lower()
     except Exception:  # a foreign exception may fail to say what it is
@@ -125,7 +125,7 @@ def result_of(work: Callable[[], T]) -> T | None:
     # Outside of the handler: the learner's exception, which may quote a cell, must not ride along
     # as a context.
     if cause is not None:
-        raise _ended(cause)
+        raise _process_ended(cause)
     return None
 
 
@@ -149,17 +149,17 @@ def results_of(results: Iterator[T]) -> Iterator[T]:
             cause = resource_failure(error)
             if cause is None:
                 raise
-            cause = _sentence(cause)
+            cause = _as_sentence(cause)
         if cause is not None:
             raise ResourceError(cause)
         yield result
 
 
-def _ended(cause: str) -> ResourceError:
-    return ResourceError(_sentence(cause))
+def _process_ended(cause: str) -> ResourceError:
+    return ResourceError(_as_sentence(cause))
 
 
-def _sentence(cause: str) -> str:
+def _as_sentence(cause: str) -> str:
     return (
         f"The teachers' work ended because {cause}; no vote is made of that, and nothing was"
         " released. Give it more room, or fewer workers, and repeat."
@@ -207,11 +207,11 @@ def _no_logging() -> Iterator[None]:
 def one_thread() -> Any:
     """Return a context in which BLAS and OpenMP use one thread: small fits lose more than they
     gain by more."""
-    return _controller(len(sys.modules)).limit(limits=1)
+    return _thread_controller(len(sys.modules)).limit(limits=1)
 
 
 @lru_cache(maxsize=1)
-def _controller(n_modules: int) -> ThreadpoolController:
+def _thread_controller(n_modules: int) -> ThreadpoolController:
     # Finding the loaded libraries takes 15 ms, as long as several small fits, so it is done again
     # only when more modules, and libraries with them, have been imported.
     return ThreadpoolController()

@@ -107,20 +107,20 @@ class LinearStack:
         numbers = _as_numbers(block)
         with np.errstate(all="ignore"):
             scores = np.asarray(numbers @ self._weights) + self._bias
-            votes, distance = self._decided(scores)
-            unsure = self._unsure(distance, numbers)
-        self._add(votes, ~unsure, counts)
+            votes, distance = self._votes_and_distances(scores)
+            unsure = self._unsure_teachers(distance, numbers)
+        self._add_votes(votes, ~unsure, counts)
         every_row = np.arange(len(counts))
         for place, model in enumerate(self.models.values()):
             if unsure[place]:
-                counts[every_row, predicted(model, _copy(block), counts.shape[1])] += 1
+                counts[every_row, predicted(model, _copy_of_block(block), counts.shape[1])] += 1
 
-    def _add(self, votes: npt.NDArray[Any], sure: BoolArray, counts: CountArray) -> None:
+    def _add_votes(self, votes: npt.NDArray[Any], sure: BoolArray, counts: CountArray) -> None:
         votes = votes if sure.all() else votes[:, sure]
         for place, index in enumerate(self._classes):
             counts[:, index] += np.count_nonzero(votes == place, axis=1)
 
-    def _decided(self, scores: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
+    def _votes_and_distances(self, scores: FloatArray) -> tuple[npt.NDArray[Any], FloatArray]:
         """Return votes as places in the classes, and how far each is from another, shapes (rows,
         teachers)."""
         if self._n_decisions == 1:
@@ -130,7 +130,7 @@ class LinearStack:
         # Two decisions err, so half their gap is compared with the error of one.
         return scores.argmax(axis=2), (top[:, :, 1] - top[:, :, 0]) / 2
 
-    def _unsure(self, distance: FloatArray, numbers: Any) -> BoolArray:
+    def _unsure_teachers(self, distance: FloatArray, numbers: Any) -> BoolArray:
         """Return for every teacher whether some vote of the block is within its rounding error
         of another."""
         row_norms = _row_norms(numbers)[:, None]
@@ -198,10 +198,10 @@ def _linear_form(
     known = getattr(steps[0], "feature_names_in_", None)
     if names is not None and known is not None and list(known) != names:
         return None
-    return _fold(steps[-1], scaler, width)
+    return _folded_form(steps[-1], scaler, width)
 
 
-def _fold(linear: Any, scaler: Any, width: int) -> LinearForm | None:
+def _folded_form(linear: Any, scaler: Any, width: int) -> LinearForm | None:
     weights = np.atleast_2d(linear.coef_)
     classes = np.asarray(linear.classes_)
     decisions = 1 if len(classes) == 2 else len(classes)
@@ -271,7 +271,7 @@ def _as_numbers(block: Any) -> Any:
     return block
 
 
-def _copy(block: Any) -> Any:
+def _copy_of_block(block: Any) -> Any:
     return block.copy()
 
 

@@ -77,10 +77,10 @@ class KeyedHashPartition:
         column = _as_column(unit_ids)
         if column.dtype.kind in "iuf":
             distinct, places = np.unique(column, return_inverse=True)
-            return self._shards(distinct, column)[places]
-        return self._shards(column.tolist(), column)
+            return self._shards_of(distinct, column)[places]
+        return self._shards_of(column.tolist(), column)
 
-    def _shards(self, ids: Iterable[object], column: npt.NDArray[Any]) -> IntArray:
+    def _shards_of(self, ids: Iterable[object], column: npt.NDArray[Any]) -> IntArray:
         known: dict[object, int] = {}
         shards = []
         try:
@@ -89,15 +89,15 @@ class KeyedHashPartition:
                 # share an entry.
                 key = value if value.__class__ in (int, str) else (value.__class__, value)
                 if key not in known:
-                    known[key] = self._shard(value)
+                    known[key] = self._shard_of(value)
                 shards.append(known[key])
         except TypeError:  # an unhashable value, such as a list
-            _refuse(column)
+            _refuse_ids(column)
         if min(known.values(), default=0) < 0:
-            _refuse(column)
+            _refuse_ids(column)
         return np.array(shards, dtype=np.int64)
 
-    def _shard(self, value: object) -> int:
+    def _shard_of(self, value: object) -> int:
         """Return the shard of one id, or -1 where the id is missing or unfit."""
         try:
             canonical = canonical_id(value)
@@ -181,7 +181,7 @@ def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
     return column
 
 
-def _refuse(column: npt.NDArray[Any]) -> NoReturn:
+def _refuse_ids(column: npt.NDArray[Any]) -> NoReturn:
     missing, unfit = [], []
     for row, value in enumerate(column if column.dtype.kind in "iuf" else column.tolist()):
         try:
@@ -191,15 +191,15 @@ def _refuse(column: npt.NDArray[Any]) -> NoReturn:
             unfit.append(row)
     if missing:
         raise DataError(
-            f"unit ids are missing in {len(missing)} rows ({_first(missing)}); give every record"
+            f"unit ids are missing in {len(missing)} rows ({_first_rows(missing)}); give every record"
             " its unit's id."
         )
     raise DataError(
-        f"unit ids in {len(unfit)} rows ({_first(unfit)}) are neither whole numbers nor text; "
+        f"unit ids in {len(unfit)} rows ({_first_rows(unfit)}) are neither whole numbers nor text; "
         "write the column as text or as exact whole numbers."
     )
 
 
-def _first(rows: list[int]) -> str:
+def _first_rows(rows: list[int]) -> str:
     named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
     return f"rows {named}{', ...' if len(rows) > _ROWS_NAMED else ''}, counted from 0"

@@ -58,7 +58,7 @@ def _table_of_list(rows: Any, name: str) -> npt.NDArray[Any]:
     table = None
     # numpy's own sentence may quote a cell, hence no raise inside an except
     with contextlib.suppress(ValueError, TypeError, OverflowError):
-        table = np.array([[_number(cell) for cell in row] for row in rows], dtype=np.float64)
+        table = np.array([[_number_of(cell) for cell in row] for row in rows], dtype=np.float64)
     if table is None or table.ndim != 2:
         raise DataError(
             f"{name} is a list of neither texts nor rows of numbers; give an array, a frame or a"
@@ -67,7 +67,7 @@ def _table_of_list(rows: Any, name: str) -> npt.NDArray[Any]:
     return table
 
 
-def _number(cell: Any) -> float:
+def _number_of(cell: Any) -> float:
     if not isinstance(cell, int | float | np.integer | np.floating | np.bool_):
         raise TypeError("a cell of a list is a number")
     return float(cell)

@@ -111,11 +111,13 @@ def count_votes(
         _refuse_kind(block, classes)
         if block.dtype.kind == "O":
             places = np.array([list(map(place_of, row)) for row in block.tolist()], dtype=np.int64)
-            counts = np.stack([_matches(places, place) for place in range(len(classes))], axis=1)
+            counts = np.stack(
+                [_matching_votes(places, place) for place in range(len(classes))], axis=1
+            )
             missing = (places == _MISSING_VOTE).any(axis=1)
         else:
-            counts = np.stack([_matches(block, value) for value in classes], axis=1)
-            missing = _missing(block)
+            counts = np.stack([_matching_votes(block, value) for value in classes], axis=1)
+            missing = _missing_votes(block)
         faults.note("a missing vote (nan)", missing, first_row)
         faults.note(
             "a vote that is no declared class", (counts.sum(axis=1) != width) & ~missing, first_row
@@ -123,7 +125,7 @@ def count_votes(
         parts.append(counts)
         first_row += len(block)
     faults.refuse_any()
-    return _joined(parts, "votes"), n_teachers or 0
+    return _joined_counts(parts, "votes"), n_teachers or 0
 
 
 class _VotePlaces:
@@ -156,7 +158,7 @@ class _VotePlaces:
             return _MISSING_VOTE
         if not isinstance(cell, Number):
             return _NO_CLASS
-        return self._place_of(_spelled(cell) if self._are_texts else cell)
+        return self._place_of(_spelled_number(cell) if self._are_texts else cell)
 
     def _place_of_text(self, text: str) -> int:
         if self._are_texts:
@@ -164,7 +166,7 @@ class _VotePlaces:
             return _MISSING_VOTE if place == _NO_CLASS and not text.strip() else place
         if text.strip().lower() in _MISSING_WORDS:
             return _MISSING_VOTE
-        return self._place_of(_number(text))
+        return self._place_of(_number_in(text))
 
     def _place_of(self, value: Any) -> int:
         try:
@@ -173,12 +175,12 @@ class _VotePlaces:
             return _NO_CLASS
 
 
-def _spelled(number: Any) -> str:
+def _spelled_number(number: Any) -> str:
     whole = isinstance(number, float | np.floating) and float(number).is_integer()
     return str(int(number) if whole else number)[:_LONGEST_SPELLED]
 
 
-def _number(text: str) -> int | float | None:
+def _number_in(text: str) -> int | float | None:
     for read in (int, float):
         try:
             return read(text)
@@ -248,14 +250,14 @@ def check_counts(
         parts.append(counts)
         first_row += len(block)
     faults.refuse_any()
-    joined = _joined(parts, "counts")
+    joined = _joined_counts(parts, "counts")
     if not n_teachers:
         raise DataError("counts sum to 0 in every row; there must be at least one teacher.")
     return joined, n_teachers
 
 
 def _note_broken_cells(block: npt.NDArray[Any], faults: _Faults, first_row: int) -> BoolArray:
-    missing = _missing(block)
+    missing = _missing_votes(block)
     negative = (block < 0).any(axis=1)
     large = (block > _MOST_TEACHERS).any(axis=1)
     broken: BoolArray = missing | negative | large
@@ -294,20 +296,20 @@ def _refuse_kind(block: npt.NDArray[Any], classes: Sequence[Any]) -> None:
         )
 
 
-def _matches(block: npt.NDArray[Any], value: Any) -> CountArray:
+def _matching_votes(block: npt.NDArray[Any], value: Any) -> CountArray:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # whole numbers compare exactly, whatever the width of the votes' type
     matches: CountArray = np.count_nonzero(block == value, axis=1).astype(np.int32)
     return matches
 
 
-def _missing(block: npt.NDArray[Any]) -> BoolArray:
+def _missing_votes(block: npt.NDArray[Any]) -> BoolArray:
     if block.dtype.kind == "f":
         return np.asarray(np.isnan(block).any(axis=1))
     return np.zeros(len(block), dtype=bool)
 
 
-def _joined(parts: list[CountArray], table: str) -> CountArray:
+def _joined_counts(parts: list[CountArray], table: str) -> CountArray:
     if not parts:
         raise DataError(f"{table} have no rows; there must be at least one query.")
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

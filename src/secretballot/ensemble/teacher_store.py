@@ -58,7 +58,7 @@ class TeacherStore:
         run counts as absent."""
         found: dict[int, Any] = {}
         for path in sorted(self._folder.glob(f"{self._binding[:16]}-*.teachers")):
-            found.update(self._read(path))
+            found.update(self._read_models(path))
         return found
 
     def add(self, number: int, model: Any) -> None:
@@ -73,22 +73,22 @@ class TeacherStore:
         pickled = {
             number: data
             for number, model in waiting.items()
-            if (data := _pickled(model)) is not None
+            if (data := _pickled_model(model)) is not None
         }
         if pickled:
-            self._write(pickled)
+            self._write_models(pickled)
         self._flushed = time.monotonic()
 
-    def _write(self, pickled: dict[int, bytes]) -> None:
+    def _write_models(self, pickled: dict[int, bytes]) -> None:
         payload = pickle.dumps(pickled)
         header = {"format": _FORMAT, "version": _VERSION, "binding": self._binding}
         header["sha256"] = hashlib.sha256(payload).hexdigest()
         content = json.dumps(header).encode() + b"\n" + payload
         write_secret(self._folder / f"{self._binding[:16]}-{min(pickled):06d}.teachers", content)
 
-    def _read(self, path: Path) -> dict[int, Any]:
+    def _read_models(self, path: Path) -> dict[int, Any]:
         try:
-            with _opened(path) as file:
+            with _opened_file(path) as file:
                 if not _is_ours(os.fstat(file.fileno())):
                     return {}
                 header = json_fields(file.readline(_LONGEST_HEADER), _HEADER)
@@ -110,14 +110,14 @@ class TeacherStore:
 
 def binding_in(path: Path) -> str | None:
     """Return the binding that a file of teachers names, None where it is damaged or foreign."""
-    with suppress(OSError), _opened(path) as file:
+    with suppress(OSError), _opened_file(path) as file:
         if _is_ours(os.fstat(file.fileno())):
             header = json_fields(file.readline(_LONGEST_HEADER), _HEADER)
             return None if header is None else str(header["binding"])
     return None
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened_file(path: Path) -> IO[bytes]:
     # through no link, and without waiting for the other end of a pipe in its place
     return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
 
@@ -128,7 +128,7 @@ def _is_ours(found: os.stat_result) -> bool:
     )
 
 
-def _pickled(model: Any) -> bytes | None:
+def _pickled_model(model: Any) -> bytes | None:
     try:
         return pickle.dumps(model)
     except Exception:

@@ -122,9 +122,9 @@ class TeacherEnsemble:
         check_workers(n_jobs)
         recipe = Recipe.of(teacher, random_state)
         table = as_table(X)
-        labels = _indices(y_index, "y_index", n_rows(table), n_classes)
+        labels = _checked_indices(y_index, "y_index", n_rows(table), n_classes)
         parts = Shards(
-            table, labels, _indices(shards, "shards", n_rows(table), n_teachers), n_teachers
+            table, labels, _checked_indices(shards, "shards", n_rows(table), n_teachers), n_teachers
         )
         store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes)
         finished = {} if store is None else store.load()
@@ -190,14 +190,16 @@ class TeacherEnsemble:
             else check_count("block_rows", block_rows)
         )
         with one_thread():
-            counts = self._count(
+            counts = self._counted_votes(
                 table, rows, n_jobs, _Meter(progress, n_rows(table) * self.n_teachers)
             )
         return VoteCounts(
             counts, range(self.n_classes) if classes is None else classes, self.n_teachers
         )
 
-    def _count(self, table: Any, rows: int, n_jobs: int | None, meter: "_Meter") -> CountArray:
+    def _counted_votes(
+        self, table: Any, rows: int, n_jobs: int | None, meter: "_Meter"
+    ) -> CountArray:
         settings = sklearn.get_config()
         rest = dict(enumerate(self._teachers))
         counts = np.zeros((n_rows(table), self.n_classes), dtype=np.int32)
@@ -253,7 +255,7 @@ class TeacherEnsemble:
         DataError
             If a teacher cannot be pickled, or the vault cannot be written.
         """
-        store = TeacherStore(vault, _binding(["kept", serial, self._random_state]))
+        store = TeacherStore(vault, _binding_of(["kept", serial, self._random_state]))
         for number, model in enumerate(self._teachers):
             store.add(number, model)
         store.flush()
@@ -269,7 +271,7 @@ class TeacherEnsemble:
     ) -> "TeacherEnsemble | None":
         """Return the teachers that `keep` wrote, None if they are not all there or of other
         library versions."""
-        found = TeacherStore(vault, _binding(["kept", serial, random_state])).load()
+        found = TeacherStore(vault, _binding_of(["kept", serial, random_state])).load()
         if len(found) != n_teachers or sorted(found) != list(range(n_teachers)):
             return None
         return cls([found[number] for number in range(n_teachers)], n_classes, random_state)
@@ -332,7 +334,7 @@ def _counted_by_workers(
     )
 
 
-def _indices(values: Any, name: str, length: int, bound: int) -> IntArray:
+def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArray:
     indices = np.asarray(values)
     if indices.shape != (length,):
         raise DataError(
@@ -372,11 +374,11 @@ def _open_store(
         # A learner that cannot be pickled cannot be kept either.
         return None
     return TeacherStore(
-        Path(vault), _binding([fingerprint, learner, recipe.random_state, n_teachers, n_classes])
+        Path(vault), _binding_of([fingerprint, learner, recipe.random_state, n_teachers, n_classes])
     )
 
 
-def _binding(bound: Sequence[Any]) -> str:
+def _binding_of(bound: Sequence[Any]) -> str:
     """Return the name of what teachers depend on, the versions of the libraries that pickled
     them included."""
     versions = [sys.version, np.__version__, sklearn.__version__]

@@ -147,10 +147,10 @@ def _trained_by_workers(
     pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), max_nbytes=None, batch_size=1)
     work = joblib.delayed(_train_in_worker)
     tasks = (work(os.getpid(), recipe, *shards.part(number), number) for number in numbers)
-    yield from results_of(_results(pool, tasks))
+    yield from results_of(_results_in_order(pool, tasks))
 
 
-def _results(pool: Any, work: Iterator[Any]) -> Iterator[tuple[int, Any]]:
+def _results_in_order(pool: Any, work: Iterator[Any]) -> Iterator[tuple[int, Any]]:
     # A backend that returns a list raises when it is called, hence a generator around the call.
     yield from pool(work)
 

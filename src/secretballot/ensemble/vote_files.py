@@ -66,7 +66,7 @@ def read_counts(
     if n_teachers is not None:
         check_count("n_teachers", n_teachers)
     values = None if classes is None else check_classes(classes)
-    table = _open(path, _Reading(kind, values, n_teachers, header))
+    table = _opened_table(path, _Reading(kind, values, n_teachers, header))
     guessed = kind is None
     kind = kind or _kind_by_shape(table.n_columns, values, n_teachers)
     if kind == "votes":
@@ -104,7 +104,7 @@ def _by_class(table: _Table, classes: list[Any] | None) -> Iterator[npt.NDArray[
         return table.blocks
     odd = [place + 1 for place, name in enumerate(names) if name not in wanted]
     raise DataError(
-        f"the columns of counts are not named by the {len(wanted)} classes ({_columns(odd)} by none"
+        f"the columns of counts are not named by the {len(wanted)} classes ({_named_columns(odd)} by none"
         " of them); name each column by its class."
     )
 
@@ -122,7 +122,7 @@ def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | 
     return "counts"
 
 
-def _open(path: Path, reading: _Reading) -> _Table:
+def _opened_table(path: Path, reading: _Reading) -> _Table:
     openers: dict[str, Callable[[Path, _Reading], _Table]] = {
         ".npy": _open_npy,
         ".csv": _open_csv,
@@ -130,7 +130,7 @@ def _open(path: Path, reading: _Reading) -> _Table:
     }
     suffix = path.suffix.lower()
     if suffix not in openers:
-        raise DataError(f"the file {_shown(path)} must end in .npy, .csv or .parquet.")
+        raise DataError(f"the file {_shown_path(path)} must end in .npy, .csv or .parquet.")
     problem = ""
     try:
         found = path.stat()
@@ -141,20 +141,20 @@ def _open(path: Path, reading: _Reading) -> _Table:
     except (OSError, ValueError) as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'the path is not valid'}."
     if problem:
-        raise DataError(f"the file {_shown(path)} {problem}")
-    table: _Table = _read(path, lambda: openers[suffix](path, reading))
+        raise DataError(f"the file {_shown_path(path)} {problem}")
+    table: _Table = _read_or_refuse(path, lambda: openers[suffix](path, reading))
     return _Table(table.n_columns, _read_all(path, table.blocks), table.names)
 
 
 def _read_all(path: Path, blocks: Iterator[npt.NDArray[Any]]) -> Iterator[npt.NDArray[Any]]:
     while True:
-        block = _read(path, lambda: next(blocks, None))
+        block = _read_or_refuse(path, lambda: next(blocks, None))
         if block is None:
             return
         yield block
 
 
-def _read(path: Path, read: Callable[[], Any]) -> Any:
+def _read_or_refuse(path: Path, read: Callable[[], Any]) -> Any:
     """Return what a reader returns, or raise one sentence for whatever it raises: its own may
     quote the file."""
     try:
@@ -167,17 +167,17 @@ def _read(path: Path, read: Callable[[], Any]) -> Any:
         pass
     # Outside of the handler: an exception's context is shown in tracebacks, whatever `from` says.
     raise DataError(
-        f"the file {_shown(path)} is no readable {path.suffix.lower()} table; it is damaged, cut"
+        f"the file {_shown_path(path)} is no readable {path.suffix.lower()} table; it is damaged, cut"
         " short or of another kind."
     )
 
 
-def _shown(path: Path) -> str:
+def _shown_path(path: Path) -> str:
     text = repr(str(path))
     return text if len(text) <= _LONGEST_PATH else f"'...{text[-_LONGEST_PATH:]}"
 
 
-def _columns(places: Sequence[int]) -> str:
+def _named_columns(places: Sequence[int]) -> str:
     """Return a phrase that names columns by their numbers, counted from 1; a cell is never
     quoted."""
     named = ", ".join(map(str, places[:_COLUMNS_NAMED]))
@@ -190,7 +190,7 @@ def _open_npy(path: Path, reading: _Reading) -> _Table:
     table = np.lib.format.open_memmap(path, mode="r")
     if table.ndim != 2:
         raise DataError(
-            f"the file {_shown(path)} has {table.ndim} dimensions; give one row per query and two"
+            f"the file {_shown_path(path)} has {table.ndim} dimensions; give one row per query and two"
             " dimensions."
         )
     return _Table(table.shape[1], blocks_of(table))
@@ -205,7 +205,7 @@ def _open_csv(path: Path, reading: _Reading) -> _Table:
     records = (line or [""] for line in lines) if len(first) == 1 else filter(None, lines)
     if reading.header != "no" and not first[0].strip():
         raise DataError(
-            f"the file {_shown(path)} has a first column without a name; write it without the row"
+            f"the file {_shown_path(path)} has a first column without a name; write it without the row"
             " index."
         )
     kind = reading.kind or _kind_by_shape(len(first), reading.classes, reading.n_teachers)
@@ -225,12 +225,12 @@ def _csv_records(path: Path) -> Iterator[list[str]]:
         of other queries.
     """
     with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = lines_of(file, f"the file {_shown(path)}")
+        lines = lines_of(file, f"the file {_shown_path(path)}")
         reader = csv.reader(lines, skipinitialspace=True, strict=True)
         for number, record in enumerate(reader, start=1):
             if reader.line_num != number:
                 raise DataError(
-                    f"the file {_shown(path)} has a quoted cell that does not end on its line (line"
+                    f"the file {_shown_path(path)} has a quoted cell that does not end on its line (line"
                     f" {number}); write every row on one line."
                 )
             yield record
@@ -243,7 +243,7 @@ def _csv_blocks(path: Path, rows: Iterator[list[str]], width: int) -> Iterator[n
         if odd:
             named = ", ".join(map(str, odd[:_COLUMNS_NAMED]))
             raise DataError(
-                f"the file {_shown(path)} has {len(odd)} rows of another number of cells than the"
+                f"the file {_shown_path(path)} has {len(odd)} rows of another number of cells than the"
                 f" first one's {width} (rows {named}, counted from 0); give every row as many, and"
                 " quote cells with a comma."
             )
@@ -278,7 +278,7 @@ def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
         )
     if odd and len(odd) < len(first):
         raise DataError(
-            f"the first line of the file is neither header nor data: {_columns(odd)} cannot be"
+            f"the first line of the file is neither header nor data: {_named_columns(odd)} cannot be"
             f" {kind} and others can; correct it, or say which it is by header='yes' or"
             " header='no'."
         )
@@ -306,18 +306,18 @@ def _open_parquet(path: Path, reading: _Reading) -> _Table:
     schema = pq.read_schema(path)
     if any(name.startswith("__index_level_") for name in schema.names):
         raise DataError(
-            f"the file {_shown(path)} holds a row index; write it without the row index."
+            f"the file {_shown_path(path)} holds a row index; write it without the row index."
         )
     odd = [place + 1 for place, kind in enumerate(schema.types) if not _is_flat(kind)]
     if odd:
         raise DataError(
-            f"the file {_shown(path)} has cells in {_columns(odd)} that are neither numbers nor"
+            f"the file {_shown_path(path)} has cells in {_named_columns(odd)} that are neither numbers nor"
             " texts; write plain votes or counts."
         )
     rows = pq.read_metadata(path).num_rows
     if rows * _ROW_BYTES > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         raise DataError(
-            f"the file {_shown(path)} claims {rows} rows, more than this machine's memory holds;"
+            f"the file {_shown_path(path)} claims {rows} rows, more than this machine's memory holds;"
             " give a part."
         )
     return _Table(len(schema.names), _parquet_blocks(path, len(schema.names)), tuple(schema.names))

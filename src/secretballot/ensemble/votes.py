@@ -48,7 +48,7 @@ class VoteCounts(Sealed):
     def __init__(self, counts: npt.NDArray[Any], classes: object, n_teachers: int) -> None:
         values = check_classes(classes)
         checked, self.__n_teachers = check_counts(
-            blocks_of(_table(counts, "counts")), len(values), n_teachers
+            blocks_of(_vote_table(counts, "counts")), len(values), n_teachers
         )
         self.__counts = checked
         self.__classes = tuple(values)
@@ -73,7 +73,7 @@ class VoteCounts(Sealed):
             If `classes` is not a list of two or more distinct values.
         """
         values = check_classes(classes)
-        counts, n_teachers = count_votes(blocks_of(_table(votes, "votes")), values)
+        counts, n_teachers = count_votes(blocks_of(_vote_table(votes, "votes")), values)
         return cls(counts, values, n_teachers)
 
     @classmethod
@@ -100,7 +100,7 @@ class VoteCounts(Sealed):
         ParameterError
             If `classes` is not a list of two or more distinct values.
         """
-        table = _table(counts, "counts")
+        table = _vote_table(counts, "counts")
         values = check_classes(range(table.shape[1]) if classes is None else classes)
         checked, n_teachers = check_counts(blocks_of(table), len(values), n_teachers)
         return cls(checked, values, n_teachers)
@@ -254,7 +254,7 @@ class VoteCounts(Sealed):
         )
 
 
-def _table(values: Any, name: str) -> npt.NDArray[Any]:
+def _vote_table(values: Any, name: str) -> npt.NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         raise DataError(f"{name} are a masked array; fill or drop what is masked.")
     table = values if isinstance(values, np.ndarray) else None

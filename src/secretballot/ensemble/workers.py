@@ -24,11 +24,11 @@ def end_with(giver: int) -> None:
         Number of the process that hands out the work.
     """
     if os.getpid() != giver and os.getppid() == giver:
-        _watched(giver)
+        _watcher_of(giver)
 
 
 @lru_cache
-def _watched(parent: int) -> threading.Thread:
+def _watcher_of(parent: int) -> threading.Thread:
     """Return the thread that watches over this parent, begun once."""
     watcher = threading.Thread(target=_end_without, args=(parent,), daemon=True)
     watcher.start()

@@ -35,13 +35,13 @@ def running_bounds(
 ) -> tuple[list[int], list[int]]:
     """Return whole numbers below and above 2^bits times the running sums of sizes * exp(-gaps /
     scale)."""
-    product, number = _products(gaps, scale, bits), sizes.astype(object)
+    product, number = _exponential_products(gaps, scale, bits), sizes.astype(object)
     lower = np.cumsum((product[:, 0] >> bits) * number)
     upper = np.cumsum(-(-product[:, 1] >> bits) * number)
     return lower.tolist(), upper.tolist()
 
 
-def _products(gaps: IntArray, scale: Fraction, bits: int) -> ObjectArray:
+def _exponential_products(gaps: IntArray, scale: Fraction, bits: int) -> ObjectArray:
     """Return whole numbers below and above 4^bits exp(-gaps / scale), shape (n, 2); the gaps ascend
     from 0 or more.
 
@@ -100,7 +100,7 @@ def range_bounds(
     rises = np.diff(highest, prepend=highest[:1])
     needed = np.stack([rises, highest - starts, best - (highest - ends)])
     distinct, places = np.unique(np.append(needed.ravel(), best), return_inverse=True)
-    table: list[int] = (_products(distinct, scale, bits)[:, 0] >> bits).tolist()
+    table: list[int] = (_exponential_products(distinct, scale, bits)[:, 0] >> bits).tolist()
     lower, sums = [table[places[-1]]], 0
     for rise, drop, gap in places[:-1].reshape(3, -1).T.tolist():
         # the table's first entry is of 0, since the first place neither rises nor falls

@@ -172,16 +172,16 @@ def _failure_of(version: str) -> str | None:
     identity = identity_of(version, Path(str(opendp.__file__)).parent)
     if has_passed(identity):
         for kind in ("laplace", "gaussian"):
-            _draw(kind, 1.0, 1)
+            _draw_noise(kind, 1.0, 1)
         return None
-    failure = first_failure(_draw, _CHUNK)
+    failure = first_failure(_draw_noise, _CHUNK)
     if failure is None:
         remember(identity)
     return failure
 
 
 @functools.lru_cache(maxsize=64)
-def _measurement(distribution: str, scale: float) -> Any:
+def _noise_measurement(distribution: str, scale: float) -> Any:
     """Return OpenDP's measurement that adds noise of `distribution` to a vector of 64-bit integers."""
     import opendp.prelude as dp  # takes a second beside scikit-learn, so only who draws pays for it
 
@@ -192,8 +192,8 @@ def _measurement(distribution: str, scale: float) -> Any:
     return dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
 
 
-def _sampler(distribution: str, scale: float) -> _Sampler:
-    measurement = _measurement(distribution, scale)
+def _noise_sampler(distribution: str, scale: float) -> _Sampler:
+    measurement = _noise_measurement(distribution, scale)
 
     def draw(size: int) -> IntArray:
         # a vector of another length must fail here rather than be broadcast as one draw used many
@@ -315,7 +315,7 @@ class ExactNoise:
         per distinct score within about 100 scales of the best.
         """
         values, counts = _check_candidates(scores, multiplicities)
-        return _choose(
+        return _drawn_index(
             values.max() - values, counts, Fraction(check_scale("scale", scale)), secrets.randbits
         )
 
@@ -439,7 +439,7 @@ def _check_candidates(
     return values.astype(np.int64, copy=False), counts.astype(np.int64, copy=False)
 
 
-def _choose(gaps: IntArray, counts: IntArray, scale: Fraction, random_bits: _Bits) -> int:
+def _drawn_index(gaps: IntArray, counts: IntArray, scale: Fraction, random_bits: _Bits) -> int:
     """Draw an index with weights counts * exp(-gaps / scale), as `ExactNoise.exponential_index`
     says."""
     total = int(counts.sum())
@@ -460,7 +460,7 @@ def _choose(gaps: IntArray, counts: IntArray, scale: Fraction, random_bits: _Bit
         uniform, bits = (uniform << bits) | random_bits(bits), 2 * bits
     end = starts[group + 1] if group + 1 < len(starts) else len(order)
     members = order[starts[group] : end]
-    place = _below(int(sizes[group]), random_bits)
+    place = _uniform_below(int(sizes[group]), random_bits)
     return int(members[np.searchsorted(np.cumsum(counts[members]), place, side="right")])
 
 
@@ -475,10 +475,12 @@ def _choose_range(
     if group == 0:
         return None
     allowed = starts[:group]
-    return _choose(allowed.max() - allowed, np.ones_like(allowed), scale, random_bits), group - 1
+    return _drawn_index(
+        allowed.max() - allowed, np.ones_like(allowed), scale, random_bits
+    ), group - 1
 
 
-def _below(n: int, random_bits: _Bits) -> int:
+def _uniform_below(n: int, random_bits: _Bits) -> int:
     """Return a uniform whole number below `n`: draws of enough bits, until one is."""
     while True:
         drawn = random_bits(n.bit_length())
@@ -488,11 +490,11 @@ def _below(n: int, random_bits: _Bits) -> int:
 
 def _draw_ready(distribution: str, scale: float, size: int) -> IntArray:
     ready_sampler()
-    return _draw(distribution, scale, size)
+    return _draw_noise(distribution, scale, size)
 
 
-def _draw(distribution: str, scale: float, size: int) -> IntArray:
-    sampler = _sampler(distribution, scale)
+def _draw_noise(distribution: str, scale: float, size: int) -> IntArray:
+    sampler = _noise_sampler(distribution, scale)
     if size <= _CHUNK:
         return sampler(size)
     return _draw_in_threads(sampler, size)

@@ -90,12 +90,12 @@ def first_failure(draw: Draw, chunk: int) -> str | None:
         How many draws are made at a time; draws so far apart must be independent too.
     """
     for sample in SAMPLES:
-        drawn = _drawn(draw, sample)
+        drawn = _draws_of(draw, sample)
         values, probabilities = listed_distribution(sample.kind, sample.scale)
         about = f"of {sample.size} draws of discrete {sample.kind} noise of scale {sample.scale:g},"
         if not (drawn.shape == (sample.size,) and (np.abs(drawn) <= values[-1]).all()):
             return f"{about} some are missing or beyond {values[-1]}"
-        for name, count, trials, probability in _counts(drawn, values, probabilities, chunk):
+        for name, count, trials, probability in _all_counts(drawn, values, probabilities, chunk):
             if not _p_value(np.asarray(count), trials, probability) > _ALARM:
                 expected = trials * probability
                 return (
@@ -117,7 +117,7 @@ def detection_probability(sample: Sample, other: FloatArray) -> float:
     """
     values, probabilities = listed_distribution(sample.kind, sample.scale)
     best, counts = 0.0, np.arange(sample.size + 1)
-    for _, mask in _cells(values, probabilities):
+    for _, mask in _named_cells(values, probabilities):
         refused = ~(_p_value(counts, sample.size, float(probabilities[mask].sum())) > _ALARM)
         chances = np.diff(
             bdtr(counts, sample.size, min(float(other[mask].sum()), 1.0)), prepend=0.0
@@ -137,17 +137,17 @@ def listed_distribution(kind: str, scale: float) -> tuple[IntArray, FloatArray]:
     return values, weights / weights.sum()
 
 
-def _drawn(draw: Draw, sample: Sample) -> IntArray:
+def _draws_of(draw: Draw, sample: Sample) -> IntArray:
     if not sample.singly:
         return draw(sample.kind, sample.scale, sample.size)
     return np.concatenate([draw(sample.kind, sample.scale, 1) for _ in range(sample.size)])
 
 
-def _counts(
+def _all_counts(
     drawn: IntArray, values: IntArray, probabilities: FloatArray, chunk: int
 ) -> Iterator[Count]:
     places = drawn - values[0]
-    for name, mask in _cells(values, probabilities):
+    for name, mask in _named_cells(values, probabilities):
         yield name, int(mask[places].sum()), len(drawn), float(probabilities[mask].sum())
     # each draw is in at most one pair, so that pairs are independent of each other
     apart = chunk if len(drawn) > chunk else len(drawn) // 2
@@ -168,13 +168,13 @@ def _counts(
         yield f"two draws above 0 {where}", int(both.sum()), len(first), positive**2
 
 
-def _cells(values: IntArray, probabilities: FloatArray) -> Iterator[tuple[str, BoolArray]]:
+def _named_cells(values: IntArray, probabilities: FloatArray) -> Iterator[tuple[str, BoolArray]]:
     """Yield names of sets of values, and which of the listed values are in them."""
     sizes = np.abs(values)
-    for cut in _quantiles(values, probabilities, _QUANTILES):
+    for cut in _quantiles_of(values, probabilities, _QUANTILES):
         yield f"values up to {cut}", values <= cut
     by_size = np.argsort(sizes, kind="stable")
-    for cut in _quantiles(sizes[by_size], probabilities[by_size], _SIZE_QUANTILES):
+    for cut in _quantiles_of(sizes[by_size], probabilities[by_size], _SIZE_QUANTILES):
         yield f"values of size up to {cut}", sizes <= cut
     for size in range(_SINGLE_SIZES):
         yield f"values of size {size}", sizes == size
@@ -183,7 +183,9 @@ def _cells(values: IntArray, probabilities: FloatArray) -> Iterator[tuple[str, B
             yield f"values of size {rest} modulo {modulus}", sizes % modulus == rest
 
 
-def _quantiles(ordered: IntArray, probabilities: FloatArray, shares: tuple[float, ...]) -> IntArray:
+def _quantiles_of(
+    ordered: IntArray, probabilities: FloatArray, shares: tuple[float, ...]
+) -> IntArray:
     return np.unique(ordered[np.searchsorted(np.cumsum(probabilities), shares)])
 
 

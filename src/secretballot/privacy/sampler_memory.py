@@ -60,7 +60,7 @@ def has_passed(identity: str) -> bool:
     marks."""
     expected = identity.encode()
     try:
-        handle = os.open(_mark(identity), os.O_RDONLY | _AS_IT_IS)
+        handle = os.open(_mark_file(identity), os.O_RDONLY | _AS_IT_IS)
         try:
             return _is_own_file(os.fstat(handle)) and os.read(handle, len(expected) + 1) == expected
         finally:
@@ -79,7 +79,7 @@ def remember(identity: str) -> None:
     """Leave a mark that a sampler of this identity has passed; where none can be written, the
     next process checks."""
     with suppress(OSError, RuntimeError):
-        mark = _mark(identity)
+        mark = _mark_file(identity)
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=mark.parent, prefix=f".{mark.name}-")
         try:
@@ -91,7 +91,7 @@ def remember(identity: str) -> None:
             raise
 
 
-def _mark(identity: str) -> Path:
+def _mark_file(identity: str) -> Path:
     return _cache_folder() / f"sampler-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
 
 

@@ -105,7 +105,7 @@ def test_coarsening_keeps_the_mass_of_both_sides_and_only_costs() -> None:
     rng = np.random.default_rng(3)
     for first, n in ((-7, 15), (-6, 12), (3, 1), (0, 2)):
         losses = room.LossDistribution(0.1, first, rng.dirichlet(np.ones(n)), 0.0)
-        coarse = room._coarsened(losses)
+        coarse = room._on_coarser_grid(losses)
         at = losses.h * np.arange(first, first + n)
         coarse_at = coarse.h * np.arange(coarse.first, coarse.first + len(coarse.chance))
         assert coarse.h == pytest.approx(0.2)
@@ -120,7 +120,7 @@ def test_coarsening_keeps_the_mass_of_both_sides_and_only_costs() -> None:
 def test_cut_ends_are_charged() -> None:
     chance = np.concatenate([np.full(5, 1e-28), [0.5, 0.5], np.full(5, 1e-28)])
     whole = room.LossDistribution(0.5, -5, chance, 0.0)
-    cut = room._trimmed(whole)
+    cut = room._without_ends(whole)
     assert len(cut.chance) < len(chance)
     assert cut.certain > 0
     for epsilon in (-3.0, 0.0, 0.6, 1.0, 3.0):

@@ -32,14 +32,14 @@ def kept_teachers(
     if not (vault / "teachers").is_dir():
         return None
     whole = []
-    for binding in _bindings(vault):
+    for binding in _bindings_in_use(vault):
         found = TeacherStore(vault, binding).load()
         if len(found) == n_teachers and sorted(found) == list(range(n_teachers)):
             whole.append([found[number] for number in range(n_teachers)])
     return TeacherEnsemble(whole[0], n_classes, random_state) if len(whole) == 1 else None
 
 
-def _bindings(vault: Path) -> set[str]:
+def _bindings_in_use(vault: Path) -> set[str]:
     """Return the bindings that the files of teachers name; the store checks each file against
     its own."""
     named = map(binding_in, (vault / "teachers").glob("*.teachers"))

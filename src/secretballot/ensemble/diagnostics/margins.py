@@ -41,7 +41,7 @@ def vote_margins(counts: npt.ArrayLike) -> IntArray:
     -------
     Sensitivity : one unit moves one vote, hence every margin by up to 2.
     """
-    table = _counts(counts)
+    table = _count_table(counts)
     ranked = np.partition(table, -2, axis=1)
     return np.asarray(ranked[:, -1] - ranked[:, -2], dtype=np.int64)
 
@@ -78,8 +78,8 @@ def label_margins(counts: npt.ArrayLike, labels: npt.ArrayLike) -> IntArray:
     -------
     Sensitivity : one unit moves every margin by up to 2; more where the labels depend on it, too.
     """
-    table = _counts(counts)
-    chosen = _labels(labels, *table.shape)[:, None]
+    table = _count_table(counts)
+    chosen = _label_column(labels, *table.shape)[:, None]
     others = table.copy()
     np.put_along_axis(others, chosen, -1, axis=1)
     return np.asarray(
@@ -123,7 +123,7 @@ def expected_margins(counts: npt.ArrayLike) -> tuple[FloatArray, FloatArray, Flo
             "counts must hold the votes of one or more ensembles, in shape (ensembles, points,"
             " classes)."
         )
-    stacked = np.stack([_counts(table) for table in tables])
+    stacked = np.stack([_count_table(table) for table in tables])
     sizes = np.unique(stacked.sum(axis=2))
     if len(sizes) != 1:
         raise DataError(
@@ -205,9 +205,9 @@ def agreement(counts: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[float, floa
     -------
     Sensitivity : one unit may move all of it.
     """
-    table = _counts(counts)
+    table = _count_table(counts)
     margins = label_margins(table, labels)
-    chosen = _labels(labels, *table.shape)[:, None]
+    chosen = _label_column(labels, *table.shape)[:, None]
     teacher = np.mean(np.take_along_axis(table, chosen, axis=1)[:, 0] / table.sum(axis=1))
     return float(np.mean(margins > 0)), float(np.mean(margins == 0)), float(teacher)
 
@@ -241,7 +241,7 @@ def unstable_shares(distances: npt.ArrayLike, needed: npt.ArrayLike) -> FloatArr
     return np.asarray(np.searchsorted(values, at, side="left") / values.size, dtype=np.float64)
 
 
-def _counts(counts: npt.ArrayLike) -> IntArray:
+def _count_table(counts: npt.ArrayLike) -> IntArray:
     """Return counts as a table of whole numbers; what is wrong is said without a value."""
     table = np.asarray(counts)
     if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] < 2 or table.dtype.kind not in "iu":
@@ -254,7 +254,7 @@ def _counts(counts: npt.ArrayLike) -> IntArray:
     return table.astype(np.int64)
 
 
-def _labels(labels: npt.ArrayLike, n_queries: int, n_classes: int) -> IntArray:
+def _label_column(labels: npt.ArrayLike, n_queries: int, n_classes: int) -> IntArray:
     index = np.asarray(labels)
     if index.shape != (n_queries,) or index.dtype.kind not in "iu":
         raise DataError(

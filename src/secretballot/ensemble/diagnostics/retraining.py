@@ -86,10 +86,10 @@ def retrained_votes(
     table, labels = as_table(X), np.asarray(y_index)
     if n_rows(table) == 0 or labels.shape != (n_rows(table),):
         raise DataError("X and y_index must hold one class index for each of at least one record.")
-    members = _members(n_rows(table), units)
+    members = _unit_numbers(n_rows(table), units)
     votes = []
     for number in range(r):
-        rows, shards = _resample(
+        rows, shards = _resampled_shards(
             members, k, resampling, even, np.random.default_rng([random_state, number])
         )
         ensemble = TeacherEnsemble.fit(
@@ -101,13 +101,13 @@ def retrained_votes(
             n_classes=n_classes,
             n_jobs=n_jobs,
             random_state=seed_of(random_state, number),
-            progress=None if progress is None else _shifted(progress, number * k, r * k),
+            progress=None if progress is None else _shifted_progress(progress, number * k, r * k),
         )
         votes.append(ensemble.vote_counts(X_public, n_jobs=n_jobs, classes=classes))
     return votes
 
 
-def _members(n_records: int, units: Any) -> IntArray:
+def _unit_numbers(n_records: int, units: Any) -> IntArray:
     """Return the unit number of every record; every record is one where no ids are given."""
     if units is None:
         return np.arange(n_records)
@@ -119,7 +119,7 @@ def _members(n_records: int, units: Any) -> IntArray:
     return np.asarray(np.unique(ids.astype(str), return_inverse=True)[1], dtype=np.int64)
 
 
-def _resample(
+def _resampled_shards(
     members: IntArray, n_teachers: int, resampling: str, even: bool, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
     """Return the rows of one resample, and the shard of each."""
@@ -137,7 +137,7 @@ def _resample(
     return np.asarray(rows, dtype=np.int64), np.asarray(np.repeat(shard, lengths), dtype=np.int64)
 
 
-def _shifted(
+def _shifted_progress(
     progress: Callable[[int, int], None], before: int, total: int
 ) -> Callable[[int, int], None]:
     return lambda done, _: progress(before + done, total)

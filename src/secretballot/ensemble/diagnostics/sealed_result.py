@@ -50,7 +50,7 @@ class Diagnosis(Sealed):
     def __init__(self, kind: str, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
         self.__kind = kind
         self.__sizes = dict(sizes)
-        self.__values = {name: _own(value) for name, value in values.items()}
+        self.__values = {name: _own_copy(value) for name, value in values.items()}
 
     @property
     def kind(self) -> str:
@@ -69,7 +69,7 @@ class Diagnosis(Sealed):
         -------
         Private: keep it in the vault.
         """
-        return {name: _own(value) for name, value in self.__values.items()}
+        return {name: _own_copy(value) for name, value in self.__values.items()}
 
     def to_private_json(self) -> dict[str, Any]:
         """Return everything as JSON values, with fields that say it is not releasable.
@@ -78,7 +78,7 @@ class Diagnosis(Sealed):
         -------
         Private: keep it in the vault.
         """
-        values = {name: _plain(value) for name, value in self.__values.items()}
+        values = {name: _plain_value(value) for name, value in self.__values.items()}
         return {
             "releasable": False,
             "notice": f"{NOT_RELEASABLE}: {_NOTICE}",
@@ -93,9 +93,9 @@ class Diagnosis(Sealed):
         return f"{NOT_RELEASABLE}: Diagnosis({self.__kind!r}, {sizes}values=<private>)"
 
 
-def _own(value: Any) -> Any:
+def _own_copy(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value

@@ -96,7 +96,7 @@ def tsybakov_fit(
     DataError
         If a value is no probability, or the tail has fewer than 20 points.
     """
-    margins = _margins(regression)
+    margins = _checked_margins(regression)
     share, level = check_probability("tail", tail), check_probability("confidence", confidence)
     size = math.floor(share * len(margins))
     if not LEAST_TAIL <= size < len(margins):
@@ -107,13 +107,13 @@ def tsybakov_fit(
         )
     rng = np.random.default_rng(check_count("random_state", random_state, minimum=0))
     again = [
-        _exponent(rng.choice(margins, len(margins)), size)[0]
+        _tail_exponent(rng.choice(margins, len(margins)), size)[0]
         for _ in range(check_count("replicates", replicates))
     ]
-    exponent, edge, n_tail = _exponent(margins, size)
-    low, high = np.quantile([_tau(a) for a in again], [(1 - level) / 2, (1 + level) / 2])
-    tau, least_margin = _tau(exponent), float(margins.min())
-    eta = _constant(margins, tau, n_tail)
+    exponent, edge, n_tail = _tail_exponent(margins, size)
+    low, high = np.quantile([_tau_of(a) for a in again], [(1 - level) / 2, (1 + level) / 2])
+    tau, least_margin = _tau_of(exponent), float(margins.min())
+    eta = _least_constant(margins, tau, n_tail)
     return TsybakovFit(tau, float(low), float(high), eta, least_margin, edge, len(margins), n_tail)
 
 
@@ -135,10 +135,10 @@ def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
     exponent = check_finite("tau", tau)
     if not 0 <= exponent <= 1:
         raise ParameterError(f"tau is {tau!r}; it must lie between 0 and 1.")
-    return _constant(_margins(regression), exponent, 1)
+    return _least_constant(_checked_margins(regression), exponent, 1)
 
 
-def _margins(regression: npt.ArrayLike) -> FloatArray:
+def _checked_margins(regression: npt.ArrayLike) -> FloatArray:
     values = np.asarray(regression, dtype=np.float64)
     if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
         raise DataError(
@@ -148,7 +148,7 @@ def _margins(regression: npt.ArrayLike) -> FloatArray:
     return np.where(margins < _ROUNDING, 0.0, margins)
 
 
-def _exponent(margins: FloatArray, size: int) -> tuple[float, float, int]:
+def _tail_exponent(margins: FloatArray, size: int) -> tuple[float, float, int]:
     """Return the exponent of the tail of so many points, the level at which it ends, and the points
     below it.
 
@@ -171,11 +171,11 @@ def _exponent(margins: FloatArray, size: int) -> tuple[float, float, int]:
     return float(below.size / np.log(edge / below).sum()), edge, int(below.size)
 
 
-def _tau(exponent: float) -> float:
+def _tau_of(exponent: float) -> float:
     return 1.0 if math.isinf(exponent) else exponent / (1 + exponent)
 
 
-def _constant(margins: FloatArray, tau: float, fewest: int) -> float:
+def _least_constant(margins: FloatArray, tau: float, fewest: int) -> float:
     """Return the least constant for all labellings that flip at least so many points."""
     m = len(margins)
     excess = np.cumsum(np.sort(2 * margins))[fewest - 1 :] / m

@@ -49,9 +49,9 @@ def diagnose_margins(counts: VoteCounts) -> Diagnosis:
     -------
     Sensitivity : one unit moves every margin by up to 2 and every distance by up to 1.
     """
-    opened = _opened(counts)
+    opened = _opened_counts(counts)
     found = {"margins": vote_margins(opened), "distances": instability_distances(opened)}
-    return Diagnosis("realised margins", _sizes(counts), found)
+    return Diagnosis("realised margins", _vote_sizes(counts), found)
 
 
 def diagnose_expected_margins(
@@ -80,7 +80,7 @@ def diagnose_expected_margins(
     """
     if not ensembles:
         raise DataError("ensembles is empty; give the votes of one or more ensembles.")
-    opened = [_opened(counts) for counts in ensembles]
+    opened = [_opened_counts(counts) for counts in ensembles]
     if (
         len(
             {
@@ -98,7 +98,9 @@ def diagnose_expected_margins(
     shares, low, high = high_margin_shares(margins, LEVELS, confidence)
     found = {"margins": margins, "standard_errors": standard, "resampling_errors": resampling}
     found |= {"levels": LEVELS, "shares": shares, "low": low, "high": high}
-    return Diagnosis("expected margins", {"ensembles": len(opened), **_sizes(ensembles[0])}, found)
+    return Diagnosis(
+        "expected margins", {"ensembles": len(opened), **_vote_sizes(ensembles[0])}, found
+    )
 
 
 def diagnose_agreement(counts: VoteCounts, labels: npt.ArrayLike) -> Diagnosis:
@@ -121,7 +123,7 @@ def diagnose_agreement(counts: VoteCounts, labels: npt.ArrayLike) -> Diagnosis:
     -------
     Sensitivity : one unit may move all of it.
     """
-    opened = _opened(counts)
+    opened = _opened_counts(counts)
     vote, ties, teacher = agreement(opened, labels)
     found = {
         "vote": vote,
@@ -129,7 +131,7 @@ def diagnose_agreement(counts: VoteCounts, labels: npt.ArrayLike) -> Diagnosis:
         "teacher": teacher,
         "margins": label_margins(opened, labels),
     }
-    return Diagnosis("agreement", _sizes(counts), found)
+    return Diagnosis("agreement", _vote_sizes(counts), found)
 
 
 def diagnose_stability(counts: VoteCounts, needed: Mapping[int, float]) -> Diagnosis:
@@ -151,19 +153,19 @@ def diagnose_stability(counts: VoteCounts, needed: Mapping[int, float]) -> Diagn
     Sensitivity : one unit may move all of it.
     """
     at = np.array(list(needed.values()), dtype=np.float64)
-    shares = unstable_shares(instability_distances(_opened(counts)), at)
+    shares = unstable_shares(instability_distances(_opened_counts(counts)), at)
     found = {
         "max_unstable": np.array(list(needed), dtype=np.int64),
         "needed": at,
         "unstable": shares,
     }
-    return Diagnosis("stability", _sizes(counts), found)
+    return Diagnosis("stability", _vote_sizes(counts), found)
 
 
-def _opened(counts: VoteCounts) -> IntArray:
+def _opened_counts(counts: VoteCounts) -> IntArray:
     check_instance("counts", counts, VoteCounts)
     return counts.open_at_the_door()
 
 
-def _sizes(counts: VoteCounts) -> dict[str, int]:
+def _vote_sizes(counts: VoteCounts) -> dict[str, int]:
     return {"queries": counts.n_queries, "classes": counts.n_classes, "teachers": counts.n_teachers}

@@ -162,7 +162,7 @@ def _least_noise(
     that helps little, the bracket is halved. What is returned was itself priced, so the promise
     does not hang on delta being monotone.
     """
-    low, high = _bracket(lambda sigma: math.log(delta(sigma) / target), start, step)
+    low, high = _bracketing_sigmas(lambda sigma: math.log(delta(sigma) / target), start, step)
     aim, halve = math.log1p(-spare / 2), False
     while high[1] < 2 * aim and high[0] > low[0] * (1 + tolerance):
         share = 0.5 if halve or not low[1] < 700 else (low[1] - aim) / (low[1] - high[1])
@@ -181,7 +181,7 @@ def _least_noise(
     return high[0]
 
 
-def _bracket(
+def _bracketing_sigmas(
     excess: Callable[[float], float], start: float, step: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return (sigma, excess) twice: one that fails and a larger one that fits, near `start`.
@@ -285,7 +285,7 @@ def _sparse_vector(
         scale = _pattern_scale(budget, t, refresh, ratio, failure)
     if not math.isfinite(scale):
         return None
-    found = replace(event(scale), threshold=_threshold(event(scale), single))
+    found = replace(event(scale), threshold=_least_threshold(event(scale), single))
     fitting = (
         one_of_many(false_answer(found), t) <= failure
         and delta_upper([found], budget.epsilon) <= budget.delta
@@ -309,7 +309,7 @@ def _pattern_scale(
     return bisect_down(fits, 1e-3 * pure, pure * (1 + 1e-9), tolerance=1e-6)
 
 
-def _threshold(event: SparseVectorEvent, single: float) -> int:
+def _least_threshold(event: SparseVectorEvent, single: float) -> int:
     """Return the least integer w at which one query at distance 0 is answered with probability
     at most `single`."""
     low, high = 0, math.ceil(100 * (event.threshold_scale + event.query_scale))

@@ -36,14 +36,14 @@ MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmet
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 
 
-def _count(name: str, value: object) -> int:
+def _checked_count(name: str, value: object) -> int:
     number = check_count(name, value)
     if not number <= MAX_COUNT:
         raise ParameterError(f"{name} is {shown(number)}; it must be at most {MAX_COUNT}.")
     return number
 
 
-def _threshold(value: object) -> int:
+def _checked_threshold(value: object) -> int:
     number = check_count("threshold", value, minimum=0)
     if not number <= MAX_THRESHOLD:
         raise ParameterError(
@@ -52,7 +52,7 @@ def _threshold(value: object) -> int:
     return number
 
 
-def _scale(name: str, value: object) -> float:
+def _checked_scale(name: str, value: object) -> float:
     number = check_positive(name, value)
     if not MIN_SCALE <= number <= MAX_SCALE:
         raise ParameterError(
@@ -91,8 +91,8 @@ class GaussianEvent(Event):
     name: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _scale("sigma", self.sigma))
-        object.__setattr__(self, "shifts", _count("shifts", self.shifts))
+        object.__setattr__(self, "sigma", _checked_scale("sigma", self.sigma))
+        object.__setattr__(self, "shifts", _checked_count("shifts", self.shifts))
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,10 @@ class LabelGaussianEvent(Event):
     name: ClassVar[str] = "label-gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _scale("sigma", self.sigma))
-        object.__setattr__(self, "queries", _count("queries", self.queries))
+        object.__setattr__(self, "sigma", _checked_scale("sigma", self.sigma))
+        object.__setattr__(self, "queries", _checked_count("queries", self.queries))
         if self.n_teachers is not None:
-            object.__setattr__(self, "n_teachers", _count("n_teachers", self.n_teachers))
+            object.__setattr__(self, "n_teachers", _checked_count("n_teachers", self.n_teachers))
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class PureEvent(Event):
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
         if not self.epsilon <= MAX_LOSS:
             raise ParameterError(f"epsilon is {self.epsilon}; it must be at most {MAX_LOSS:g}.")
-        object.__setattr__(self, "count", _count("count", self.count))
+        object.__setattr__(self, "count", _checked_count("count", self.count))
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,9 @@ class StabilityEvent(Event):
     name: ClassVar[str] = "stability"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _scale("scale", self.scale))
-        object.__setattr__(self, "threshold", _threshold(self.threshold))
-        object.__setattr__(self, "count", _count("count", self.count))
+        object.__setattr__(self, "scale", _checked_scale("scale", self.scale))
+        object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
+        object.__setattr__(self, "count", _checked_count("count", self.count))
 
 
 @dataclass(frozen=True)
@@ -235,10 +235,12 @@ class SparseVectorEvent(Event):
     name: ClassVar[str] = "sparse-vector"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold_scale", _scale("threshold_scale", self.threshold_scale))
-        object.__setattr__(self, "query_scale", _scale("query_scale", self.query_scale))
-        object.__setattr__(self, "threshold", _threshold(self.threshold))
-        object.__setattr__(self, "max_unstable", _count("max_unstable", self.max_unstable))
+        object.__setattr__(
+            self, "threshold_scale", _checked_scale("threshold_scale", self.threshold_scale)
+        )
+        object.__setattr__(self, "query_scale", _checked_scale("query_scale", self.query_scale))
+        object.__setattr__(self, "threshold", _checked_threshold(self.threshold))
+        object.__setattr__(self, "max_unstable", _checked_count("max_unstable", self.max_unstable))
         if not isinstance(self.refresh, bool):
             raise ParameterError(f"refresh is {shown(self.refresh)}; it must be true or false.")
 
@@ -278,8 +280,8 @@ class RelabelledSampleEvent(Event):
             raise ParameterError(
                 f"stream is a {type(self.stream).__name__}; it must be a SparseVectorEvent."
             )
-        object.__setattr__(self, "sampled", _count("sampled", self.sampled))
-        object.__setattr__(self, "out_of", _count("out_of", self.out_of))
+        object.__setattr__(self, "sampled", _checked_count("sampled", self.sampled))
+        object.__setattr__(self, "out_of", _checked_count("out_of", self.out_of))
         if not self.sampled <= self.out_of:
             raise ParameterError(
                 f"sampled is {self.sampled} out of {self.out_of}; it must be at most all of them."

@@ -134,14 +134,14 @@ class BasicFilter(Filter):
 
     def costs(self, grant: Grant) -> Costs:
         """Return the epsilon and the delta as the decimals that they are written as."""
-        return _decimal(grant.epsilon), _decimal(grant.delta)
+        return _decimal_fraction(grant.epsilon), _decimal_fraction(grant.delta)
 
     def admits_after(self, totals: Totals, new: Grant) -> bool:
         """Return whether both sums, with `new`, stay within the budget."""
         after = totals.plus(self.costs(new))
-        return after.loss <= _decimal(self.budget.epsilon) and after.failure <= _decimal(
-            self.budget.delta
-        )
+        return after.loss <= _decimal_fraction(
+            self.budget.epsilon
+        ) and after.failure <= _decimal_fraction(self.budget.delta)
 
     def spent_of(self, totals: Totals) -> tuple[float, float]:
         """Return both sums, as the floats nearest to the exact decimals."""
@@ -150,14 +150,14 @@ class BasicFilter(Filter):
     def left_of(self, totals: Totals) -> tuple[float, float]:
         """Return the budget less both sums: a grant at exactly this price is admitted."""
         left = (
-            _decimal(self.budget.epsilon) - totals.loss,
-            _decimal(self.budget.delta) - totals.failure,
+            _decimal_fraction(self.budget.epsilon) - totals.loss,
+            _decimal_fraction(self.budget.delta) - totals.failure,
         )
         return _float_below(left[0]), _float_below(left[1])
 
 
 @functools.lru_cache(maxsize=4096)
-def _decimal(value: float) -> Fraction:
+def _decimal_fraction(value: float) -> Fraction:
     # a promise is written in decimals: 0.1 means one tenth, not the float nearest to it
     return Fraction(repr(value))
 
@@ -165,7 +165,7 @@ def _decimal(value: float) -> Fraction:
 def _float_below(value: Fraction) -> float:
     """Return the largest float whose decimal reading is at most `value`, and at least 0."""
     nearest = max(0.0, float(value))
-    while nearest > 0 and _decimal(nearest) > value:
+    while nearest > 0 and _decimal_fraction(nearest) > value:
         nearest = math.nextafter(nearest, 0.0)
     return nearest
 
@@ -233,12 +233,12 @@ _BOUNDLESS = Fraction(2) ** 1000
 @functools.lru_cache(maxsize=4096)  # a ledger holds the same few events many times
 def _events_costs(events: tuple[Event, ...], order: float) -> Costs:
     return (
-        sum((_exact(renyi_divergence(event, order)) for event in events), Fraction(0)),
-        sum((_exact(failure_probability(event)) for event in events), Fraction(0)),
+        sum((_exact_fraction(renyi_divergence(event, order)) for event in events), Fraction(0)),
+        sum((_exact_fraction(failure_probability(event)) for event in events), Fraction(0)),
     )
 
 
-def _exact(value: float) -> Fraction:
+def _exact_fraction(value: float) -> Fraction:
     return Fraction(value) if math.isfinite(value) and value < _BOUNDLESS else _BOUNDLESS
 
 

@@ -156,7 +156,7 @@ def _lattice_excess(epsilon: float, start: float, shifts: int, variance: float) 
 def _convolved_delta(epsilon: float, sigma: float, shifts: int) -> float:
     """The same sum for small sigma, where the distribution of the sum comes from convolving the pmf with
     itself."""
-    distribution = _folded(sigma, shifts)
+    distribution = _summed_distribution(sigma, shifts)
     reach = len(distribution) // 2
     s = np.arange(-reach, reach + 1, dtype=np.float64)
     gain = -np.expm1(np.minimum(0.0, (epsilon * sigma * sigma - shifts / 2 - s) / (sigma * sigma)))
@@ -166,21 +166,21 @@ def _convolved_delta(epsilon: float, sigma: float, shifts: int) -> float:
 
 
 @functools.lru_cache(maxsize=8)
-def _folded(sigma: float, shifts: int) -> FloatArray:
+def _summed_distribution(sigma: float, shifts: int) -> FloatArray:
     """Return the distribution of the sum of `shifts` discrete Gaussians, cut at `TAIL` deviations."""
     _, base = discrete_gaussian_pmf(sigma)
     result, held, folds, left = np.ones(1), 0, 1, shifts
     while left:
         if left & 1:
             held += folds
-            result = _cut(np.convolve(result, base), sigma, held)
+            result = _cut_tails(np.convolve(result, base), sigma, held)
         left >>= 1
         if left:
             folds *= 2
-            base = _cut(np.convolve(base, base), sigma, folds)
+            base = _cut_tails(np.convolve(base, base), sigma, folds)
     return result
 
 
-def _cut(distribution: FloatArray, sigma: float, folds: int) -> FloatArray:
+def _cut_tails(distribution: FloatArray, sigma: float, folds: int) -> FloatArray:
     reach, middle = math.ceil(TAIL * sigma * math.sqrt(folds)) + 2, len(distribution) // 2
     return distribution if reach >= middle else distribution[middle - reach : middle + reach + 1]

@@ -81,12 +81,12 @@ def loss_distribution(value: FloatArray, grid: Grid) -> LossDistribution:
     up = np.maximum(0.0, x[1:] * np.diff(slope)) + 2.0**-50 * v[:-1] / -math.expm1(-grid.h)
     down = up / x[1:]
     middle = max(0.0, 1 - float(v[-1]) - math.fsum(up) - math.fsum(down)) + 2.0**-50
-    return _trimmed(
+    return _without_ends(
         LossDistribution(grid.h, -len(up), np.concatenate([down[::-1], [middle], up]), float(v[-1]))
     )
 
 
-def _trimmed(losses: LossDistribution) -> LossDistribution:
+def _without_ends(losses: LossDistribution) -> LossDistribution:
     """Return the losses without their ends: low ones are raised to the lowest that stays, high
     ones become certain."""
     chance = losses.chance
@@ -101,7 +101,7 @@ def _trimmed(losses: LossDistribution) -> LossDistribution:
     )
 
 
-def _coarsened(losses: LossDistribution) -> LossDistribution:
+def _on_coarser_grid(losses: LossDistribution) -> LossDistribution:
     """Return the losses on a grid of twice the distance: odd ones are split so that P and Q keep
     their mass."""
     h, chance = losses.h, losses.chance
@@ -114,15 +114,15 @@ def _coarsened(losses: LossDistribution) -> LossDistribution:
     return LossDistribution(2 * h, first // 2, even, losses.certain)
 
 
-def _convolved(one: LossDistribution, other: LossDistribution) -> LossDistribution:
+def _convolved_losses(one: LossDistribution, other: LossDistribution) -> LossDistribution:
     chance = np.convolve(one.chance, other.chance) * (1 + CONVOLUTION_ERROR)
     certain = one.certain + other.certain - one.certain * other.certain
-    return _trimmed(
+    return _without_ends(
         LossDistribution(one.h, one.first + other.first, chance, min(1.0, round_up(certain)))
     )
 
 
-def _power(
+def _repeated_losses(
     base: LossDistribution, count: int, rest: LossDistribution | None
 ) -> LossDistribution | None:
     """Return `count` times the base and once the rest, by repeated squaring on one grid, coarser as
@@ -135,13 +135,16 @@ def _power(
         while max(len(base.chance), 0 if result is None else len(result.chance)) > MAX_LOSSES:
             if base.h > MOST_DISTANCE:
                 return None
-            base, result = _coarsened(base), None if result is None else _coarsened(result)
+            base, result = (
+                _on_coarser_grid(base),
+                None if result is None else _on_coarser_grid(result),
+            )
         if count & 1:
-            result = base if result is None else _convolved(result, base)
+            result = base if result is None else _convolved_losses(result, base)
         count >>= 1
         if not count:
             return result
-        base = _convolved(base, base)
+        base = _convolved_losses(base, base)
 
 
 def block_size(sigma: float, n_teachers: int | None) -> int | None:
@@ -185,4 +188,4 @@ def composed_blocks(
     count, left = divmod(queries, block)
     values = game_values(sigma, n_teachers, grid, [left, block])
     rest = loss_distribution(values[0], grid) if left else None
-    return _power(loss_distribution(values[1], grid), count, rest)
+    return _repeated_losses(loss_distribution(values[1], grid), count, rest)

@@ -105,10 +105,10 @@ def vote_curve(sigma: float, n_teachers: int | None) -> VoteCurve:
         if half > far
         else 0.0
     )
-    return replace(_corners(pairs, int(t[0]), sigma), outer=outer)
+    return replace(_corners_around(pairs, int(t[0]), sigma), outer=outer)
 
 
-def _corners(pairs: VoteCurve, first_t: int, sigma: float) -> VoteCurve:
+def _corners_around(pairs: VoteCurve, first_t: int, sigma: float) -> VoteCurve:
     """Return corners of a polygon around the pairs, dense near an even vote; each edge lies on or
     above all pairs.
 
@@ -177,7 +177,7 @@ def _even_chance(sigma: float) -> float:
     return float(pmf.max())
 
 
-def _stencil(curve: VoteCurve, grid: Grid) -> tuple[int, csr_array]:
+def _transition_stencil(curve: VoteCurve, grid: Grid) -> tuple[int, csr_array]:
     """Return (offset, weights): row c maps V on a window starting `offset` points lower to the
     value of pair c."""
     up, down = np.log1p(curve.gap / curve.p) / grid.h, np.log(curve.over / curve.rest) / grid.h
@@ -292,7 +292,7 @@ def game_values(
         Numbers of labels, in increasing order.
     """
     curve = vote_curve(sigma, n_teachers)
-    offset, weights = _stencil(curve, grid)
+    offset, weights = _transition_stencil(curve, grid)
     reach = weights.shape[1] - offset - 1
     x = np.exp(grid.h * np.arange(-grid.below, grid.above + 1))
     beyond = np.exp(-grid.h * np.arange(offset, 0, -1.0))
@@ -378,4 +378,4 @@ def _all_corners(sigma: float, n_teachers: int | None) -> tuple[VoteCurve | None
     )
     if not (np.all(pairs.p > 0) and np.all(pairs.rest > pairs.gap)):
         return None, complete
-    return _corners(pairs, int(t[0]), sigma), complete
+    return _corners_around(pairs, int(t[0]), sigma), complete

@@ -52,7 +52,7 @@ def one_of_many(probability: float, count: int) -> float:
     return -math.expm1(count * math.log1p(-probability))
 
 
-def _losses(part: Part) -> tuple[FloatArray, FloatArray, float]:
+def _part_losses(part: Part) -> tuple[FloatArray, FloatArray, float]:
     """Return total losses, their weights under randomised response, and the weight left out."""
     i = np.arange(part.count + 1)
     weight = np.asarray(binom.pmf(i, part.count, expit(-part.epsilon)), dtype=np.float64)
@@ -135,7 +135,7 @@ def _combined_losses(parts: Sequence[Part]) -> tuple[FloatArray, FloatArray, flo
     """Return the total losses of all groups together, their weights, and the weight left out."""
     losses, weights, left_out = np.zeros(1), np.ones(1), 0.0
     for part in parts:
-        more, chance, missing = _losses(part)
+        more, chance, missing = _part_losses(part)
         losses = (losses[:, None] + more).ravel()
         weights = (weights[:, None] * chance).ravel()
         left_out += missing

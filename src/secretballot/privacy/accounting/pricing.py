@@ -124,7 +124,7 @@ def failure_probability(event: Event) -> float:
     return 0.0
 
 
-def _parts(events: Sequence[Event]) -> list[Part]:
+def _parts_of(events: Sequence[Event]) -> list[Part]:
     groups: dict[tuple[float, float], int] = {}
     for event in events:
         match event:
@@ -151,7 +151,7 @@ def _renyi_route(events: Sequence[Event]) -> _Route:
     )
     divergences = np.zeros(len(ORDERS))
     for event, count in counted.items():
-        divergences = divergences + count * _divergences(event, labels_apart=labels_apart)
+        divergences = divergences + count * _renyi_divergences(event, labels_apart=labels_apart)
     return _Route(
         lambda epsilon: renyi_delta_at_orders(divergences, epsilon) + failure,
         "renyi",
@@ -160,7 +160,7 @@ def _renyi_route(events: Sequence[Event]) -> _Route:
     )
 
 
-def _divergences(event: Event, *, labels_apart: bool = True) -> FloatArray:
+def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray:
     """Return `renyi_divergence` at all of `ORDERS`; labels as their noisy counts unless
     `labels_apart`."""
     match event:
@@ -186,11 +186,11 @@ def _divergences(event: Event, *, labels_apart: bool = True) -> FloatArray:
             return np.minimum(pure, sparse_vector.hit_charges_renyi(event))
         case RelabelledSampleEvent():
             loss = relabelling_loss(event.neighbours, event.relabel_epsilon)
-            return responses_renyi(loss) + _divergences(event.stream)
+            return responses_renyi(loss) + _renyi_divergences(event.stream)
     raise ParameterError(f"{type(event).__name__} has no price.")
 
 
-def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
+def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
     """Return the one profile among the events: of Gaussian noise of one scale or of one sample;
     with none, of silence.
 
@@ -217,7 +217,7 @@ def _profile(events: Sequence[Event], epsilon: float) -> _Route | None:
         " continuous case",
     )
     labels = [e for e in gaussian if isinstance(e, LabelGaussianEvent)]
-    game = _game(labels, epsilon) if len(labels) == len(gaussian) else None
+    game = _game_profile(labels, epsilon) if len(labels) == len(gaussian) else None
     if game is None:
         return counts
 
@@ -266,7 +266,7 @@ def _noisy_vectors(event: GaussianEvent | LabelGaussianEvent | VectorSumEvent) -
 
 def _sample_route(event: RelabelledSampleEvent) -> _Route:
     """Return the profile of a stream on a relabelled sample, read off that of the stream."""
-    inner = _routes([event.stream], MAX_EPSILON)
+    inner = _open_routes([event.stream], MAX_EPSILON)
     known: dict[float, float] = {}
 
     def stream(epsilon: float) -> float:
@@ -282,7 +282,9 @@ def _sample_route(event: RelabelledSampleEvent) -> _Route:
     )
 
 
-def _game(labels: Sequence[LabelGaussianEvent], epsilon: float) -> Callable[[float], float] | None:
+def _game_profile(
+    labels: Sequence[LabelGaussianEvent], epsilon: float
+) -> Callable[[float], float] | None:
     """Return the profile of labels alone, from one game or from blocks; None where no game is
     played."""
     sigma, queries = labels[0].sigma, sum(e.queries for e in labels)
@@ -297,12 +299,12 @@ def _game(labels: Sequence[LabelGaussianEvent], epsilon: float) -> Callable[[flo
     return None if composed is None else composed.delta
 
 
-def _routes(events: Sequence[Event], epsilon: float) -> list[_Route]:
+def _open_routes(events: Sequence[Event], epsilon: float) -> list[_Route]:
     """Return the routes open to these events; `epsilon` is the largest at which they will be
     read."""
     routes = [_renyi_route(events)]
-    parts = _parts(events)
-    profile = _profile(events, epsilon) if is_composable(parts) else None
+    parts = _parts_of(events)
+    profile = _profile_route(events, epsilon) if is_composable(parts) else None
     if profile is not None:
         method = (
             profile.method if not parts or profile.method == "parts" else f"{profile.method}+parts"
@@ -317,7 +319,7 @@ def _routes(events: Sequence[Event], epsilon: float) -> list[_Route]:
     return routes
 
 
-def _checked(events: Sequence[Event]) -> list[Event]:
+def _checked_events(events: Sequence[Event]) -> list[Event]:
     listed = list(events)
     if not listed:
         raise ParameterError("The list of events is empty; a price needs at least one event.")
@@ -338,13 +340,13 @@ def _pure_loss(events: Sequence[Event]) -> float:
     return math.fsum(losses) * (1 + 1e-15)
 
 
-def _best(events: Sequence[Event], epsilon: float) -> Price:
+def _best_price(events: Sequence[Event], epsilon: float) -> Price:
     if _pure_loss(events) <= epsilon:
         return Price(
             epsilon, 0.0, "pure", "basic composition (Dwork and Roth 2014, Corollary 3.15)"
         )
     found = [
-        (min(1.0, round_up(route.delta(epsilon))), route) for route in _routes(events, epsilon)
+        (min(1.0, round_up(route.delta(epsilon))), route) for route in _open_routes(events, epsilon)
     ]
     delta, route = min(found, key=lambda pair: pair[0])
     return Price(epsilon, delta, route.method, route.source)
@@ -365,7 +367,7 @@ def delta_upper(events: Sequence[Event], epsilon: float) -> float:
     ParameterError
         If `events` is empty or holds something else, or `epsilon` is not finite.
     """
-    return _best(_checked(events), check_finite("epsilon", epsilon)).delta
+    return _best_price(_checked_events(events), check_finite("epsilon", epsilon)).delta
 
 
 def epsilon_upper(events: Sequence[Event], delta: float) -> float:
@@ -390,24 +392,24 @@ def price(
     ParameterError
         If not exactly one of `epsilon` and `delta` is given, or it is out of range.
     """
-    listed = _checked(events)
+    listed = _checked_events(events)
     if (epsilon is None) == (delta is None):
         raise ParameterError("A price needs either epsilon or delta, not both and not neither.")
     if epsilon is not None:
-        return _best(listed, check_finite("epsilon", epsilon))
+        return _best_price(listed, check_finite("epsilon", epsilon))
     target = check_probability("delta", delta)
     # the Renyi route costs little and says where to look
     ceiling = _first_epsilon(_renyi_route(listed), target, MAX_EPSILON)
-    routes = _routes(listed, min(ceiling, MAX_EPSILON))
+    routes = _open_routes(listed, min(ceiling, MAX_EPSILON))
     found = [
         (_first_epsilon(route, target, min(ceiling * 1.01 + 1e-6, MAX_EPSILON)), route)
         for route in routes
     ]
     best, route = min(found, key=lambda pair: pair[0])
-    return Price(_confirmed(listed, best, target), target, route.method, route.source)
+    return Price(_confirmed_epsilon(listed, best, target), target, route.method, route.source)
 
 
-def _confirmed(events: Sequence[Event], epsilon: float, delta: float) -> float:
+def _confirmed_epsilon(events: Sequence[Event], epsilon: float, delta: float) -> float:
     """Return the least epsilon in small steps from `epsilon` on at which `delta_upper` agrees with
     the price.
 
@@ -415,7 +417,7 @@ def _confirmed(events: Sequence[Event], epsilon: float, delta: float) -> float:
     digits; what is bought at this price must pass the same accountant at the door.
     """
     step = 1e-6
-    while math.isfinite(epsilon) and not _best(events, epsilon).delta <= delta:
+    while math.isfinite(epsilon) and not _best_price(events, epsilon).delta <= delta:
         epsilon, step = epsilon * (1 + step), 2 * step
     return epsilon
 

@@ -63,20 +63,20 @@ class AnswerPage:
         for question in questions:
             row = self._connection.execute(_ANSWER, (self._reservation, question)).fetchone()
             if row is not None:
-                found[question] = self._trusted(row)[0]
+                found[question] = self._trusted_answer(row)[0]
         return found
 
     def parts(self) -> list[tuple[bytes, bytes]]:
         """Return every (question, answer), in the order in which they were answered."""
         rows = self._connection.execute(_PARTS, (self._reservation,)).fetchall()
-        return [(question, answer) for answer, question in map(self._trusted, rows)]
+        return [(question, answer) for answer, question in map(self._trusted_answer, rows)]
 
     def last(self) -> bytes | None:
         """Return the answer given last, None where there is none yet."""
         row = self._connection.execute(_LAST, (self._reservation,)).fetchone()
-        return None if row is None else self._trusted(row)[0]
+        return None if row is None else self._trusted_answer(row)[0]
 
-    def _trusted(self, row: tuple[int, bytes, bytes]) -> tuple[bytes, bytes]:
+    def _trusted_answer(self, row: tuple[int, bytes, bytes]) -> tuple[bytes, bytes]:
         """Return answer and question of a row that was not edited by hand."""
         check_row(self._connection, self._seen, row[0], self._where)
         return bytes(row[1]), bytes(row[2])
@@ -148,7 +148,7 @@ def check_used(account: Account, bought: Bought, used: Sequence[Event], answered
         not given and not answered and all(isinstance(event, _STEPPED) for event in bought.events)
     )
     covered = all(
-        _steps(part) >= _steps_of(whole, bought.queries, answered)
+        _n_steps(part) >= _steps_of(whole, bought.queries, answered)
         for part, whole in zip(given, bought.events, strict=False)
     )
     if not (never_began or (stopped and covered)):
@@ -184,7 +184,7 @@ def _is_start_of(part: Event, whole: Event) -> bool:
     return part == whole
 
 
-def _steps(event: Event) -> int:
+def _n_steps(event: Event) -> int:
     match event:
         case LabelGaussianEvent():
             return event.queries

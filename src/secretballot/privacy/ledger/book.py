@@ -53,7 +53,7 @@ class Book:
         self._path, self._memory = path, memory
         self._lock, self._process = threading.Lock(), os.getpid()
         self.after_commit: dict[str, Callable[[int, str], object]] = {}
-        with file.sqlite_in_words(self.where), self._connection() as connection:
+        with file.sqlite_in_words(self.where), self._open_connection() as connection:
             connection.execute("BEGIN")
             file.check_header(connection, self.where)
             file.check_body(connection, self.where)
@@ -118,8 +118,8 @@ class Book:
         """
         with (
             file.sqlite_in_words(self.where),
-            self._connection() as connection,
-            self._begun(connection, "DEFERRED") as seen,
+            self._open_connection() as connection,
+            self._begun_transaction(connection, "DEFERRED") as seen,
         ):
             yield connection, seen
 
@@ -146,10 +146,10 @@ class Book:
             If the file cannot be read, trusted or, at the end, written.
         """
         after = file.NOTHING_CHANGED if answer_to is None else file.ANSWER_NOT_STORED
-        with file.sqlite_in_words(self.where, after), self._connection() as connection:
+        with file.sqlite_in_words(self.where, after), self._open_connection() as connection:
             if answer_to is not None and self._path is not None:
                 self._make_room(connection, answer_to)
-            with self._begun(connection, "IMMEDIATE") as seen:
+            with self._begun_transaction(connection, "IMMEDIATE") as seen:
                 yield connection, seen
                 written = catch_up(connection, seen, self.filter, self.where)
                 if written.position - written.checkpoint >= EVERY:
@@ -180,7 +180,7 @@ class Book:
         self._seen = catch_up(connection, Progress(0, self.account.digest), self.filter, self.where)
 
     @contextmanager
-    def _begun(
+    def _begun_transaction(
         self, connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"]
     ) -> Iterator[Progress]:
         """Begin a transaction, check what is new, give the rows checked, and commit at the end
@@ -206,7 +206,7 @@ class Book:
         connection.execute("COMMIT")
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _open_connection(self) -> Iterator[sqlite3.Connection]:
         if self._memory is None:
             with closing(file.connect(self._path)) as connection:
                 yield connection

@@ -38,7 +38,7 @@ _KNOWN = {
 
 def entries_of(connection: sqlite3.Connection, where: str) -> list[LedgerEntry]:
     """Return every reservation, oldest first; all rows must have been followed."""
-    return [_entry(where, *row[2:]) for row in connection.execute(f"{_ENTRIES} ORDER BY id")]
+    return [_entry_of_row(where, *row[2:]) for row in connection.execute(f"{_ENTRIES} ORDER BY id")]
 
 
 def entry_of(
@@ -57,10 +57,10 @@ def entry_of(
     for position in row[:2]:
         if position is not None:
             check_row(connection, seen, position, where)
-    return _entry(where, *row[2:])
+    return _entry_of_row(where, *row[2:])
 
 
-def _entry(
+def _entry_of_row(
     where: str, number: int, request: str, purpose: str, events: str, *rest: Any
 ) -> LedgerEntry:
     bought = bought_in(events, where)

@@ -99,10 +99,10 @@ class _Walk:
         self._connection, self._rule, self._where = connection, rule, where
         self._seen, self._pricing = seen, priced_by(rule)
         self._take = {
-            "reservation": self._reservation,
-            "part": self._part,
-            "closing": self._closing,
-            "checkpoint": self._agrees,
+            "reservation": self._add_reservation,
+            "part": self._add_part,
+            "closing": self._add_closing,
+            "checkpoint": self._agrees_with_count,
         }
         self.position, self.chain = seen.position, seen.chain
         self._totals, self._parts, self._closings = seen.totals, seen.parts, seen.closings
@@ -131,15 +131,15 @@ class _Walk:
             self._checkpoint,
         )
 
-    def _reservation(self, row: Row) -> bool:
+    def _add_reservation(self, row: Row) -> bool:
         if row[3] != self._totals.grants + 1:
             return False
         self._totals = self._totals.plus(
-            self._rule.costs(_grant(row[6], row[7], row[8], self._where))
+            self._rule.costs(_checked_grant(row[6], row[7], row[8], self._where))
         )
         return True
 
-    def _part(self, row: Row) -> bool:
+    def _add_part(self, row: Row) -> bool:
         expected = self._open_parts.get(row[3], 0) + 1
         if not (1 <= row[3] <= self._totals.grants and row[4] == expected):
             return False
@@ -147,20 +147,20 @@ class _Walk:
         self._open_parts[row[3]] = expected
         return True
 
-    def _closing(self, row: Row) -> bool:
+    def _add_closing(self, row: Row) -> bool:
         if not (1 <= row[3] <= self._totals.grants and is_answer(row[_RELEASED], row[5])):
             return False
         self._closings += 1
         self._open_parts.pop(row[3], None)
         if row[7] is not None:
-            events, epsilon, delta = _purchase(self._connection, self._seen, row[3], self._where)
-            bought = self._rule.costs(_grant(events, epsilon, delta, self._where))
+            events, epsilon, delta = _purchase_of(self._connection, self._seen, row[3], self._where)
+            bought = self._rule.costs(_checked_grant(events, epsilon, delta, self._where))
             self._totals = self._totals.changed(
-                bought, self._rule.costs(_grant(row[7], epsilon, delta, self._where))
+                bought, self._rule.costs(_checked_grant(row[7], epsilon, delta, self._where))
             )
         return True
 
-    def _agrees(self, row: Row) -> bool:
+    def _agrees_with_count(self, row: Row) -> bool:
         """Return whether a checkpoint says what was counted; sums only if this very program has
         priced them."""
         self._checkpoint = row[0]
@@ -305,10 +305,10 @@ def bought_of(
     LedgerError
         If it was edited by hand, or this program cannot read it.
     """
-    return bought_in(_purchase(connection, seen, reservation, where)[0], where)
+    return bought_in(_purchase_of(connection, seen, reservation, where)[0], where)
 
 
-def _purchase(
+def _purchase_of(
     connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
 ) -> tuple[str, float, float]:
     """Return events, epsilon and delta of a reservation: what is given back must not exceed what
@@ -319,7 +319,7 @@ def _purchase(
     return events, epsilon, delta
 
 
-def _grant(events: str, epsilon: float, delta: float, where: str) -> Grant:
+def _checked_grant(events: str, epsilon: float, delta: float, where: str) -> Grant:
     return Grant(events=bought_in(events, where).events, epsilon=epsilon, delta=delta)
 
 

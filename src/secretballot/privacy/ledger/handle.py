@@ -116,8 +116,8 @@ class Ledger:
         place = absolute_path(path)
         if not os.path.lexists(place):
             Book.create_file(place, terms)
-        self._hold(place, dataset, None)
-        terms.refuse_other(self._book.account, self._book.where)
+        self._hold_path(place, dataset, None)
+        terms.refuse_other(self._own_book.account, self._own_book.where)
 
     @classmethod
     def in_memory(
@@ -142,7 +142,7 @@ class Ledger:
                 "budget is None; a ledger in memory is always new and needs a PrivacyBudget."
             )
         ledger = cls.__new__(cls)
-        ledger._hold(None, dataset, None)
+        ledger._hold_path(None, dataset, None)
         ledger._opened = Book.in_memory(terms.new_account(budget))
         return ledger
 
@@ -156,8 +156,8 @@ class Ledger:
             If there is none, or it cannot be opened, read or trusted.
         """
         ledger = cls.__new__(cls)
-        ledger._hold(absolute_path(path), None, None)
-        ledger._dataset = ledger._book.account.dataset
+        ledger._hold_path(absolute_path(path), None, None)
+        ledger._dataset = ledger._own_book.account.dataset
         return ledger
 
     @staticmethod
@@ -190,33 +190,33 @@ class Ledger:
     @property
     def dataset(self) -> str:
         """Name of the private dataset."""
-        return self._dataset if self._dataset is not None else self._book.account.dataset
+        return self._dataset if self._dataset is not None else self._own_book.account.dataset
 
     @property
     def account(self) -> str:
         """What tells this account from every other one: the SHA-256 of its terms, in
         hexadecimal."""
-        return self._book.account.digest.hex()
+        return self._own_book.account.digest.hex()
 
     @property
     def budget(self) -> PrivacyBudget:
         """All that may ever be spent."""
-        return budget_of(self._book.account)
+        return budget_of(self._own_book.account)
 
     @property
     def composition(self) -> str:
         """How releases add up: "basic" or "renyi"."""
-        return self._book.account.composition
+        return self._own_book.account.composition
 
     @property
     def unit(self) -> str:
         """Whose data the total is a promise about: "record" or "user"."""
-        return self._book.account.unit
+        return self._own_book.account.unit
 
     @property
     def neighbours(self) -> str:
         """Relation that the total is a promise about: "add-remove" or "replace-one"."""
-        return self._book.account.neighbours
+        return self._own_book.account.neighbours
 
     def check_promise(self, unit: str, neighbours: str) -> None:
         """Refuse a release about this unit and relation if it does not add to what the ledger
@@ -230,29 +230,29 @@ class Ledger:
             If they are others than the ledger's, and not "user" in an account about records under
             "add-remove".
         """
-        refuse_other_promise(self._book.account, unit, neighbours, self._book.where)
+        refuse_other_promise(self._own_book.account, unit, neighbours, self._own_book.where)
 
     def spent(self) -> Amount:
         """Return what is spent, every reservation in whatever state counted, rounded up."""
-        with self._book.reading() as (_, seen):
-            return Amount(*self._book.filter.spent_of(seen.totals))
+        with self._own_book.reading() as (_, seen):
+            return Amount(*self._own_book.filter.spent_of(seen.totals))
 
     def remaining(self) -> Amount:
         """Return what is left, rounded down; with basic composition a release at just this price
         is admitted."""
-        with self._book.reading() as (_, seen):
-            return Amount(*self._book.filter.left_of(seen.totals))
+        with self._own_book.reading() as (_, seen):
+            return Amount(*self._own_book.filter.left_of(seen.totals))
 
     def releases(self) -> int:
         """Return how many reservations there are, in whatever state."""
-        with self._book.reading() as (_, seen):
+        with self._own_book.reading() as (_, seen):
             return seen.reservations
 
     def history(self) -> list[LedgerEntry]:
         """Return every reservation, oldest first, after checking every row of the ledger."""
-        with self._book.reading() as (connection, seen):
-            self._book.follow_all(connection, seen)
-            return entries_of(connection, self._book.where)
+        with self._own_book.reading() as (connection, seen):
+            self._own_book.follow_all(connection, seen)
+            return entries_of(connection, self._own_book.where)
 
     def check(self) -> None:
         """Check every page of the file and every row of the account, from the first one on.
@@ -265,32 +265,35 @@ class Ledger:
         LedgerError
             If the file is damaged, or a row was edited, removed or added by hand.
         """
-        self._book.check_all()
+        self._own_book.check_all()
 
     def head(self) -> tuple[int, str]:
         """Return the number of rows, and the SHA-256 of the last one, in hexadecimal: it stands
         for all of them."""
-        with self._book.reading() as (_, seen):
+        with self._own_book.reading() as (_, seen):
             return seen.position, seen.chain.hex()
 
     def contains(self, position: int, chain: str) -> bool:
         """Return whether the row at this position has this SHA-256: whether the ledger goes on
         from where that was."""
-        with self._book.reading() as (connection, _):
+        with self._own_book.reading() as (connection, _):
             return contains_row(
-                connection, check_count("position", position, minimum=0), chain, self._book.account
+                connection,
+                check_count("position", position, minimum=0),
+                chain,
+                self._own_book.account,
             )
 
     def entry(self, request: str) -> LedgerEntry | None:
         """Return the reservation of a request, None where there is none."""
         check_text("request", request)
-        with self._book.reading() as (connection, seen):
-            return entry_of(connection, seen, request, self._book.where)
+        with self._own_book.reading() as (connection, seen):
+            return entry_of(connection, seen, request, self._own_book.where)
 
     def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
         """Let `work` have what `head` returns after everything that this handle writes; one of
         each name."""
-        self._book.after_commit[name] = work
+        self._own_book.after_commit[name] = work
 
     # --- buying ---
 
@@ -340,14 +343,14 @@ class Ledger:
         check_name("request", request, longest=LONGEST_REQUEST)
         check_text("purpose", purpose, empty=True)
         size = check_count("room", room, minimum=0)
-        with self._book.writing() as (connection, seen):
+        with self._own_book.writing() as (connection, seen):
             refuse_known(connection, request)
-            if not self._book.filter.admits_after(seen.totals, grant):
-                raise BudgetError(self._refusal(grant, seen))
+            if not self._own_book.filter.admits_after(seen.totals, grant):
+                raise BudgetError(self._refusal_of(grant, seen))
             number = add_reservation(
                 connection, seen, request, purpose, text, grant=grant, at=utc_now()
             )
-            claim(connection, self._book.path, number, size)
+            claim(connection, self._own_book.path, number, size)
         return number
 
     @contextmanager
@@ -367,9 +370,9 @@ class Ledger:
             then leave.
         """
         number = check_count("reservation", reservation)
-        with self._book.writing() as (connection, seen):
-            refuse_unknown_or_closed(connection, seen, number, self._book.where)
-            with closing(AnswerPage(connection, seen, number, self._book.where)) as page:
+        with self._own_book.writing() as (connection, seen):
+            refuse_unknown_or_closed(connection, seen, number, self._own_book.where)
+            with closing(AnswerPage(connection, seen, number, self._own_book.where)) as page:
                 yield page
 
     @contextmanager
@@ -378,8 +381,8 @@ class Ledger:
         added."""
         number = check_count("reservation", reservation)
         with (
-            self._book.reading() as (connection, seen),
-            closing(AnswerPage(connection, seen, number, self._book.where)) as page,
+            self._own_book.reading() as (connection, seen),
+            closing(AnswerPage(connection, seen, number, self._own_book.where)) as page,
         ):
             yield page
 
@@ -418,7 +421,7 @@ class Ledger:
         """
         if not isinstance(released, bytes):
             raise ParameterError(f"released is a {type(released).__name__}; it must be bytes.")
-        self._close(reservation, released=released, parts=parts, used=used)
+        self._close_reservation(reservation, released=released, parts=parts, used=used)
 
     def forfeit(self, reservation: int, reason: str) -> None:
         """Close a reservation without an answer; drawn or not, it stays spent.
@@ -438,7 +441,7 @@ class Ledger:
             If the reservation is unknown or closed, or the ledger cannot be written.
         """
         check_text("reason", reason)
-        self._close(reservation, reason=reason)
+        self._close_reservation(reservation, reason=reason)
 
     def released(self, request: str) -> bytes | None:
         """Return the released bytes of a committed request, None where there is no answer.
@@ -449,8 +452,8 @@ class Ledger:
             If the bytes are not the ones that were committed, or the ledger cannot be read.
         """
         check_text("request", request)
-        with self._book.reading() as (connection, seen):
-            return answer_of(connection, seen, request, self._book.where)
+        with self._own_book.reading() as (connection, seen):
+            return answer_of(connection, seen, request, self._own_book.where)
 
     # --- handles ---
 
@@ -481,23 +484,23 @@ class Ledger:
         return {"path": str(self._path), "dataset": self.dataset, "account": self.account}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self._hold(Path(state["path"]), state["dataset"], state["account"])
+        self._hold_path(Path(state["path"]), state["dataset"], state["account"])
 
     # --- inside ---
 
-    def _hold(self, path: Path | None, dataset: str | None, account: str | None) -> None:
+    def _hold_path(self, path: Path | None, dataset: str | None, account: str | None) -> None:
         """Become a handle that has not looked at the file yet."""
         self._path, self._dataset, self._expected = path, dataset, account
         self._opened: Book | None = None
 
     @property
-    def _book(self) -> Book:
+    def _own_book(self) -> Book:
         if self._opened is None:
             assert self._path is not None  # an account in memory is open from the start
             self._opened = Book.of_file(self._path, self._dataset, self._expected)
         return self._opened
 
-    def _close(
+    def _close_reservation(
         self,
         reservation: int,
         *,
@@ -507,12 +510,12 @@ class Ledger:
         used: Sequence[Event] | None = None,
     ) -> None:
         number = check_count("reservation", reservation)
-        with self._book.writing(answer_to=None if released is None else number) as (
+        with self._own_book.writing(answer_to=None if released is None else number) as (
             connection,
             seen,
         ):
-            refuse_unknown_or_closed(connection, seen, number, self._book.where)
-            answered = AnswerPage(connection, seen, number, self._book.where).count
+            refuse_unknown_or_closed(connection, seen, number, self._own_book.where)
+            answered = AnswerPage(connection, seen, number, self._own_book.where).count
             if released is not None and answered != parts:
                 raise LedgerError(
                     f"Reservation {number} has given {answered} answers in parts, not {parts}; read"
@@ -520,15 +523,15 @@ class Ledger:
                 )
             text = None
             if used is not None:
-                bought = bought_of(connection, seen, number, self._book.where)
-                text = check_used(self._book.account, bought, used, answered)
+                bought = bought_of(connection, seen, number, self._own_book.where)
+                text = check_used(self._own_book.account, bought, used, answered)
             give_back(connection, number)
             add_closing(
                 connection, seen, number, released=released, reason=reason, used=text, at=utc_now()
             )
 
-    def _refusal(self, grant: Grant, seen: Progress) -> str:
-        budget, rule = self.budget, self._book.filter
+    def _refusal_of(self, grant: Grant, seen: Progress) -> str:
+        budget, rule = self.budget, self._own_book.filter
         spent = Amount(*rule.spent_of(seen.totals))
         after = Amount(*rule.spent_of(seen.totals.plus(rule.costs(grant))))
         sums = (

@@ -118,7 +118,7 @@ BEGIN SELECT RAISE(ABORT, 'a closed reservation takes no further part'); END
 """
 
 
-def _triggers() -> Iterator[str]:
+def _trigger_statements() -> Iterator[str]:
     for table in ("account", "head", "reservation", "part", "closing"):
         yield _GUARDS.format(table=table, verb="DELETE", when="")
         step = (
@@ -141,10 +141,10 @@ def _new_triggers() -> Iterator[str]:
     yield _GUARDS.format(table="checkpoint", verb="INSERT", when=taken)
 
 
-def _statements(tables: str, triggers: Iterator[str]) -> tuple[str, ...]:
+def _all_statements(tables: str, triggers: Iterator[str]) -> tuple[str, ...]:
     return tuple(statement.strip() for statement in (*tables.split(";"), *triggers))
 
 
-EARLIER = _statements(_TABLES, _triggers())  # all there was in version 2
-ADDED = _statements(_NEW_TABLES, _new_triggers())
+EARLIER = _all_statements(_TABLES, _trigger_statements())  # all there was in version 2
+ADDED = _all_statements(_NEW_TABLES, _new_triggers())
 STATEMENTS: tuple[str, ...] = (*EARLIER, *ADDED)

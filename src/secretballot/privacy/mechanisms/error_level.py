@@ -84,9 +84,11 @@ def quantile_slack(
     over the queries bounds the stream.
     """
     n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2
-    estimate = _first(lambda votes: laplace_above(votes, quantile.scale) * _ROUNDING <= half)
+    estimate = _first_integer(
+        lambda votes: laplace_above(votes, quantile.scale) * _ROUNDING <= half
+    )
     # X - Y is symmetric: below at w + stream + 1 is as likely as above at w - stream
-    stream = _first(
+    stream = _first_integer(
         lambda votes: n * false_answer(event, event.threshold - votes) * _ROUNDING <= half
     )
     return QuantileSlack(estimate, stream, beta)
@@ -167,7 +169,7 @@ def unstable_share_bound(
     allowed = (k - 2 * d - 1) // 2
     if allowed < 0:
         return 1.0
-    lost = _first(lambda votes: laplace_above(votes, estimate.scale) * _ROUNDING <= chance)
+    lost = _first_integer(lambda votes: laplace_above(votes, estimate.scale) * _ROUNDING <= chance)
     room = max(0, released + lost) // (allowed + 1)
     return min(1.0, room / estimate.n_points)
 
@@ -208,10 +210,10 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
         raise ParameterError(
             f"unstable_share is {shown(unstable_share)}; it must lie between 0 and 1."
         )
-    return _first(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
+    return _first_integer(lambda most: float(binom.sf(most, n, share)) * _ROUNDING <= chance) + 1
 
 
-def _first(holds: Callable[[int], bool]) -> int:
+def _first_integer(holds: Callable[[int], bool]) -> int:
     """Return the smallest whole number at which `holds`, which stays true once it is."""
     high = 1
     while not holds(high - 1):

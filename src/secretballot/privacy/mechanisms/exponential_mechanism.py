@@ -62,17 +62,17 @@ class ExponentialMechanism(Mechanism):
     def __post_init__(self) -> None:
         if not isinstance(self.monotone, bool):
             raise ParameterError(f"monotone is {shown(self.monotone)}; it must be true or false.")
-        least_scale(self._moved, self.epsilon)
+        least_scale(self._scores_moved, self.epsilon)
         object.__setattr__(self, "epsilon", float(self.epsilon))
 
     @property
-    def _moved(self) -> int:
+    def _scores_moved(self) -> int:
         return 1 if self.monotone else 2
 
     @property
     def scale(self) -> float:
         """Scale of the weights, in units of the score."""
-        return least_scale(self._moved, self.epsilon)
+        return least_scale(self._scores_moved, self.epsilon)
 
     def event(self, count: int = 1) -> PureEvent:
         """Return what `count` choices, adaptively made, are to the accountant."""

@@ -209,11 +209,11 @@ class MinoritySum(Mechanism):
             If `counts` do not fit, or have another number of points than was priced; no value is
             named.
         """
-        return self._exact(counts) + int(noise.discrete_laplace(self.scale, 1)[0])
+        return self._exact_sum(counts) + int(noise.discrete_laplace(self.scale, 1)[0])
 
     def distribution(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
         """Return the probability of each of some outcomes: private, for audits and tests."""
-        return _laplace_pmf(np.asarray(outcomes) - self._exact(counts), self.scale)
+        return _laplace_pmf(np.asarray(outcomes) - self._exact_sum(counts), self.scale)
 
     def mean_share(self, released: int, n_teachers: int) -> float:
         """Return a released number as the mean share of teachers in the minority, cut to [0, 1]."""
@@ -221,7 +221,7 @@ class MinoritySum(Mechanism):
             1.0, max(0.0, released / (self.n_points * check_count("n_teachers", n_teachers)))
         )
 
-    def _exact(self, counts: IntArray) -> int:
+    def _exact_sum(self, counts: IntArray) -> int:
         votes = _check_pool(counts)
         if len(votes) != self.n_points:
             raise DataError(

@@ -199,11 +199,11 @@ class SparseVectorRun:
         while start < len(checked) and not self.stopped:
             block = checked[start : start + size]
             noise = self._noise.discrete_laplace(self._mechanism.query_scale, len(block))
-            outcomes.append(self._walk(block + noise))
+            outcomes.append(self._above_threshold(block + noise))
             start, size = start + size, min(2 * size, _MAX_BLOCK)
         return np.concatenate(outcomes) if outcomes else np.zeros(0, dtype=np.bool_)
 
-    def _walk(self, noisy: IntArray) -> BoolArray:
+    def _above_threshold(self, noisy: IntArray) -> BoolArray:
         """Compare noisy values with the noisy threshold, from one "below" to the next."""
         above = np.ones(len(noisy), dtype=np.bool_)
         done, look = 0, _FIRST_LOOK

@@ -23,7 +23,7 @@ def plurality(counts: IntArray) -> IntArray:
     -------
     ndarray of int64, shape (n_queries,)
     """
-    votes = _table(counts)
+    votes = _count_table(counts)
     if votes.shape[1] == 2:
         return np.asarray(votes[:, 1] >= votes[:, 0], dtype=np.int64)
     return np.asarray(np.argmax(votes, axis=1), dtype=np.int64)
@@ -32,7 +32,7 @@ def plurality(counts: IntArray) -> IntArray:
 def margin(counts: IntArray) -> IntArray:
     """Return most votes minus second most, shape (n_queries,), in votes; counts need not be
     sorted."""
-    votes = _table(counts)
+    votes = _count_table(counts)
     if votes.shape[1] == 2:
         return np.asarray(np.abs(votes[:, 1] - votes[:, 0]), dtype=np.int64)
     top_two = np.partition(votes, votes.shape[1] - 2, axis=1)[:, -2:]
@@ -62,7 +62,7 @@ def stability(counts: IntArray) -> IntArray:
     return np.maximum(half_up - 1, 0)
 
 
-def _table(counts: IntArray) -> IntArray:
+def _count_table(counts: IntArray) -> IntArray:
     votes = np.asarray(counts)
     if votes.dtype.kind not in "iu" or votes.ndim != 2 or votes.shape[1] < 2:
         raise DataError(
