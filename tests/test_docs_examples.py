@@ -154,7 +154,10 @@ def test_examples_run_as_they_stand(
 def test_the_pages_that_teach_have_examples() -> None:
     """The reader of the two pages that teach finds blocks there, so that the test above is no
     empty promise."""
-    for name, language in (("guides/python.md", "python"), ("reference/command-line.md", "console")):
+    for name, language in (
+        ("guides/python.md", "python"),
+        ("reference/command-line.md", "console"),
+    ):
         blocks = [block for block in blocks_of((ROOT / "docs" / name).read_text()) if block.run]
         assert sum(block.language == language for block in blocks) >= 5, name
 

@@ -2,10 +2,10 @@
 
     python verify_release.py FOLDER
 
-It was written from docs/explanation/prices.md and docs/reference/certificate.md and shares no line with the program that
-makes releases. It reads the folder, compares every file with the digest that the certificate lists,
-compares every row of labels.csv with what was paid for, and prices every event by its own methods:
-sums in place of tables, integers in place of arrays.
+It was written from docs/explanation/prices.md and docs/reference/certificate.md and shares no line
+with the program that makes releases. It reads the folder, compares every file with the digest that
+the certificate lists, compares every row of labels.csv with what was paid for, and prices every
+event by its own methods: sums in place of tables, integers in place of arrays.
 
 A price comes with an error: closed forms agree with the truth to one part in a million. The price
 of labels alone is the value of a game, of which it computes two numbers: one that is certainly not
@@ -79,7 +79,7 @@ class UndecidedError(Exception):
     """Nothing is known to be wrong, and nothing could be confirmed; the message is one sentence."""
 
 
-# --- Reading -----------------------------------------------------------------------------------------------------
+# --- Reading --------------------------------------------------------------------------------------
 
 
 def shown(value: object) -> str:
@@ -162,7 +162,7 @@ def read_certificate(folder: str) -> dict[str, Any]:
     return document
 
 
-# --- The shape of a certificate ------------------------------------------------------------------------------------
+# --- The shape of a certificate -------------------------------------------------------------------
 
 
 def is_number(value: object) -> bool:
@@ -325,7 +325,7 @@ def check_shape(value: object, shape: dict[str, Any], place: str) -> None:
             raise WrongError(f"{place}.{key} is not what it must be.")
 
 
-# --- Mechanisms and their events -----------------------------------------------------------------------------------
+# --- Mechanisms and their events ------------------------------------------------------------------
 
 _STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
@@ -639,7 +639,7 @@ def check_choices(document: dict[str, Any]) -> str:
     return f"{len(choices)} listed, each under a reservation of its own."
 
 
-# --- The folder ----------------------------------------------------------------------------------------------------
+# --- The folder -----------------------------------------------------------------------------------
 
 _FILES = re.compile(
     r"README\.txt|labels\.csv|schema\.json|student\.(skops|onnx)|report\.html|queries\.json|queries-[a-z]{1,20}\.(svg|png)"
@@ -765,7 +765,7 @@ def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -
         raise WrongError("labels.csv holds a count that noise of the stated size does not reach.")
 
 
-# --- Prices: noisy counts (docs/explanation/prices.md, section 1) --------------------------------------------------------------
+# --- Prices: noisy counts (docs/explanation/prices.md, section 1) ---------------------------------
 
 
 def gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
@@ -811,8 +811,8 @@ def wide_gaussian_delta(sigma: float, n: int, epsilon: float, kink: float) -> fl
 
 
 def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
-    """Return delta where the noise is too small for the normal density: its distribution is convolved, in
-    integers."""
+    """Return delta where the noise is too small for the normal density: its distribution is
+    convolved, in integers."""
     if n > 16_384:
         return renyi_delta(lambda a: a * n / (2 * sigma * sigma), epsilon)
     reach = math.ceil(12.5 * sigma * math.sqrt(n)) + 1
@@ -843,8 +843,8 @@ def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
 
 
 def convolved(one: list[int], other: list[int], reach: int, bits: int) -> list[int]:
-    """Return the convolution of two distributions on integers around 0, as integers over 2**bits, rounded
-    up and cut."""
+    """Return the convolution of two distributions on integers around 0, as integers over 2**bits,
+    rounded up and cut."""
     size = (2 * bits + max(len(one), len(other)).bit_length() + 15) // 8
     packed = [
         int.from_bytes(b"".join(v.to_bytes(size, "little") for v in distribution), "little")
@@ -857,7 +857,7 @@ def convolved(one: list[int], other: list[int], reach: int, bits: int) -> list[i
     return [-(-value >> bits) for value in values[cut : length - cut]]
 
 
-# --- Prices: Renyi divergences (section 8) -------------------------------------------------------------------------
+# --- Prices: Renyi divergences (section 8) --------------------------------------------------------
 
 
 def renyi_delta(divergence: Callable[[float], float], epsilon: float) -> float:
@@ -895,7 +895,7 @@ def log_cosh(value: float) -> float:
     return size + math.log1p(math.exp(-2 * size)) - math.log(2)
 
 
-# --- Prices: parts (section 3) -------------------------------------------------------------------------------------
+# --- Prices: parts (section 3) --------------------------------------------------------------------
 
 
 def parts_delta(count: int, e0: float, epsilon: float) -> float:
@@ -950,7 +950,7 @@ def crossing_probability(event: dict[str, Any]) -> float:
         return float((1 - a) ** 2 * (1 - b) ** 2 * (f(a) - f(b)) / ((a - b) * (1 - a * b)))
 
 
-# --- Prices: streams and samples (sections 4, 5, 7) ----------------------------------------------------------------
+# --- Prices: streams and samples (sections 4, 5, 7) -----------------------------------------------
 
 
 def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
@@ -1045,7 +1045,7 @@ def worst_mixture(profile: Callable[[float], float], epsilon: float, length: flo
     return max(cell[0] for cell in cells)
 
 
-# --- Prices: labels alone, a game (section 2) ----------------------------------------------------------------------
+# --- Prices: labels alone, a game (section 2) -----------------------------------------------------
 
 
 def tails_of(sigma: float) -> list[float]:
@@ -1320,7 +1320,7 @@ def label_price(
     return Price(min(lower, upper), upper, method)
 
 
-# --- Prices of events ----------------------------------------------------------------------------------------------
+# --- Prices of events -----------------------------------------------------------------------------
 
 
 def price_events(
@@ -1416,7 +1416,7 @@ def priced(name: str, part: dict[str, Any]) -> Finding:
     )
 
 
-# --- All of it -----------------------------------------------------------------------------------------------------
+# --- All of it ------------------------------------------------------------------------------------
 
 
 def check_release(folder: str) -> list[Finding]:

@@ -105,10 +105,10 @@ class GaussianAggregator(Aggregator):
     -------
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
-    Sensitivity : one teacher moves one vote per query: one count by 1 (two classes), two counts by 1 each
-        (more).
-    Price : two classes, labels alone: the exact adaptive game. Otherwise the discrete Gaussian with one unit
-        shift per query (two classes) or two (more). Queries may be chosen adaptively.
+    Sensitivity : one teacher moves one vote per query: one count by 1 (two classes), two counts by
+        1 each (more).
+    Price : two classes, labels alone: the exact adaptive game. Otherwise the discrete Gaussian with
+        one unit shift per query (two classes) or two (more). Queries may be chosen adaptively.
     Source : Liu et al. 2021, Algorithm 1; Papernot et al. 2018, arXiv:1802.08908, for more classes.
     Rounding : upward, in the accountant.
 

@@ -49,10 +49,13 @@ class RelabelledAggregator(Aggregator):
     Privacy
     -------
     Unit : one record.
-    Relation : that of the event: replace one record, the number of records being public; or add or remove one.
-    Sensitivity : one record of the relabelled sample reaches one teacher, hence one vote; the relabelling is paid for.
+    Relation : that of the event: replace one record, the number of records being public; or add or
+        remove one.
+    Sensitivity : one record of the relabelled sample reaches one teacher, hence one vote; the
+        relabelling is paid for.
     Price : that of the sparse vector, relabelled, then amplified by sampling.
-    Source : Nandi and Bassily 2020, Algorithm 3 and Lemma 3.4, with other constants; proofs in docs/explanation/prices.md.
+    Source : Nandi and Bassily 2020, Algorithm 3 and Lemma 3.4, with other constants; proofs in
+        docs/explanation/prices.md.
     Rounding : upward, in the accountant.
 
     Raises

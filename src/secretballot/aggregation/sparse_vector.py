@@ -64,8 +64,8 @@ def liu_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> Spars
 
     Notes
     -----
-    lambda = (sqrt(2 T (epsilon + log(2 / delta))) + sqrt(2 T log(2 / delta))) / epsilon on the threshold, 2
-    lambda on every query, w = 3 lambda log(2 (l + T) / delta).
+    lambda = (sqrt(2 T (epsilon + log(2 / delta))) + sqrt(2 T log(2 / delta))) / epsilon on the
+    threshold, 2 lambda on every query, w = 3 lambda log(2 (l + T) / delta).
     """
     _needs_delta(budget)
     log = math.log(2 / budget.delta)
@@ -96,8 +96,9 @@ def bassily_noise(budget: PrivacyBudget, n_queries: int, max_unstable: int) -> S
 
     Notes
     -----
-    lambda = sqrt(32 T log(2 / delta)) / epsilon on the threshold, 2 lambda on every query, w = 2 lambda
-    log(2 m / delta). Their stability is the un-halved margin, of sensitivity 2; ours is halved.
+    lambda = sqrt(32 T log(2 / delta)) / epsilon on the threshold, 2 lambda on every query, w = 2
+    lambda log(2 m / delta). Their stability is the un-halved margin, of sensitivity 2; ours is
+    halved.
     """
     _needs_delta(budget)
     scale = math.sqrt(32 * max_unstable * math.log(2 / budget.delta)) / budget.epsilon
@@ -135,11 +136,11 @@ class SparseVectorAggregator(Aggregator):
     -------
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
-    Sensitivity : stability = max(0, ceil(margin / 2) - 1) moves by at most 1 when one teacher moves one vote,
-        and is 0 on both sides wherever the plurality changes.
-    Price : the better of optimal composition of T epochs and the charge per abstention; at least one answer
-        differs with probability at most 1 - (1 - p0)^T, whatever the number of queries, which may
-        be chosen adaptively.
+    Sensitivity : stability = max(0, ceil(margin / 2) - 1) moves by at most 1 when one teacher moves
+        one vote, and is 0 on both sides wherever the plurality changes.
+    Price : the better of optimal composition of T epochs and the charge per abstention; at least
+        one answer differs with probability at most 1 - (1 - p0)^T, whatever the number of queries,
+        which may be chosen adaptively.
     Source : Liu et al. 2021, Algorithm 2; Bassily, Thakurta, Thakkar 2018, Algorithm 2, stopped one
         abstention earlier; proofs in docs/explanation/prices.md.
     Rounding : upward, in the accountant.

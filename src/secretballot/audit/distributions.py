@@ -64,7 +64,8 @@ class Distribution:
 
 
 def point_distribution(value: int = 0) -> Distribution:
-    """Return the distribution of a constant: what is left of a mechanism whose noise was forgotten."""
+    """Return the distribution of a constant: what is left of a mechanism whose noise was
+    forgotten."""
     return Distribution(value, np.ones(1), 0.0)
 
 

@@ -1,11 +1,12 @@
 """The true delta(epsilon) of short runs against an adversary who chooses every query from all
 answers so far.
 
-A step is a pair of outcome distributions: what one query says under the votes and under a neighbour's. The
-adversary picks the next step knowing everything released. With x = e^epsilon Q / P the ratio so
-far,
+A step is a pair of outcome distributions: what one query says under the votes and under a
+neighbour's. The adversary picks the next step knowing everything released. With x = e^epsilon Q / P
+the ratio so far,
 
-    V_0(x) = max(0, 1 - x),    V_j(x) = max over steps of sum over outcomes o of p_o V_(j-1)(x q_o / p_o),
+    V_0(x) = max(0, 1 - x),
+    V_j(x) = max over steps of sum over outcomes o of p_o V_(j-1)(x q_o / p_o),
 
 and delta(epsilon) = V_l(e^epsilon). Ratios multiply in any order, so after j steps only as many
 values of x occur as there are multisets of j outcome ratios: few enough to list, with nothing
@@ -43,9 +44,9 @@ def adaptive_delta(steps: Sequence[Step], length: int, epsilon: float) -> float:
     Parameters
     ----------
     steps : sequence of (p, q)
-        Outcome distributions of one query on both sides, arrays of one shape; the adversary may choose any,
-        again and again. Give both directions of each pair if the neighbouring relation is
-        symmetric.
+        Outcome distributions of one query on both sides, arrays of one shape; the adversary may
+        choose any, again and again. Give both directions of each pair if the neighbouring relation
+        is symmetric.
     length : int
         Number of queries.
     epsilon : float

@@ -1,5 +1,5 @@
-"""Tests of drawn noise and drawn answers against their exact distributions, with p-values that hold at every
-sample size.
+"""Tests of drawn noise and drawn answers against their exact distributions, with p-values that hold
+at every sample size.
 
 Nothing here is asymptotic: each p-value comes from binomial tails, several at once by the union
 bound. A test that rejects at 1e-6 is wrong once in a million runs, and a sampler whose scale is off
@@ -44,8 +44,8 @@ def frequency_p_value(successes: int, trials: int, probability: float) -> float:
 
 
 def sample_p_value(sample: IntArray, distribution: Distribution) -> float:
-    """Return the p-value of independent draws under a distribution: too many or too few up to any of several
-    quantiles.
+    """Return the p-value of independent draws under a distribution: too many or too few up to any
+    of several quantiles.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""Small worlds: all vote counts of a few teachers, all neighbours, and the exact distribution of what a
-mechanism says.
+"""Small worlds: all vote counts of a few teachers, all neighbours, and the exact distribution of
+what a mechanism says.
 
-The distribution is read off the mechanism's own code: it runs once on every value its noise can take.
+The distribution is read off the mechanism's own code: it runs once on every value its noise can
+take.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -102,8 +103,8 @@ def output_distribution(
     draws: int = 1,
     n_outcomes: int,
 ) -> FloatArray:
-    """Return the exact distribution of one query's outcome, shape (n_outcomes,), by running `release` on all
-    noise values.
+    """Return the exact distribution of one query's outcome, shape (n_outcomes,), by running
+    `release` on all noise values.
 
     Parameters
     ----------

@@ -108,9 +108,9 @@ def _distinct_cells(column: "pd.Series[Any]") -> tuple[IntArray, list[Any]]:
     """Return for every cell the place in a list of a cell that means the same, -1 for a null, and
     that list.
 
-    Cells are gathered only where equal ones have one meaning, by `_plain_cell`, whichever comes first.
-    Elsewhere they need not: True, 1 and 1.0 are equal, and so are complex numbers or intervals with
-    zeros of either sign.
+    Cells are gathered only where equal ones have one meaning, by `_plain_cell`, whichever comes
+    first. Elsewhere they need not: True, 1 and 1.0 are equal, and so are complex numbers or
+    intervals with zeros of either sign.
     """
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype):

@@ -164,7 +164,8 @@ def estimate_minority(
     Privacy
     -------
     Unit, relation : as declared.
-    Sensitivity : n_points votes, because one teacher may change its vote on every point (`MinoritySum`).
+    Sensitivity : n_points votes, because one teacher may change its vote on every point
+        (`MinoritySum`).
     Price : (epsilon, 0), by discrete Laplace noise of scale n_points / epsilon.
     Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as differences 10 puts it right.
     Rounding : upward.
@@ -223,7 +224,8 @@ def choose_by_scores(
     Privacy
     -------
     Unit : as the scores count.
-    Relation : add-remove: scale 1 / epsilon, since all scores move one way. Replace-one: 2 / epsilon.
+    Relation : add-remove: scale 1 / epsilon, since all scores move one way. Replace-one: 2 /
+        epsilon.
     Sensitivity : 1 for every score.
     Price : (epsilon, 0).
     Source : McSherry and Talwar 2007, Theorem 6; Nandi and Bassily 2020, Algorithm 7.

@@ -47,12 +47,13 @@ class ReservedOutcome:
     Privacy
     -------
     Unit : as the scores count.
-    Relation : add-remove: scale 1 / epsilon, since all scores move one way. Replace-one: 2 / epsilon.
+    Relation : add-remove: scale 1 / epsilon, since all scores move one way. Replace-one: 2 /
+        epsilon.
     Sensitivity : 1 for every score.
     Price : (epsilon, 0), spent from the start, drawn or not.
-    Order : draw, commit, return. A draw that a crash interrupts before the commit was seen by nobody, and the next one
-        takes its place; of two processes that draw, one commits, and both return what was
-        committed. So one outcome leaves the house, for one price.
+    Order : draw, commit, return. A draw that a crash interrupts before the commit was seen by
+        nobody, and the next one takes its place; of two processes that draw, one commits, and both
+        return what was committed. So one outcome leaves the house, for one price.
     Source : McSherry and Talwar 2007, Theorem 6; Nandi and Bassily 2020, Algorithms 4 and 7.
     Rounding : upward.
     """

@@ -107,12 +107,12 @@ class ReleaseStream:
     Privacy
     -------
     Unit, relation, sensitivity : as for `secretballot.release`.
-    Price : that of the whole plan, whoever asks and however the questions are chosen, and whenever one stops: stopping
-        early does not make it smaller (differences 5). A question that was asked before gets its
-        stored answer.
-    Order : within one transaction of the ledger: look for a stored answer, draw, keep the secret state in the vault,
-        store the answer; it returns only once it is on the disk. What a crash interrupts was
-        neither given nor counted.
+    Price : that of the whole plan, whoever asks and however the questions are chosen, and whenever
+        one stops: stopping early does not make it smaller (differences 5). A question that was
+        asked before gets its stored answer.
+    Order : within one transaction of the ledger: look for a stored answer, draw, keep the secret
+        state in the vault, store the answer; it returns only once it is on the disk. What a crash
+        interrupts was neither given nor counted.
     Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm
     1. Rounding : upward.
     """

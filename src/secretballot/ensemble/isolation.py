@@ -115,7 +115,8 @@ def result_of(work: Callable[[], T]) -> T | None:
 
     Privacy
     -------
-    Sensitivity : whether None is returned follows from the learner's own shard. That a run ended is not protected.
+    Sensitivity : whether None is returned follows from the learner's own shard. That a run ended is
+        not protected.
     """
     outside = sys.exception()
     try:

@@ -127,7 +127,8 @@ class PositionPartition:
     Privacy
     -------
     Unit : one record.
-    Relation : replace one record, which keeps its position; n is public. Under add or remove this rule is not safe.
+    Relation : replace one record, which keeps its position; n is public. Under add or remove this
+        rule is not safe.
     Sensitivity : one record touches one shard, hence one teacher.
 
     Raises

@@ -76,7 +76,8 @@ class PrivateRangeScores(Sealed):
 
         Privacy
         -------
-        The returned values are private: whoever calls this must draw by them with noise, and pay for it.
+        The returned values are private: whoever calls this must draw by them with noise, and pay
+        for it.
         """
         return self.__starts.astype(np.int64), self.__ends.astype(np.int64)
 

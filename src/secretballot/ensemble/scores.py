@@ -17,7 +17,8 @@ __all__ = ["PrivateScores", "unit_numbers"]
 
 
 def unit_numbers(units: Any, n_records: int) -> IntArray:
-    """Return a number for the unit of every record: 0, 1, ... in the order of their first records; private.
+    """Return a number for the unit of every record: 0, 1, ... in the order of their first records;
+    private.
 
     Parameters
     ----------
@@ -66,9 +67,9 @@ class PrivateScores(Sealed):
     Privacy
     -------
     Unit : one record, or all records of one id.
-    Sensitivity : 1 for every candidate, whatever the number of a unit's records: a unit counts once, if the candidate
-        is right on more than half of its records. Under add-remove all scores rise together; under
-        replace-one they may move both ways.
+    Sensitivity : 1 for every candidate, whatever the number of a unit's records: a unit counts
+        once, if the candidate is right on more than half of its records. Under add-remove all
+        scores rise together; under replace-one they may move both ways.
     """
 
     __slots__ = ("__scores", "neighbours", "unit")
@@ -125,7 +126,8 @@ class PrivateScores(Sealed):
 
         Privacy
         -------
-        The returned values are private: whoever calls this must draw by them with noise, and pay for it.
+        The returned values are private: whoever calls this must draw by them with noise, and pay
+        for it.
         """
         return self.__scores.copy()
 

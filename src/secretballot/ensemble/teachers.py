@@ -47,9 +47,9 @@ class TeacherEnsemble:
     Privacy
     -------
     Unit : whatever the shards keep together.
-    Sensitivity : a teacher is a function of its own shard, its number and public values, so one unit changes the votes
-        of one teacher. What passes the process by other ways (time, a crash of the machine) is not
-        covered.
+    Sensitivity : a teacher is a function of its own shard, its number and public values, so one
+        unit changes the votes of one teacher. What passes the process by other ways (time, a crash
+        of the machine) is not covered.
     """
 
     def __init__(self, teachers: Sequence[Any], n_classes: int, random_state: int = 0) -> None:

@@ -218,8 +218,8 @@ class VoteCounts(Sealed):
 
         Privacy
         -------
-        The returned values are private: one unit moves one vote in every row. Whoever calls this must add noise and
-        pay for it, or keep the result in the vault.
+        The returned values are private: one unit moves one vote in every row. Whoever calls this
+        must add noise and pay for it, or keep the result in the vault.
         """
         return self.__counts.astype(np.int64)
 

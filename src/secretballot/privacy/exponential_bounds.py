@@ -79,10 +79,11 @@ def range_bounds(
 
     Notes
     -----
-    Write B = 2^bits, e(d) = B exp(-d / scale), M(j) for the greatest start up to place j, and D for the greatest
-    exponent of all, 0 included. With A(j) = e(M(j) - starts[0]) + ... + e(M(j) - starts[j]), the ranges that end at j
-    weigh W(j) = A(j) e(D - M(j) + ends[j]) / B, and no range e(D), all with the factor B exp(-D / scale). As M rises
-    by r, A is multiplied by e(r) / B; then the new start adds e(M(j) - starts[j]). So one pass does.
+    Write B = 2^bits, e(d) = B exp(-d / scale), M(j) for the greatest start up to place j, and D for
+    the greatest exponent of all, 0 included. With A(j) = e(M(j) - starts[0]) + ... + e(M(j) -
+    starts[j]), the ranges that end at j weigh W(j) = A(j) e(D - M(j) + ends[j]) / B, and no range
+    e(D), all with the factor B exp(-D / scale). As M rises by r, A is multiplied by e(r) / B; then
+    the new start adds e(M(j) - starts[j]). So one pass does.
 
     It is made with whole numbers t(d) <= e(d) < t(d) + 6 (products of two bounds at most 2 apart,
     cut), every product being rounded down; results are therefore never too large. How much too

@@ -1,9 +1,10 @@
 """Exact integer noise from the operating system's entropy: the only room that reads entropy.
 
-Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian distribution (Canonne,
-Kamath, Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational arithmetic; a
-choice with exponential weights is drawn by intervals of whole numbers, narrowed until they decide
-it. Nothing here can be seeded; a test that needs a fixed stream injects a `NoiseSource` of its own.
+Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian distribution
+(Canonne, Kamath, Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational
+arithmetic; a choice with exponential weights is drawn by intervals of whole numbers, narrowed until
+they decide it. Nothing here can be seeded; a test that needs a fixed stream injects a `NoiseSource`
+of its own.
 
 Not every release of OpenDP drew what it should, so none is trusted unseen: `ready_sampler` refuses
 versions that are known to be wrong and checks the others by drawing. Nothing is drawn for a release
@@ -182,7 +183,8 @@ def _failure_of(version: str) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _noise_measurement(distribution: str, scale: float) -> Any:
-    """Return OpenDP's measurement that adds noise of `distribution` to a vector of 64-bit integers."""
+    """Return OpenDP's measurement that adds noise of `distribution` to a vector of 64-bit
+    integers."""
     import opendp.prelude as dp  # takes a second beside scikit-learn, so only who draws pays for it
 
     dp.enable_features("contrib")

@@ -74,7 +74,8 @@ def retrained_votes(
 
     Privacy
     -------
-    Sensitivity : one unit touches one teacher in every ensemble of "splits", any number of them under "bootstrap".
+    Sensitivity : one unit touches one teacher in every ensemble of "splits", any number of them
+        under "bootstrap".
     Price : none; the votes are sealed, and what is computed from them is not releasable.
     """
     r, k = check_count("n_ensembles", n_ensembles), check_count("n_teachers", n_teachers)

@@ -147,7 +147,7 @@ class VectorSumEvent(Event):
     name: ClassVar[str] = "vector-sum"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", _scale("sigma", self.sigma))
+        object.__setattr__(self, "sigma", _checked_scale("sigma", self.sigma))
         squared = check_count("squared_sensitivity", self.squared_sensitivity)
         if not squared <= MAX_SQUARED:
             raise ParameterError(
@@ -155,8 +155,8 @@ class VectorSumEvent(Event):
                 " square of a norm that 64-bit integers hold. Take a coarser grid."
             )
         object.__setattr__(self, "squared_sensitivity", squared)
-        object.__setattr__(self, "coordinates", _count("coordinates", self.coordinates))
-        object.__setattr__(self, "count", _count("count", self.count))
+        object.__setattr__(self, "coordinates", _checked_count("coordinates", self.coordinates))
+        object.__setattr__(self, "count", _checked_count("count", self.count))
 
 
 @dataclass(frozen=True)

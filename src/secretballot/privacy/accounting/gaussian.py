@@ -4,9 +4,9 @@ The analytic privacy profile (Balle and Wang 2018, Theorem 8; Dong, Roth and Su 
 continuous noise. What we draw is discrete, so what we price is discrete: n released integers, each
 moved by at most one vote, compose to the n-fold product of the pair (N, N + 1), whose privacy loss
 depends on the sum of the noises alone. That sum is, up to a Fourier error below any float, a normal
-distribution restricted to the integers; its hockey-stick divergence is a plain sum. The difference from the
-analytic figure is of the order z^2 / (12 n sigma^2) in relative delta (z about 5): 5e-5 at 100
-queries and sigma 20, less for more noise. `docs/explanation/prices.md` has the proof.
+distribution restricted to the integers; its hockey-stick divergence is a plain sum. The difference
+from the analytic figure is of the order z^2 / (12 n sigma^2) in relative delta (z about 5): 5e-5 at
+100 queries and sigma 20, less for more noise. `docs/explanation/prices.md` has the proof.
 """
 
 import functools
@@ -46,8 +46,8 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
     Notes
     -----
-    Phi(-a) - e^epsilon Phi(-b) with a = epsilon / mu - mu / 2, b = a + mu. Both terms share the factor
-    exp(-a^2 / 2) / 2, which is taken out so that small deltas keep their digits.
+    Phi(-a) - e^epsilon Phi(-b) with a = epsilon / mu - mu / 2, b = a + mu. Both terms share the
+    factor exp(-a^2 / 2) / 2, which is taken out so that small deltas keep their digits.
     """
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if a < 0:
@@ -104,8 +104,9 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, shifts: int) -> float:
     -------
     Unit, relation : one teacher changes its votes (add/remove or replace).
     Sensitivity : one vote per integer.
-    Source : product of the dominating pairs (Zhu, Dong, Wang 2022, Theorem 10); Canonne, Kamath, Steinke 2020 for the
-        distribution; the lattice sum is exact up to float error, which is added.
+    Source : product of the dominating pairs (Zhu, Dong, Wang 2022, Theorem 10); Canonne, Kamath,
+        Steinke 2020 for the distribution; the lattice sum is exact up to float error, which is
+        added.
     Rounding : upward.
     """
     if sigma >= FLAT_SIGMA:
@@ -154,8 +155,8 @@ def _lattice_excess(epsilon: float, start: float, shifts: int, variance: float) 
 
 
 def _convolved_delta(epsilon: float, sigma: float, shifts: int) -> float:
-    """The same sum for small sigma, where the distribution of the sum comes from convolving the pmf with
-    itself."""
+    """The same sum for small sigma, where the distribution of the sum comes from convolving the pmf
+    with itself."""
     distribution = _summed_distribution(sigma, shifts)
     reach = len(distribution) // 2
     s = np.arange(-reach, reach + 1, dtype=np.float64)
@@ -167,7 +168,8 @@ def _convolved_delta(epsilon: float, sigma: float, shifts: int) -> float:
 
 @functools.lru_cache(maxsize=8)
 def _summed_distribution(sigma: float, shifts: int) -> FloatArray:
-    """Return the distribution of the sum of `shifts` discrete Gaussians, cut at `TAIL` deviations."""
+    """Return the distribution of the sum of `shifts` discrete Gaussians, cut at `TAIL`
+    deviations."""
     _, base = discrete_gaussian_pmf(sigma)
     result, held, folds, left = np.ones(1), 0, 1, shifts
     while left:

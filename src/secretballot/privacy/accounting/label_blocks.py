@@ -1,11 +1,11 @@
 """Many labels: the game of a block, and blocks composed as if each met its own worst case.
 
-The game of section 2 of `docs/explanation/prices.md` takes one step for each label. Here it is played for a
-block of some hundred labels. What comes out is the largest hockey stick of the block at every
-epsilon at once: the profile of a pair of distributions that dominates the block. Blocks then
-compose by convolution of their privacy losses. It costs about 1 % of delta, as the adversary may
-choose another strategy inside a block for every epsilon, and takes a time that hardly grows with
-the number of labels.
+The game of section 2 of `docs/explanation/prices.md` takes one step for each label. Here it is
+played for a block of some hundred labels. What comes out is the largest hockey stick of the block
+at every epsilon at once: the profile of a pair of distributions that dominates the block. Blocks
+then compose by convolution of their privacy losses. It costs about 1 % of delta, as the adversary
+may choose another strategy inside a block for every epsilon, and takes a time that hardly grows
+with the number of labels.
 """
 
 import functools
@@ -179,7 +179,8 @@ def composed_blocks(
     -------
     Unit, relation : one teacher changes its votes (add/remove or replace); queries adaptive.
     Sensitivity : one vote per query.
-    Source : the game of `label_game`; dominating pairs compose (Zhu, Dong, Wang 2022, Theorem 10); docs/explanation/prices.md.
+    Source : the game of `label_game`; dominating pairs compose (Zhu, Dong, Wang 2022, Theorem 10);
+        docs/explanation/prices.md.
     Rounding : upward (convex interpolation, mass-keeping splits, ends charged in full).
     """
     grid = Grid.of(sigma, block, 0.0, RESOLUTION, REACH)

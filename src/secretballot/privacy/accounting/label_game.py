@@ -5,7 +5,8 @@ where v, chosen adaptively by the adversary from everything released so far, is 
 for class 1. Let V_j(x) be the largest hockey-stick divergence that j further labels can reach from
 likelihood ratio x = e^epsilon Q / P:
 
-    V_0(x) = max(0, 1 - x),    V_{j+1}(x) = max over (p, q) of p V_j(x q / p) + (1 - p) V_j(x (1 - q) / (1 - p)),
+    V_0(x) = max(0, 1 - x),    V_{j+1}(x) = max over (p, q) of p V_j(x q / p) + (1 - p) V_j(x (1 -
+    q) / (1 - p)),
 
 and delta(epsilon) = V_l(e^epsilon). Every V_j is convex and decreasing with V_j(0) = 1, so linear
 interpolation between grid points bounds it from above: what is computed is an upper bound, and
@@ -268,7 +269,8 @@ def label_profile(
     -------
     Unit, relation : one teacher changes its votes (add/remove or replace); queries adaptive.
     Sensitivity : one vote per query.
-    Source : docs/explanation/differences.md 3, on Liu et al. 2021, Algorithm 1; proof in docs/explanation/prices.md.
+    Source : docs/explanation/differences.md 3, on Liu et al. 2021, Algorithm 1; proof in
+        docs/explanation/prices.md.
     Rounding : upward (convex interpolation, polygon around the pairs, tails charged in full).
     """
     grid = Grid.of(sigma, queries, epsilon, resolution)

@@ -3,8 +3,8 @@ amplification by sampling.
 
 Relabelling (Nandi and Bassily 2020, Algorithm 2) chooses a labelling of the sample by the
 exponential mechanism. Its candidates depend on the sample, so that it is not private by itself; but
-on the points that two neighbouring samples share, the chosen labels have distributions whose log-ratio lies
-in an interval of length eta = log c,
+on the points that two neighbouring samples share, the chosen labels have distributions whose
+log-ratio lies in an interval of length eta = log c,
 
     c = (1 + e^(et / 2))^2 where one record is replaced, c = 1 + e^(et / 2) where one comes or goes,
 

@@ -57,9 +57,10 @@ def stream_budget(budget: PrivacyBudget, neighbours: str, relabel_epsilon: float
 
     Notes
     -----
-    At the stream's epsilon e the rate is about q = min(1, (e^epsilon - 1) / (c e^e - 1)). The stream needs teachers in
-    proportion to its noise, about 1 / e, so that a teacher's shard grows with q e. That is largest where
-    c e^e (1 - e) = 1, at e = .94 for c = 7.02, or where q reaches 1 if this comes later.
+    At the stream's epsilon e the rate is about q = min(1, (e^epsilon - 1) / (c e^e - 1)). The
+    stream needs teachers in proportion to its noise, about 1 / e, so that a teacher's shard grows
+    with q e. That is largest where c e^e (1 - e) = 1, at e = .94 for c = 7.02, or where q reaches 1
+    if this comes later.
     """
     if not budget.delta > 0:
         raise ParameterError("delta is 0; the sparse vector needs a delta above 0, such as 1e-6.")

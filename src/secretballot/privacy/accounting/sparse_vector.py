@@ -2,9 +2,9 @@
 
 Two bounds hold and the smaller one counts.
 
-Fresh threshold noise after each abstention (docs/explanation/differences.md 2): an epoch is (e0, p0)-DP with e0
-= 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at distance 0 is
-answered; T epochs compose optimally.
+Fresh threshold noise after each abstention (docs/explanation/differences.md 2): an epoch is (e0,
+p0)-DP with e0 = 1 / threshold_scale + 2 / query_scale, where p0 is the probability that a query at
+distance 0 is answered; T epochs compose optimally.
 
 Threshold noise drawn once ("hit charge"): reveal it, shifted by one between neighbours, at the
 price of randomised response with 1 / threshold_scale. Then a query abstains with probability f,

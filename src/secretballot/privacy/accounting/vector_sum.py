@@ -58,8 +58,8 @@ def noisy_vectors_delta(epsilon: float, released: list[NoisyVectors]) -> float:
     Privacy
     -------
     Unit, relation, sensitivity : those of the squared shifts.
-    Source : Peikert 2010, Theorem 3.1 (rounding), and Dong, Roth, Su 2019, Corollary 3.3 (composition);
-        the proof is in `docs/prices.md`, section 10.
+    Source : Peikert 2010, Theorem 3.1 (rounding), and Dong, Roth, Su 2019, Corollary 3.3
+        (composition); the proof is in `docs/prices.md`, section 10.
     Rounding : upward.
     """
     squared_mu = math.fsum(

@@ -82,14 +82,14 @@ class Ledger:
 
     Privacy
     -------
-    Unit, relation : as fixed at creation. Under "add-remove" an account about records also takes releases by user;
-        under "replace-one" one about labels takes releases by record. Any other unit or relation is
-        refused by `check_promise`, which the door asks before it reserves. What makes a user (which
-        column) is not known here, and must be the same for every release.
-    Price : the releases of all reservations together, chosen adaptively and even overlapping in time (Haney et al.
-        2023, arXiv:2309.05901), satisfy the budget, by the filter that is asked inside the
-        transaction that reserves. A reservation is admitted only if `delta_upper` certifies its
-        events at its price, whatever the caller says.
+    Unit, relation : as fixed at creation. Under "add-remove" an account about records also takes
+        releases by user; under "replace-one" one about labels takes releases by record. Any other
+        unit or relation is refused by `check_promise`, which the door asks before it reserves. What
+        makes a user (which column) is not known here, and must be the same for every release.
+    Price : the releases of all reservations together, chosen adaptively and even overlapping in
+        time (Haney et al. 2023, arXiv:2309.05901), satisfy the budget, by the filter that is asked
+        inside the transaction that reserves. A reservation is admitted only if `delta_upper`
+        certifies its events at its price, whatever the caller says.
     Contents : public parameters, times and released bytes; nothing that was computed from private
     data otherwise. Limits : the rows form a hash chain, so that an edit by hand, or an older copy
     put in place under a living handle,

@@ -35,9 +35,9 @@ class DistanceToInstability(Mechanism):
     -------
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
-    Sensitivity : the caller's distance moves by at most 1 when one teacher moves one vote, and is 0 on both
-        sides wherever f changes, as `stability` of the plurality is. The un-halved margin is
-        neither.
+    Sensitivity : the caller's distance moves by at most 1 when one teacher moves one vote, and is 0
+        on both sides wherever f changes, as `stability` of the plurality is. The un-halved margin
+        is neither.
     Price : per query (1 / scale, P(noise > threshold)). Source : Smith, Thakurta 2013; Bassily,
     Thakurta, Thakkar 2018, Algorithm 1; Liu et al. 2021, Algorithm 6. Rounding : none here; the
     accountant rounds upward.
@@ -121,7 +121,8 @@ class DistanceToInstability(Mechanism):
 
         Notes
         -----
-        Bassily, Thakurta, Thakkar 2018, Theorem 2.5, where threshold = log(1 / delta) / epsilon and scale = 1
-        / epsilon. For the discrete distribution P(X <= -k) = exp(-k / scale) / (1 + exp(-1 / scale)) at whole k >= 1.
+        Bassily, Thakurta, Thakkar 2018, Theorem 2.5, where threshold = log(1 / delta) / epsilon and
+        scale = 1 / epsilon. For the discrete distribution P(X <= -k) = exp(-k / scale) / (1 +
+        exp(-1 / scale)) at whole k >= 1.
         """
         return self.threshold + math.ceil(-self.scale * math.log(check_probability("beta", beta)))

@@ -77,11 +77,12 @@ def quantile_slack(
 
     Notes
     -----
-    A query at distance d is below with probability b(d) = P(X - Y <= w - d) where the threshold noise Y is fresh. Later
-    in an epoch Y is known only to have let the earlier queries pass, which is likelier for low Y, while failing is
-    likelier for high Y; so (Chebyshev) reaching the query in this epoch and failing it has at most b(d) times the
-    probability of reaching it, and over the epochs b(d) at most. Threshold noise drawn once has b(d) outright. The sum
-    over the queries bounds the stream.
+    A query at distance d is below with probability b(d) = P(X - Y <= w - d) where the threshold
+    noise Y is fresh. Later in an epoch Y is known only to have let the earlier queries pass, which
+    is likelier for low Y, while failing is likelier for high Y; so (Chebyshev) reaching the query
+    in this epoch and failing it has at most b(d) times the probability of reaching it, and over the
+    epochs b(d) at most. Threshold noise drawn once has b(d) outright. The sum over the queries
+    bounds the stream.
     """
     n, half = check_count("n_queries", n_queries), check_probability("beta", beta) / 2
     estimate = _first_integer(
@@ -159,10 +160,10 @@ def unstable_share_bound(
 
     Notes
     -----
-    With v votes in the minority the margin is at least n_teachers - 2 v, and the distance is at least d >= 1 where the
-    margin is at least 2 d + 1. So points below d have more than (n_teachers - 2 d - 1) / 2 minority votes each, and
-    the sum has room for so many of them (Bassily, Thakurta, Thakkar 2018, lemma 3.3, in
-    whole numbers and for votes of any accuracy).
+    With v votes in the minority the margin is at least n_teachers - 2 v, and the distance is at
+    least d >= 1 where the margin is at least 2 d + 1. So points below d have more than (n_teachers
+    - 2 d - 1) / 2 minority votes each, and the sum has room for so many of them (Bassily, Thakurta,
+    Thakkar 2018, lemma 3.3, in whole numbers and for votes of any accuracy).
     """
     k, d = check_count("n_teachers", n_teachers), check_count("distance", distance)
     chance = check_probability("beta", beta)
@@ -200,9 +201,10 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
 
     Notes
     -----
-    The tail is the binomial's own. The Chernoff term printed in Bassily, Thakurta, Thakkar 2018, theorem 3.2, promises
-    more than holds. For a stream that asks each point of the pool once, no tail is needed: at most
-    floor(unstable_share * n_points) of them are unstable, and T is one more.
+    The tail is the binomial's own. The Chernoff term printed in Bassily, Thakurta, Thakkar 2018,
+    theorem 3.2, promises more than holds. For a stream that asks each point of the pool once, no
+    tail is needed: at most floor(unstable_share * n_points) of them are unstable, and T is one
+    more.
     """
     n, chance = check_count("n_queries", n_queries), check_probability("beta", beta)
     share = check_finite("unstable_share", unstable_share)

@@ -34,15 +34,17 @@ class ExponentialMechanism(Mechanism):
     -------
     Unit : one record or user, as the caller's scores count them.
     Relation : add or remove one unit where `monotone`; else also replace it in place.
-    Sensitivity : every score moves by at most 1 when one unit changes, all of them at once if need be. Scores
-        are whole numbers: an error rate errors / n would hide a private n. The candidates, their
-        order and their multiplicities are fixed without looking at the private data.
-    Price : per choice (epsilon, 0). With w and w' the weights of neighbours, w(i) / w'(i) lies in [e^-1/scale,
-        e^1/scale] and so does the ratio of their sums: 2 / scale in all. Where all scores move one
-        way, both ratios lie on the same side of 1, and 1 / scale is enough.
-    Source : McSherry, Talwar 2007, theorem 6; Nandi, Bassily 2020, algorithms 2 and 7, where the exponent has
-        the half and is only safe with it, as records are replaced.
-    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact arithmetic.
+    Sensitivity : every score moves by at most 1 when one unit changes, all of them at once if need
+        be. Scores are whole numbers: an error rate errors / n would hide a private n. The
+        candidates, their order and their multiplicities are fixed without looking at the private
+        data.
+    Price : per choice (epsilon, 0). With w and w' the weights of neighbours, w(i) / w'(i) lies in
+        [e^-1/scale, e^1/scale] and so does the ratio of their sums: 2 / scale in all. Where all
+        scores move one way, both ratios lie on the same side of 1, and 1 / scale is enough.
+    Source : McSherry, Talwar 2007, theorem 6; Nandi, Bassily 2020, algorithms 2 and 7, where the
+        exponent has the half and is only safe with it, as records are replaced.
+    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact
+        arithmetic.
 
     Raises
     ------

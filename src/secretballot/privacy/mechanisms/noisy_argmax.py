@@ -47,7 +47,8 @@ class GaussianNoisyMajority(Mechanism):
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : one teacher moves one vote: the count by 1.
     Price : the exact adaptive game on the label alone; the noisy count must not be shown.
-    Source : Liu et al. 2021, Algorithm 1, for the mechanism; the game is proved in docs/explanation/prices.md.
+    Source : Liu et al. 2021, Algorithm 1, for the mechanism; the game is proved in
+        docs/explanation/prices.md.
     Rounding : none here; the accountant rounds upward.
 
     Raises
@@ -188,10 +189,10 @@ class LaplaceNoisyArgmax(Mechanism):
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : one teacher moves one vote between two classes: L1 2, L2 sqrt(2).
-    Price : pure, 2 / scale per query. Proof for the lattice: hold the other classes' noise fixed; the winner
-        wins from some noise r on; next door its own count is at most 1 lower and one rival's at
-        most 1 higher, so r + 2 is enough whatever the rule for ties, and P(X >= r + 2) >= exp(-2 /
-        scale) P(X >= r).
+    Price : pure, 2 / scale per query. Proof for the lattice: hold the other classes' noise fixed;
+        the winner wins from some noise r on; next door its own count is at most 1 lower and one
+        rival's at most 1 higher, so r + 2 is enough whatever the rule for ties, and P(X >= r + 2)
+        >= exp(-2 / scale) P(X >= r).
     Source : Papernot et al. 2017, arXiv:1610.05755, for the mechanism.
     Rounding : none here; the accountant rounds upward.
 

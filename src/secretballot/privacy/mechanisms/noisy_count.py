@@ -25,10 +25,12 @@ class GaussianNoisyCount(Mechanism):
     -------
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
-    Sensitivity : one teacher moves one vote: the count by 1. The other class has the rest of a public total.
-    Price : per query one unit shift of discrete Gaussian noise, mu = 1 / sigma in Gaussian DP up to the
-        lattice.
-    Source : Liu et al. 2021, Algorithm 1; Canonne, Kamath, Steinke 2020 for the discrete distribution.
+    Sensitivity : one teacher moves one vote: the count by 1. The other class has the rest of a
+        public total.
+    Price : per query one unit shift of discrete Gaussian noise, mu = 1 / sigma in Gaussian DP up to
+        the lattice.
+    Source : Liu et al. 2021, Algorithm 1; Canonne, Kamath, Steinke 2020 for the discrete
+        distribution.
     Rounding : none here; the accountant rounds upward.
 
     Raises
@@ -71,10 +73,10 @@ class GaussianNoisyHistogram(Mechanism):
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : one teacher moves one vote between two classes: L1 2, L2 sqrt(2).
-    Price : per query two unit shifts, mu = sqrt(2) / sigma in Gaussian DP up to the lattice. The sigma that
-        Liu et al. print for two classes would break the promise here.
-    Source : Papernot et al. 2018, arXiv:1802.08908, section 4.1; Canonne, Kamath, Steinke 2020 for the
-        discrete distribution.
+    Price : per query two unit shifts, mu = sqrt(2) / sigma in Gaussian DP up to the lattice. The
+        sigma that Liu et al. print for two classes would break the promise here.
+    Source : Papernot et al. 2018, arXiv:1802.08908, section 4.1; Canonne, Kamath, Steinke 2020 for
+        the discrete distribution.
     Rounding : none here; the accountant rounds upward.
 
     Raises

@@ -46,10 +46,10 @@ class GaussianThreshold(Mechanism):
     -------
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
-    Sensitivity : the caller's values move by at most 1 when one teacher moves one vote, as the highest count
-        and `stability` do.
-    Price : the exact adaptive game on the answer alone, as for labels of any number of teachers: an answer is
-        yes with probability P(N >= threshold - value). The noisy value must not be shown.
+    Sensitivity : the caller's values move by at most 1 when one teacher moves one vote, as the
+        highest count and `stability` do.
+    Price : the exact adaptive game on the answer alone, as for labels of any number of teachers: an
+        answer is yes with probability P(N >= threshold - value). The noisy value must not be shown.
     Source : Papernot et al. 2018, arXiv:1802.08908, section 4.1 (the check of Confident-GNMax).
     Rounding : none here; the accountant rounds upward.
 

@@ -70,11 +70,11 @@ class StabilityQuantile(Mechanism):
     -------
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
-    Sensitivity : 1, however many points there are and although one teacher may change its vote on all of them.
-        Each distance moves by at most 1 (`stability`). If a(i) <= b(i) + 1 for all i, the r + 1
-        points with b at most its r-th order statistic b[r] have a <= b[r] + 1, so a[r] <= b[r] + 1;
-        and the other way round. Order statistics of the margins have 2, counts of points beyond a
-        margin have n_points.
+    Sensitivity : 1, however many points there are and although one teacher may change its vote on
+        all of them. Each distance moves by at most 1 (`stability`). If a(i) <= b(i) + 1 for all i,
+        the r + 1 points with b at most its r-th order statistic b[r] have a <= b[r] + 1, so a[r] <=
+        b[r] + 1; and the other way round. Order statistics of the margins have 2, counts of points
+        beyond a margin have n_points.
     Price : per release (epsilon, 0): noise of scale 1 / epsilon on a whole number that moves by 1.
     Source : Bassily, Thakurta, Thakkar 2018, remark 1 (an estimate to set T by), corrected.
     Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact
@@ -154,12 +154,14 @@ class MinoritySum(Mechanism):
     -------
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
-    Sensitivity : n_points. One teacher moves one vote at every point, and the highest count there by at most 1,
-        while the number of all votes stays. It is 1 per point, as `l1_sensitivity` says.
+    Sensitivity : n_points. One teacher moves one vote at every point, and the highest count there
+        by at most 1, while the number of all votes stays. It is 1 per point, as `l1_sensitivity`
+        says.
     Price : per release (epsilon, 0): noise of scale n_points / epsilon. Source : Bassily, Thakurta,
     Thakkar 2018, remark 1, corrected: the mean share of teachers in the minority has
         sensitivity 1 / n_teachers, and this is that mean in whole numbers.
-    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact arithmetic.
+    Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact
+        arithmetic.
 
     Raises
     ------

@@ -45,11 +45,12 @@ class SparseVector(Mechanism):
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
     Sensitivity : the caller's values move by at most 1 when one teacher moves one vote.
-    Price : `event`, where each "above" also releases a function whose value can change at distance 0 only, as
-        the plurality at its `stability`; `pattern_event` for the outcomes alone. The length of the
-        stream does not enter.
-    Source : Liu et al. 2021, Algorithms 2 and 5; Bassily, Thakurta, Thakkar 2018, Algorithm 2, stopped at the
-        T-th instead of the (T + 1)-st; proofs of both prices in docs/explanation/prices.md.
+    Price : `event`, where each "above" also releases a function whose value can change at distance
+        0 only, as the plurality at its `stability`; `pattern_event` for the outcomes alone. The
+        length of the stream does not enter.
+    Source : Liu et al. 2021, Algorithms 2 and 5; Bassily, Thakurta, Thakkar 2018, Algorithm 2,
+        stopped at the T-th instead of the (T + 1)-st; proofs of both prices in
+        docs/explanation/prices.md.
     Rounding : none here; the accountant rounds upward.
 
     Raises

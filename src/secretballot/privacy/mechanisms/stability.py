@@ -54,9 +54,9 @@ def stability(counts: IntArray) -> IntArray:
 
     Notes
     -----
-    One teacher moves the margin by at most 2, hence this by at most 1; and where the plurality changes, both
-    margins are at most 2, hence both distances 0. The un-halved margins of Bassily et al. 2018 and Nandi and
-    Bassily 2020 have neither property.
+    One teacher moves the margin by at most 2, hence this by at most 1; and where the plurality
+    changes, both margins are at most 2, hence both distances 0. The un-halved margins of Bassily et
+    al. 2018 and Nandi and Bassily 2020 have neither property.
     """
     half_up: IntArray = (margin(counts) + 1) // 2
     return np.maximum(half_up - 1, 0)
