@@ -16,7 +16,7 @@ from secretballot.cli.outcome import EXIT_CODES
 from secretballot.privacy.ledger import Ledger
 
 FAULTY = f"{sys.executable} -S {Path(__file__).parents[1] / 'audit' / 'planted_faults.py'}"
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
 
 def invoke(*words: str) -> Result:

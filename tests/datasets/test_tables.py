@@ -78,6 +78,24 @@ def test_parquet_is_recognised_by_content(tmp_path: Path) -> None:
     assert frame["b"].isna().tolist() == [False, True]
 
 
+def test_parquet_that_claims_more_rows_than_memory_holds_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "many.parquet"
+    pd.DataFrame({"a": np.zeros(1_000_000), "b": np.zeros(1_000_000)}).to_parquet(path)
+    assert path.stat().st_size < 20_000  # runs of one value take no room
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "memory_bytes", lambda: 10**7)
+        patch.setattr(parquet, "read_table", lambda _: pytest.fail("memory was taken"))
+        with pytest.raises(
+            DataError, match="claims more rows than this machine's memory"
+        ) as caught:
+            read_table(path)
+    assert caught.value.__context__ is None
+    assert len(read_table(path)) == 1_000_000
+
+
 def test_parquet_with_nested_cells_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path = tmp_path / "nested.parquet"

@@ -43,6 +43,8 @@ DELIMITERS = (",", ";", "\t", "|")
 _BLOCK_ROWS = 8192
 #: A table as Python text takes up to this many times its size on disk.
 _GROWTH = 3
+#: Bytes that a cell takes at least: read, converted and encoded, eight each time.
+_CELL_BYTES = 24
 
 
 def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFrame:
@@ -272,12 +274,25 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
             " 'secretballot[parquet]'."
         )
     # The file's cells must not ride on an exception's context, hence no raise inside the except.
-    table = None
+    table, cells = None, 0
     with contextlib.suppress(OSError, ValueError, NotImplementedError):
-        table = parquet.read_table(path)
+        cells = _claimed_cells(parquet.read_metadata(path))
+        if cells * _CELL_BYTES <= memory_bytes():
+            table = parquet.read_table(path)
+    if cells * _CELL_BYTES > memory_bytes():
+        raise DataError(
+            f"{where} claims more rows than this machine's memory could hold; give a part of it."
+        )
     if table is None:
         raise DataError(f"{where} begins like Parquet but cannot be read as such; write it anew.")
     return _with_text_names(frame_of_arrow(table, where))
+
+
+def _claimed_cells(about: Any) -> int:
+    """Return how many cells the metadata of a Parquet file claims; a few bytes can claim any number."""
+    groups = [about.row_group(place) for place in range(about.num_row_groups)]
+    rows = max(about.num_rows, sum(group.num_rows for group in groups))
+    return int(rows * max(1, about.num_columns))
 
 
 def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
