@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -352,3 +353,89 @@ def test_a_single_label_is_priced_exactly(n_teachers: int, sigma: float, epsilon
     price = second.price_events([event.to_json()], epsilon)
     assert price.upper == pytest.approx(delta_upper([event], epsilon), rel=1e-5)
     assert price.lower == pytest.approx(price.upper, rel=2e-6)
+
+
+def labels_document(rows: int) -> dict[str, Any]:
+    """Return what a certificate says that the check of labels.csv looks at."""
+    return {
+        "released": {
+            "queries": rows,
+            "answered": rows,
+            "classes": ["a", "b"],
+            "n_teachers": 250,
+            "count_columns": 0,
+        },
+        "mechanism": {"name": "gaussian"},
+    }
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    """Return the most bytes that Python held at once while `work` ran."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_labels_are_checked_in_little_memory(tmp_path: Path) -> None:
+    rows, name = 15_000, "a" * 1000
+    document = labels_document(rows)
+    document["released"]["classes"] = [name, "b"]
+    lines = "".join(f"{row},{name},false\n" for row in range(rows))
+    (tmp_path / "labels.csv").write_text("query,label,abstained\n" + lines)
+    said: list[str] = []
+    peak = peak_of(lambda: said.append(second.check_labels(document, str(tmp_path))))
+    assert said[0].startswith("labels.csv holds 15000 rows, 15000 answered")
+    assert (tmp_path / "labels.csv").stat().st_size > 15_000_000
+    assert peak < 8_000_000  # a block of a megabyte, as bytes, as text and as its lines
+
+
+def test_a_query_takes_a_bit() -> None:
+    asked = second.Asked()
+
+    def ask() -> None:
+        for query in range(50_000):
+            asked.add(query)
+
+    assert peak_of(ask) < 100_000
+    assert asked.count == 50_000
+
+
+def test_a_line_without_end_is_refused_before_it_fills_memory(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("query,label,abstained\n0," + "a" * 30_000_000)
+
+    def look() -> None:
+        with pytest.raises(second.WrongError, match="a line that is longer"):
+            second.check_labels(labels_document(1), str(tmp_path))
+
+    assert peak_of(look) < 6_000_000
+
+
+@pytest.mark.parametrize(
+    ("queries", "words"),
+    [
+        ((5, 6, 5), "names a query twice"),
+        ((-1,), "no public pool"),
+        ((2**53 + 1,), "no public pool"),
+        ((0, 10**6, 10**9), "rows of more places"),
+    ],
+)
+def test_queries_that_no_release_names_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queries: tuple[int, ...], words: str
+) -> None:
+    monkeypatch.setattr(second.Asked, "MOST", 2)
+    lines = "".join(f"{query},a,false\n" for query in queries)
+    (tmp_path / "labels.csv").write_text("query,label,abstained\n" + lines)
+    with pytest.raises(second.WrongError, match=words):
+        second.check_labels(labels_document(len(queries)), str(tmp_path))
+
+
+def test_a_class_over_several_lines_is_read_as_it_was_written(tmp_path: Path) -> None:
+    document = labels_document(2)
+    document["released"]["classes"] = ["a\nb\r", '"']
+    (tmp_path / "labels.csv").write_bytes(
+        b'query,label,abstained\n0,"a\nb\r",false\n1,"""",false\n'
+    )
+    assert "holds 2 rows" in second.check_labels(document, str(tmp_path))

@@ -16,9 +16,9 @@ is wrong, but the promise lies within the error of the price, so that it is neit
 refused.
 """
 
+import codecs
 import csv
 import hashlib
-import io
 import json
 import math
 import os
@@ -685,28 +685,26 @@ def cell(text: str) -> str:
 def check_labels(document: dict[str, Any], folder: str) -> str:
     """Refuse rows of labels.csv that the mechanism did not pay for, and every other way to write
     them."""
-    content = b"".join(blocks_of(os.path.join(folder, "labels.csv"), _MAX_LABELS))
     released, mechanism = document["released"], document["mechanism"]
     names, columns = [class_text(value) for value in released["classes"]], released["count_columns"]
     counted = names[1:] if columns == 1 else names[:columns]
     header = ["query", "label", "abstained", *(f"noisy_count[{name}]" for name in counted)]
-    digest = hashlib.sha256((",".join(map(cell, header)) + "\n").encode("utf-8", "surrogatepass"))
+    first = ",".join(map(cell, header)) + "\n"
+    longest = max(len(first), 64 * (columns + 4) + 4 * max(map(len, names)))
+    stated, found = hashlib.sha256(first.encode("utf-8", "surrogatepass")), hashlib.sha256()
     index = {name: place for place, name in enumerate(names)}
-    queries: list[int] = []
+    asked = Asked()
     answered = abstained = 0
+    problem = ""
     try:
-        text = io.TextIOWrapper(
-            io.BytesIO(content), encoding="utf-8", errors="surrogatepass", newline=""
-        )
-        rows = csv.reader(text)
+        rows = csv.reader(lines_of(os.path.join(folder, "labels.csv"), longest, found))
         next(rows, None)
         for row in rows:
             query, label, silent = int(row[0]), row[1], row[2] == "true"
             counts = [int(count) for count in row[3:]]
-            digest.update(
-                written(query, None if silent else label, counts).encode("utf-8", "surrogatepass")
-            )
-            queries.append(query)
+            line = written(query, None if silent else label, counts)
+            stated.update(line.encode("utf-8", "surrogatepass"))
+            asked.add(query)
             if silent:
                 abstained += 1
                 continue
@@ -715,29 +713,75 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
                 columns and index[label] != label_of(counts, released["n_teachers"])
             ):
                 raise WrongError(
-                    f"Row {len(queries)} of labels.csv has a label that its counts do not give."
+                    f"Row {asked.count} of labels.csv has a label that its counts do not give."
                 )
             if label not in index:
-                raise WrongError(f"Row {len(queries)} of labels.csv has a label that is no class.")
+                raise WrongError(f"Row {asked.count} of labels.csv has a label that is no class.")
             if abstained and abstained >= mechanism.get("max_unstable", 0):
                 raise WrongError(
-                    f"Row {len(queries)} of labels.csv is answered after the stream had stopped."
+                    f"Row {asked.count} of labels.csv is answered after the stream had stopped."
                 )
             check_range(counts, released["n_teachers"], mechanism)
     except (csv.Error, ValueError, LookupError):
-        raise WrongError(f"Row {len(queries) + 1} of labels.csv is no row of a release.") from None
-    if digest.hexdigest() != hashlib.sha256(content).hexdigest():
+        problem = f"Row {asked.count + 1} of labels.csv is no row of a release."
+    if problem:
+        raise WrongError(problem)
+    if stated.hexdigest() != found.hexdigest():
         raise WrongError("labels.csv is not written as a release writes it.")
-    if (len(queries), answered) != (released["queries"], released["answered"]):
+    if (asked.count, answered) != (released["queries"], released["answered"]):
         raise WrongError(
             "labels.csv holds another number of rows or answers than the certificate states."
         )
-    if len(set(queries)) < len(queries) or not all(0 <= query <= _MAX_INTEGER for query in queries):
-        raise WrongError("labels.csv names a query twice, or a row of no public pool.")
     return (
-        f"labels.csv holds {len(queries)} rows, {answered} answered, written as a release writes"
+        f"labels.csv holds {asked.count} rows, {answered} answered, written as a release writes"
         " them."
     )
+
+
+def lines_of(path: str, longest: int, digest: Any) -> Iterator[str]:
+    """Yield the lines of labels.csv, none of which is longer than a release writes, and digest
+    them."""
+    decode = codecs.getincrementaldecoder("utf-8")("surrogatepass").decode
+    rest = ""
+    for block in blocks_of(path, _MAX_LABELS):
+        digest.update(block)
+        *whole, rest = (rest + decode(block)).split("\n")
+        for line in (*whole, rest):
+            if len(line) > longest:
+                raise WrongError("labels.csv has a line that is longer than a release writes it.")
+        for line in whole:
+            yield f"{line}\n"
+    rest += decode(b"", final=True)
+    if rest:
+        yield rest
+
+
+class Asked:
+    """The queries of labels.csv: how many there are, and which, in a bit for each."""
+
+    PAGE = 1 << 16  # queries
+    MOST = 25_000  # pages, of 8 kB each
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._pages: dict[int, bytearray] = {}
+
+    def add(self, query: int) -> None:
+        """Take one query more, or refuse one that was named before or is no row of a public
+        pool."""
+        self.count += 1
+        if not 0 <= query <= _MAX_INTEGER:
+            raise WrongError("labels.csv names a row of no public pool.")
+        number, place = divmod(query, self.PAGE)
+        page = self._pages.get(number)
+        if page is None:
+            if len(self._pages) >= self.MOST:
+                raise WrongError("labels.csv names rows of more places than a public pool has.")
+            page = self._pages[number] = bytearray(self.PAGE // 8)
+        bit = 1 << place % 8
+        if page[place // 8] & bit:
+            raise WrongError("labels.csv names a query twice.")
+        page[place // 8] |= bit
 
 
 def written(query: int, label: str | None, counts: Iterable[int]) -> str:
