@@ -26,34 +26,99 @@ __all__ = [
 
 
 class SecretBallotError(Exception):
-    """Base class of every error that the package raises on purpose."""
+    """Base class of every error that the package raises on purpose.
+
+    Examples
+    --------
+    >>> try:
+    ...     sb.PrivacyBudget(0.0, 1e-6)
+    ... except sb.SecretBallotError as error:
+    ...     print(error)
+    epsilon is 0.0; it must be a positive, finite number.
+    """
 
 
 class ParameterError(SecretBallotError, ValueError):
-    """A parameter is out of its range."""
+    """A parameter is out of its range.
+
+    Examples
+    --------
+    >>> try:
+    ...     sb.PrivacyBudget(1.0, delta=2.0)
+    ... except sb.ParameterError as error:
+    ...     print(error)
+    delta is 2.0; it must be at least 0 and less than 1.
+    """
 
 
 class DataError(SecretBallotError, ValueError):
-    """A table, file or array does not fit; the message names places, never private values."""
+    """A table, file or array does not fit; the message names places, never private values.
+
+    Examples
+    --------
+    >>> try:
+    ...     sb.VoteCounts.from_counts([[3, 2], [4, 2]])
+    ... except sb.DataError as error:
+    ...     print(type(error).__name__)
+    DataError
+    """
 
 
 class BudgetError(SecretBallotError):
-    """The release would exceed the privacy budget; nothing was drawn."""
+    """The release would exceed the privacy budget; nothing was drawn.
+
+    Examples
+    --------
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(0.5, 0.0))
+    >>> votes = sb.VoteCounts.from_counts([[3, 97]])
+    >>> try:
+    ...     sb.estimate_stability(votes, ledger, fraction=0.1, epsilon=1.0)
+    ... except sb.BudgetError:
+    ...     print(ledger.spent().epsilon)
+    0.0
+    """
 
 
 class LedgerError(SecretBallotError):
-    """The ledger cannot be opened, read or trusted."""
+    """The ledger cannot be opened, read or trusted.
+
+    Examples
+    --------
+    >>> try:
+    ...     sb.Ledger.open_existing("missing.ledger")
+    ... except sb.LedgerError as error:
+    ...     print(type(error).__name__)
+    LedgerError
+    """
 
 
 class ResourceError(SecretBallotError):
     """Memory, files or processes ran out; the run ended, since all shards together may have
-    caused it."""
+    caused it.
+
+    Examples
+    --------
+    >>> issubclass(sb.ResourceError, sb.SecretBallotError)
+    True
+    """
 
 
 class SamplerError(SecretBallotError):
     """Exact noise cannot be drawn: OpenDP is missing, broken, or draws wrong noise; nothing was
-    drawn."""
+    drawn.
+
+    Examples
+    --------
+    >>> issubclass(sb.SamplerError, sb.SecretBallotError)
+    True
+    """
 
 
 class CertificateError(SecretBallotError):
-    """A certificate does not verify."""
+    """A certificate does not verify.
+
+    Examples
+    --------
+    >>> issubclass(sb.CertificateError, sb.SecretBallotError)
+    True
+    """

@@ -99,6 +99,16 @@ class ReleasedLabels:
         If shapes, types or ranges do not fit together.
     ParameterError
         If `n_teachers` or `sigma` is out of range.
+
+    Examples
+    --------
+    >>> released = sb.ReleasedLabels(
+    ...     queries=[4, 7], labels=[1, -1], classes=("no", "yes"), n_teachers=100
+    ... )
+    >>> released.answered.tolist()
+    [True, False]
+    >>> released.label_values
+    array(['yes'], dtype='<U3')
     """
 
     queries: IntArray

@@ -26,7 +26,18 @@ __all__ = [
 
 
 class WeakSignalWarning(UserWarning):
-    """The noise drowns the votes: the release is private, but hardly better than guessing."""
+    """The noise drowns the votes: the release is private, but hardly better than guessing.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> aggregator = sb.GaussianAggregator(200.0, n_queries=10, delta=1e-6)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     aggregator.check_useful(n_teachers=20)
+    >>> caught[0].category.__name__
+    'WeakSignalWarning'
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +53,12 @@ class Answers:
         are released.
     n_reached : int
         Queries processed before the stream stopped; all of them for most aggregators.
+
+    Examples
+    --------
+    >>> answers = sb.aggregation.Answers(np.array([1, -1]), noisy_counts=None, n_reached=2)
+    >>> (answers.labels >= 0).tolist()
+    [True, False]
     """
 
     labels: IntArray
@@ -85,6 +102,15 @@ class Aggregator(ABC):
         "labels" or "counts": what `answer` lets out.
     budget : PrivacyBudget
         What one release is bought at; the door prices `events` again before it draws.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(1.0, 1e-6)
+    >>> aggregator = sb.GaussianAggregator(40.0, n_queries=10, budget=budget)
+    >>> isinstance(aggregator, sb.aggregation.Aggregator)
+    True
+    >>> sb.aggregation.aggregator_from_description(aggregator.describe()) == aggregator
+    True
     """
 
     name: ClassVar[str]

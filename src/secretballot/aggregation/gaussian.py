@@ -116,6 +116,14 @@ class GaussianAggregator(Aggregator):
     ------
     ParameterError
         If a parameter is out of its range, or both or none of `budget` and `delta` are given.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(1.0, 1e-6)
+    >>> aggregator = sb.GaussianAggregator.calibrate(budget, 100, release="counts")
+    >>> print(f"{aggregator.sigma:.0f} votes, {aggregator.release}")
+    42 votes, counts
+    >>> aggregator.check_useful(n_teachers=500)
     """
 
     name: ClassVar[str] = "gaussian"

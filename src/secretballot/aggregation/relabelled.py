@@ -62,6 +62,15 @@ class RelabelledAggregator(Aggregator):
     ------
     ParameterError
         If a parameter is out of its range, or both or none of `budget` and `delta` are given.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> stream = accounting.SparseVectorEvent(20.0, 40.0, 800, max_unstable=1, refresh=True)
+    >>> event = accounting.RelabelledSampleEvent(stream, 10, 1000, neighbours="replace-one")
+    >>> aggregator = sb.aggregation.RelabelledAggregator(event, n_queries=50, delta=1e-6)
+    >>> aggregator.budget.epsilon < 1.0, aggregator.sample["sampled"]
+    (True, 10)
     """
 
     name: ClassVar[str] = "relabelled-sample"

@@ -149,6 +149,15 @@ class SparseVectorAggregator(Aggregator):
     ------
     ParameterError
         If a parameter is out of its range, or both or none of `budget` and `delta` are given.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(1.0, 1e-6)
+    >>> aggregator = sb.SparseVectorAggregator.calibrate(budget, 1000, max_unstable=5)
+    >>> aggregator.max_unstable, aggregator.release
+    (5, 'labels')
+    >>> aggregator.answer_probability(distance=400) > 0.99
+    True
     """
 
     name: ClassVar[str] = "sparse-vector"

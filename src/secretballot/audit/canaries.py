@@ -168,6 +168,17 @@ class CanaryAudit:
     power : float
         What right guesses alone would have certified.
     confidence : float
+
+    Examples
+    --------
+    >>> from secretballot.audit.canaries import CanaryTask
+    >>> task = CanaryTask(4, teachers=2, queries=9, release="counts", neighbours="add-remove")
+    >>> found = sb.audit.CanaryAudit(
+    ...     task, 1.0, 1e-6, runs=10, right=30, guesses=40, coins=40,
+    ...     bound=0.4, power=3.0, confidence=0.95
+    ... )
+    >>> found.passed, found.can_fail
+    (True, True)
     """
 
     task: CanaryTask

@@ -37,6 +37,14 @@ class Distribution:
         Probabilities, summing to 1 - `missing` up to float error.
     missing : float
         Probability of all values that are not listed.
+
+    Examples
+    --------
+    >>> noise = sb.audit.discrete_laplace_distribution(scale=2.0)
+    >>> float(noise.pmf.sum()) > 1 - 1e-9
+    True
+    >>> float(noise.at_least(1)) == float(noise.at_most(-1))
+    True
     """
 
     low: int

@@ -71,6 +71,12 @@ class MechanismFinding:
     caught : float or None
         Mildest plant that the same attack catches, as a factor of the noise; None if it catches
         none of those tried.
+
+    Examples
+    --------
+    >>> finding = sb.audit.MechanismFinding("count", "game", 1e-7, 2e-7, True, caught=0.9)
+    >>> print(finding.line())
+    ok      count     true delta 1.000e-07 of 2.000e-07    catches noise x0.9
     """
 
     name: str
@@ -94,7 +100,14 @@ class MechanismFinding:
 
 @dataclass(frozen=True)
 class MechanismsAudit:
-    """The findings of the standing set."""
+    """The findings of the standing set.
+
+    Examples
+    --------
+    >>> finding = sb.audit.MechanismFinding("count", "game", 1e-7, 2e-7, True, caught=0.9)
+    >>> sb.audit.MechanismsAudit((finding,)).passed
+    True
+    """
 
     findings: tuple[MechanismFinding, ...]
 

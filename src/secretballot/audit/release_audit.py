@@ -104,6 +104,14 @@ class ReleaseAudit:
     exit_codes : dict
         How often each occurred.
     channels : list of ChannelFinding
+
+    Examples
+    --------
+    >>> from secretballot.audit.release_audit import Promise
+    >>> promise = Promise(epsilon=1.0, delta=1e-6, steps=1, relation="add-remove")
+    >>> found = sb.audit.ReleaseAudit("label", promise, 0.95, 20, 10, {0: 20}, channels=[])
+    >>> found.passed
+    True
     """
 
     command: str

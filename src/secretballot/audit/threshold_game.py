@@ -29,7 +29,14 @@ _MAX_STATES = 2_000_000
 @dataclass(frozen=True)
 class StreamQuery:
     """One query on both sides: its distances, and whether the label that an answer would show
-    differs."""
+    differs.
+
+    Examples
+    --------
+    >>> query = sb.audit.StreamQuery(distance=1, neighbour_distance=0, label_differs=False)
+    >>> query in sb.audit.stream_queries(n_teachers=5)
+    True
+    """
 
     distance: int
     neighbour_distance: int
@@ -77,6 +84,14 @@ class ThresholdGame:
         Whether an "above" also shows the label.
     threshold_distribution, query_distribution : Distribution, optional
         Replace the mechanism's noise: to see what broken noise would cost.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting, mechanisms
+    >>> mechanism = mechanisms.SparseVector(2.0, 4.0, threshold=2, max_below=1, refresh=True)
+    >>> game = sb.audit.ThresholdGame(mechanism, sb.audit.stream_queries(n_teachers=5))
+    >>> game.delta(length=2, epsilon=1.0) <= accounting.delta_upper([mechanism.event()], 1.0)
+    True
     """
 
     def __init__(

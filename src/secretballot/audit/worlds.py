@@ -30,6 +30,12 @@ class ScriptedNoise:
     ----------
     values : sequence of int
         What the next draws return, whatever scale they ask for.
+
+    Examples
+    --------
+    >>> noise = sb.audit.ScriptedNoise([3, -1, 0])
+    >>> noise.discrete_laplace(1.0, size=2)
+    array([ 3, -1])
     """
 
     values: Sequence[int] | IntArray

@@ -30,6 +30,12 @@ class Split(NamedTuple):
     X_train, X_test : table of shape (n_rows, n_features)
     y_train, y_test : ndarray of shape (n_rows,), int64
         Class indices.
+
+    Examples
+    --------
+    >>> split = sb.datasets.Split(np.eye(2), np.array([0, 1]), np.eye(2), np.array([1, 0]))
+    >>> split.X_train.shape
+    (2, 2)
     """
 
     X_train: Any

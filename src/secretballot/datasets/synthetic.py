@@ -27,6 +27,12 @@ class TwoClassSample(NamedTuple):
         The true probability of class 1 at each point.
     bayes_error : float
         Error of the best possible classifier, which says 1 where `probability` exceeds one half.
+
+    Examples
+    --------
+    >>> sample = sb.datasets.synthetic_two_class(100, bayes_error=0.1, seed=0)
+    >>> sample.X.shape, sample.bayes_error
+    ((100, 5), 0.1)
     """
 
     X: FloatArray

@@ -45,6 +45,14 @@ class TsybakovThresholds:
     ------
     ParameterError
         If a number is out of its range.
+
+    Examples
+    --------
+    >>> points = sb.datasets.TsybakovThresholds(tau=0.5)
+    >>> points.probability([0.25, 0.5, 0.75]).tolist()
+    [0.25, 0.5, 0.75]
+    >>> points.bayes_error
+    0.25
     """
 
     tau: float
@@ -134,6 +142,12 @@ class TsybakovSample(NamedTuple):
         The true probability of class 1 at each point.
     bayes_error : float
     distribution : TsybakovThresholds
+
+    Examples
+    --------
+    >>> sample = sb.datasets.synthetic_tsybakov(100, tau=0.5, seed=0)
+    >>> sample.X.shape, sample.distribution.tau
+    ((100, 1), 0.5)
     """
 
     X: FloatArray

@@ -80,6 +80,13 @@ class Adult(NamedTuple):
         adult.data: fourteen features and the target "income".
     test : DataFrame of shape (16281, 15)
         adult.test, in the order of the vote file.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = sb.datasets.Adult(pd.DataFrame({"age": [39]}), pd.DataFrame({"age": [25]}))
+    >>> len(people.train), len(people.test)
+    (1, 1)
     """
 
     train: pd.DataFrame

@@ -56,6 +56,14 @@ class PaidOutcome:
     composition : dict
         The ledger that paid, as a certificate states it: its name, its promise, and what was spent
         just after.
+
+    Examples
+    --------
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
+    >>> votes = sb.VoteCounts.from_counts([[3, 97], [60, 40]])
+    >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
+    >>> paid.epsilon, paid.delta, paid.mechanism["name"], paid.reservation
+    (0.5, 0.0, 'stability-quantile', 1)
     """
 
     purpose: str

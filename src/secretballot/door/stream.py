@@ -51,6 +51,12 @@ class StreamAnswers:
         Where counts are released; 0 where no answer was given.
     given : ndarray of bool, shape (n,)
         False for questions that came after the plan was spent or the stream had stopped.
+
+    Examples
+    --------
+    >>> answers = sb.door.StreamAnswers(np.array([1, -1]), None, np.array([True, False]))
+    >>> int(answers.given.sum())
+    1
     """
 
     labels: IntArray
@@ -114,7 +120,19 @@ class ReleaseStream:
         state in the vault, store the answer; it returns only once it is on the disk. What a crash
         interrupts was neither given nor counted.
     Source : Liu et al. 2021, Algorithm 4 and its "labeling service"; Nandi, Bassily 2020, Algorithm
-    1. Rounding : upward.
+        1.
+    Rounding : upward.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(1.0, 1e-6)
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=budget)
+    >>> aggregator = sb.GaussianAggregator.calibrate(budget, n_queries=10)
+    >>> stream = sb.door.ReleaseStream(
+    ...     aggregator, ledger, classes=[0, 1], n_teachers=100, request="first", teachers="of today"
+    ... )
+    >>> stream.planned, stream.left, ledger.spent().epsilon
+    (10, 10, 1.0)
     """
 
     def __init__(

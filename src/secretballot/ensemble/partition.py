@@ -44,6 +44,13 @@ class KeyedHashPartition:
     ------
     ParameterError
         If `n_teachers` is not a whole number of at least 1, or `key` is not 16 to 64 bytes.
+
+    Examples
+    --------
+    >>> partition = sb.ensemble.KeyedHashPartition(5, key=bytes(16))
+    >>> shards = partition.assign(["ann", "bob", "ann"])
+    >>> bool(shards[0] == shards[2])
+    True
     """
 
     def __init__(self, n_teachers: int, key: bytes) -> None:
@@ -135,6 +142,11 @@ class PositionPartition:
     ------
     ParameterError
         If a number is not a whole number of at least 1, or there are more teachers than records.
+
+    Examples
+    --------
+    >>> sb.ensemble.PositionPartition(n_teachers=3, n_records=9).assign()
+    array([0, 1, 2, 0, 1, 2, 0, 1, 2])
     """
 
     def __init__(self, n_teachers: int, n_records: int) -> None:

@@ -42,6 +42,13 @@ class PrivateRangeScores(Sealed):
     -------
     Unit : one record; or all records of one id, of which the caller counts one.
     Sensitivity : 1 for every range: a record is a mistake of it or is none.
+
+    Examples
+    --------
+    >>> from secretballot.ensemble.range_scores import PrivateRangeScores
+    >>> scores = PrivateRangeScores([3, 4], [3, 2], unit="record", neighbours="add-remove")
+    >>> scores.n_candidates
+    4
     """
 
     __slots__ = ("__ends", "__starts", "neighbours", "unit")

@@ -70,6 +70,12 @@ class PrivateScores(Sealed):
     Sensitivity : 1 for every candidate, whatever the number of a unit's records: a unit counts
         once, if the candidate is right on more than half of its records. Under add-remove all
         scores rise together; under replace-one they may move both ways.
+
+    Examples
+    --------
+    >>> from secretballot.ensemble.scores import PrivateScores
+    >>> PrivateScores.of(np.array([[True, False], [True, True]]))
+    PrivateScores(n_candidates=2, values=<private>)
     """
 
     __slots__ = ("__scores", "neighbours", "unit")

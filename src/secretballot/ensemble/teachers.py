@@ -50,6 +50,19 @@ class TeacherEnsemble:
     Sensitivity : a teacher is a function of its own shard, its number and public values, so one
         unit changes the votes of one teacher. What passes the process by other ways (time, a crash
         of the machine) is not covered.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = np.zeros((6, 1)), np.array([0, 0, 1, 1, 1, 1])
+    >>> shards = np.array([0, 0, 1, 1, 2, 2])
+    >>> teachers = sb.ensemble.TeacherEnsemble.fit(
+    ...     DummyClassifier(), X, y, shards, n_teachers=3, n_classes=2
+    ... )
+    >>> teachers
+    TeacherEnsemble(n_teachers=3, n_classes=2, teachers=<private>)
+    >>> teachers.vote_counts(np.zeros((4, 1))).n_queries
+    4
     """
 
     def __init__(self, teachers: Sequence[Any], n_classes: int, random_state: int = 0) -> None:

@@ -37,6 +37,14 @@ class VoteCounts(Sealed):
     declared : dict or None
         ``unit`` and ``neighbours`` that the teachers' shards were made for, None where nobody
         knows.
+
+    Examples
+    --------
+    >>> votes = sb.VoteCounts.from_counts([[3, 97], [60, 40]], classes=["no", "yes"])
+    >>> votes
+    VoteCounts(n_queries=2, n_classes=2, n_teachers=100, values=<private>)
+    >>> votes.take([1]).n_queries, votes.classes
+    (1, ['no', 'yes'])
     """
 
     __slots__ = ("__classes", "__counts", "__declared", "__n_teachers")

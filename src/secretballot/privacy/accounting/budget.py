@@ -23,6 +23,12 @@ class PrivacyBudget:
     ------
     ParameterError
         If either is out of range or nan.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(epsilon=1.0, delta=1e-6)
+    >>> budget.to_json()
+    {'epsilon': 1.0, 'delta': 1e-06}
     """
 
     epsilon: float
@@ -49,6 +55,14 @@ class Price:
         Name of the certified route that gave the smallest figure.
     source : str
         Theorem behind the route.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.GaussianEvent(sigma=40.0, shifts=100)
+    >>> paid = accounting.price([event], epsilon=1.0)
+    >>> paid.epsilon, paid.delta < 1e-3
+    (1.0, True)
     """
 
     epsilon: float

@@ -63,7 +63,15 @@ def _checked_scale(name: str, value: object) -> float:
 
 @dataclass(frozen=True)
 class Event(ABC):
-    """Base of all events."""
+    """Base of all events.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.PureEvent(epsilon=0.5, count=2)
+    >>> accounting.event_from_json(event.to_json()) == event
+    True
+    """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
@@ -84,6 +92,13 @@ class GaussianEvent(Event):
     shifts : int
         Number of released integers that one teacher can move, by one vote each: one per binary
         query, two per histogram of more than two classes.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.GaussianEvent(sigma=40.0, shifts=100)
+    >>> event.to_json()
+    {'event': 'gaussian', 'version': 1, 'sigma': 40.0, 'shifts': 100}
     """
 
     sigma: float
@@ -107,6 +122,14 @@ class LabelGaussianEvent(Event):
         Number of labels, adaptively asked.
     n_teachers : int or None
         Number K of teachers; None prices the event for every K at once.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> label = accounting.LabelGaussianEvent(sigma=40.0, queries=20)
+    >>> count = accounting.GaussianEvent(sigma=40.0, shifts=20)
+    >>> accounting.delta_upper([label], 1.0) < accounting.delta_upper([count], 1.0)
+    True
     """
 
     sigma: float
@@ -138,6 +161,13 @@ class VectorSumEvent(Event):
         Number of integers in one sum.
     count : int
         Number of sums, adaptively chosen.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.VectorSumEvent(sigma=80.0, squared_sensitivity=4, coordinates=10)
+    >>> accounting.delta_upper([event], 1.0) < 1e-6
+    True
     """
 
     sigma: float
@@ -169,6 +199,13 @@ class PureEvent(Event):
         Pure privacy loss of one part, in nats.
     count : int
         Number of parts.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.PureEvent(epsilon=0.5, count=2)
+    >>> accounting.delta_upper([event], 1.0) < 1e-12
+    True
     """
 
     epsilon: float
@@ -195,6 +232,13 @@ class StabilityEvent(Event):
         The noisy distance must exceed it, in votes; at least 0.
     count : int
         Number of tests, adaptively chosen.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.StabilityEvent(scale=4.0, threshold=60, count=1)
+    >>> accounting.delta_upper([event], 0.5) < 1e-6
+    True
     """
 
     scale: float
@@ -225,6 +269,13 @@ class SparseVectorEvent(Event):
         Number T of abstentions at which the stream stops.
     refresh : bool
         True: fresh threshold noise after each abstention. False: threshold noise drawn once.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> event = accounting.SparseVectorEvent(20.0, 40.0, 800, max_unstable=2, refresh=True)
+    >>> accounting.delta_upper([event], 1.0) < 1e-6
+    True
     """
 
     threshold_scale: float
@@ -266,6 +317,14 @@ class RelabelledSampleEvent(Event):
         Relation that the promise is about.
     relabel_epsilon : float
         Parameter of the choice of a labelling, in nats.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> stream = accounting.SparseVectorEvent(20.0, 40.0, 800, max_unstable=1, refresh=True)
+    >>> event = accounting.RelabelledSampleEvent(stream, 10, 1000, neighbours="replace-one")
+    >>> event.rate
+    0.01
     """
 
     stream: SparseVectorEvent

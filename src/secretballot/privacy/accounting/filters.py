@@ -44,7 +44,15 @@ FAILURE_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Grant:
-    """One release: its events, and the (epsilon, delta) it was bought at."""
+    """One release: its events, and the (epsilon, delta) it was bought at.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> grant = accounting.Grant((accounting.PureEvent(0.5, 1),), epsilon=0.5, delta=0.0)
+    >>> grant.epsilon
+    0.5
+    """
 
     events: tuple[Event, ...]
     epsilon: float
@@ -66,6 +74,14 @@ class Totals:
         Sum of their epsilons, or of their divergences.
     failure : Fraction
         Sum of their deltas, or of their failure probabilities.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> from fractions import Fraction
+    >>> totals = accounting.Totals().plus((Fraction(1, 2), Fraction(0)))
+    >>> totals.grants, totals.loss
+    (1, Fraction(1, 2))
     """
 
     grants: int = 0
@@ -85,7 +101,15 @@ class Totals:
 
 class Filter(ABC):
     """Admits grants one by one; the whole sequence stays within the budget, however each grant
-    was chosen."""
+    was chosen.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> rule = accounting.filter_for("renyi", sb.PrivacyBudget(2.0, 1e-6))
+    >>> isinstance(rule, accounting.Filter)
+    True
+    """
 
     order: float | None = None
 
@@ -130,7 +154,16 @@ class Filter(ABC):
 
 
 class BasicFilter(Filter):
-    """Sum of epsilons, sum of deltas; as decimal fractions, so that ten times 0.1 is 1."""
+    """Sum of epsilons, sum of deltas; as decimal fractions, so that ten times 0.1 is 1.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> rule = accounting.BasicFilter(sb.PrivacyBudget(1.0, 0.0))
+    >>> grant = accounting.Grant((accounting.PureEvent(0.1, 1),), epsilon=0.1, delta=0.0)
+    >>> rule.admits(9 * [grant], grant), rule.admits(10 * [grant], grant)
+    (True, False)
+    """
 
     def costs(self, grant: Grant) -> Costs:
         """Return the epsilon and the delta as the decimals that they are written as."""
@@ -172,7 +205,19 @@ def _float_below(value: Fraction) -> float:
 
 class RenyiFilter(Filter):
     """Sum of Renyi divergences of one order, and sum of failure probabilities, each within its
-    own limit."""
+    own limit.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import accounting
+    >>> budget = sb.PrivacyBudget(2.0, 1e-6)
+    >>> rule = accounting.filter_for("renyi", budget)
+    >>> grant = accounting.Grant((accounting.GaussianEvent(400.0, 100),), epsilon=0.3, delta=1e-9)
+    >>> rule.admits(7 * [grant], grant)
+    True
+    >>> accounting.BasicFilter(budget).admits(7 * [grant], grant)
+    False
+    """
 
     order: float
 

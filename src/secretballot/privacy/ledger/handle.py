@@ -91,15 +91,25 @@ class Ledger:
         inside the transaction that reserves. A reservation is admitted only if `delta_upper`
         certifies its events at its price, whatever the caller says.
     Contents : public parameters, times and released bytes; nothing that was computed from private
-    data otherwise. Limits : the rows form a hash chain, so that an edit by hand, or an older copy
-    put in place under a living handle,
-        is noticed. A new handle follows the newest thousand rows and more; of what was before it
-        takes the sums from a checkpoint in the chain, and looks at the number of rows and at what
-        was open. An edit there changes nothing that may be spent or asked, and is noticed by
-        `check`, by `history`, and wherever the row itself is read. The chain is no signature: who
-        can write the file can forge it whole, delete it, restore an old copy before the next start
-        (vaults that used it notice), or keep two ledgers for the same data. Guard the vault
-        accordingly.
+        data otherwise.
+    Limits : the rows form a hash chain, so that an edit by hand, or an older copy put in place
+        under a living handle, is noticed. A new handle follows the newest thousand rows and more;
+        of what was before it takes the sums from a checkpoint in the chain, and looks at the number
+        of rows and at what was open. An edit there changes nothing that may be spent or asked, and
+        is noticed by `check`, by `history`, and wherever the row itself is read. The chain is no
+        signature: who can write the file can forge it whole, delete it, restore an old copy before
+        the next start (vaults that used it notice), or keep two ledgers for the same data. Guard
+        the vault accordingly.
+
+    Examples
+    --------
+    >>> ledger = sb.Ledger("people.ledger", dataset="people", budget=sb.PrivacyBudget(2.0, 1e-6))
+    >>> votes = sb.VoteCounts.from_counts([[3, 97], [60, 40]])
+    >>> paid = sb.estimate_stability(votes, ledger, fraction=0.5, epsilon=0.5)
+    >>> ledger.spent().epsilon, ledger.remaining().epsilon
+    (0.5, 1.5)
+    >>> [entry.state for entry in ledger.history()]
+    ['committed']
     """
 
     def __init__(

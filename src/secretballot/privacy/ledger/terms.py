@@ -47,7 +47,14 @@ State = Literal["reserved", "committed", "forfeited"]
 
 
 class Amount(NamedTuple):
-    """An (epsilon, delta) that may be zero, unlike a budget."""
+    """An (epsilon, delta) that may be zero, unlike a budget.
+
+    Examples
+    --------
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> ledger.spent()
+    Amount(epsilon=0.0, delta=0.0)
+    """
 
     epsilon: float
     delta: float
@@ -81,6 +88,15 @@ class LedgerEntry:
         Answers given one by one so far; 0 where the answer is given as a whole.
     queries : int or None
         How many answers were bought, where that was stated.
+
+    Examples
+    --------
+    >>> ledger = sb.Ledger.in_memory(dataset="people", budget=sb.PrivacyBudget(1.0, 0.0))
+    >>> votes = sb.VoteCounts.from_counts([[3, 97]])
+    >>> paid = sb.estimate_minority(votes, ledger, epsilon=0.5, request="how stable")
+    >>> entry = ledger.entry("how stable")
+    >>> entry.id, entry.state, entry.epsilon
+    (1, 'committed', 0.5)
     """
 
     id: int

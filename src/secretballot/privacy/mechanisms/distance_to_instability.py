@@ -38,14 +38,25 @@ class DistanceToInstability(Mechanism):
     Sensitivity : the caller's distance moves by at most 1 when one teacher moves one vote, and is 0
         on both sides wherever f changes, as `stability` of the plurality is. The un-halved margin
         is neither.
-    Price : per query (1 / scale, P(noise > threshold)). Source : Smith, Thakurta 2013; Bassily,
-    Thakurta, Thakkar 2018, Algorithm 1; Liu et al. 2021, Algorithm 6. Rounding : none here; the
-    accountant rounds upward.
+    Price : per query (1 / scale, P(noise > threshold)).
+    Source : Smith, Thakurta 2013; Bassily, Thakurta, Thakkar 2018, Algorithm 1; Liu et al. 2021,
+        Algorithm 6.
+    Rounding : none here; the accountant rounds upward.
 
     Raises
     ------
     ParameterError
         If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> test = mechanisms.DistanceToInstability(scale=2.0, threshold=30)
+    >>> noise = sb.audit.ScriptedNoise([0, 0])
+    >>> test.release(np.array([49, 4]), np.array([1, 0]), noise)
+    array([ 1, -1])
+    >>> test.stable_distance(beta=0.01)
+    40
     """
 
     scale: float

@@ -42,6 +42,13 @@ class QuantileSlack:
         it runs, except with probability beta / 2.
     beta : float
         Failure probability of both together.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> slack = mechanisms.QuantileSlack(estimate=4, stream=30, beta=0.05)
+    >>> slack.total
+    34
     """
 
     estimate: int

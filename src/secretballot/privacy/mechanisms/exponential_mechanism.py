@@ -54,6 +54,17 @@ class ExponentialMechanism(Mechanism):
     Notes
     -----
     The attributes `l1_sensitivity` and `squared_l2_sensitivity` speak about one score.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.ExponentialMechanism(epsilon=1.0, monotone=True)
+    >>> mechanism.scale
+    1.0
+    >>> mechanism.distribution(np.array([10, 10])).tolist()
+    [0.5, 0.5]
+    >>> mechanism.event()
+    PureEvent(epsilon=1.0, count=1)
     """
 
     epsilon: float

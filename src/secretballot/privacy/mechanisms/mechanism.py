@@ -24,6 +24,15 @@ class Mechanism(ABC):
     ----------
     l1_sensitivity, squared_l2_sensitivity : int
         How far the integers that are noised for one query can move when one teacher moves one vote.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.GaussianNoisyCount(sigma=10.0)
+    >>> isinstance(mechanism, mechanisms.Mechanism)
+    True
+    >>> mechanism.l1_sensitivity, mechanism.event(3)
+    (1, GaussianEvent(sigma=10.0, shifts=3))
     """
 
     l1_sensitivity: ClassVar[int]

@@ -55,6 +55,14 @@ class GaussianNoisyMajority(Mechanism):
     ------
     ParameterError
         If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.GaussianNoisyMajority(sigma=5.0, n_teachers=100)
+    >>> noise = sb.audit.ScriptedNoise([3, -3])
+    >>> mechanism.release(np.array([[10, 90], [51, 49]]), noise)
+    array([1, 0])
     """
 
     sigma: float
@@ -102,6 +110,14 @@ class GaussianNoisyArgmax(Mechanism):
     ------
     ParameterError
         If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.GaussianNoisyArgmax(sigma=5.0, n_classes=3)
+    >>> noise = sb.audit.ScriptedNoise([1, -2, 3])
+    >>> mechanism.release(np.array([[10, 70, 20]]), noise)
+    array([1])
     """
 
     sigma: float
@@ -150,6 +166,14 @@ class LaplaceNoisyMajority(Mechanism):
     ------
     ParameterError
         If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.LaplaceNoisyMajority(scale=5.0, n_teachers=100)
+    >>> noise = sb.audit.ScriptedNoise([3, -3])
+    >>> mechanism.release(np.array([[10, 90], [51, 49]]), noise)
+    array([1, 0])
     """
 
     scale: float
@@ -200,6 +224,14 @@ class LaplaceNoisyArgmax(Mechanism):
     ------
     ParameterError
         If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.LaplaceNoisyArgmax(scale=5.0, n_classes=3)
+    >>> noise = sb.audit.ScriptedNoise([1, -2, 3])
+    >>> mechanism.release(np.array([[10, 70, 20]]), noise)
+    array([1])
     """
 
     scale: float

@@ -37,6 +37,13 @@ class GaussianNoisyCount(Mechanism):
     ------
     ParameterError
         If `sigma` is not positive and finite.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.GaussianNoisyCount(sigma=5.0)
+    >>> mechanism.release(np.array([[10, 90], [51, 49]]), sb.audit.ScriptedNoise([3, -3]))
+    array([93, 46])
     """
 
     sigma: float
@@ -83,6 +90,14 @@ class GaussianNoisyHistogram(Mechanism):
     ------
     ParameterError
         If `sigma` is not positive and finite, or `n_classes` is below 2.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.GaussianNoisyHistogram(sigma=5.0, n_classes=3)
+    >>> noise = sb.audit.ScriptedNoise([1, -2, 3])
+    >>> mechanism.release(np.array([[10, 70, 20]]), noise)
+    array([[11, 68, 23]])
     """
 
     sigma: float

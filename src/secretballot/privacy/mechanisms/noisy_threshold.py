@@ -57,6 +57,13 @@ class GaussianThreshold(Mechanism):
     ------
     ParameterError
         If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.GaussianThreshold(sigma=5.0, threshold=60)
+    >>> mechanism.release(np.array([90, 62]), sb.audit.ScriptedNoise([3, -3]))
+    array([ True, False])
     """
 
     sigma: float

@@ -88,6 +88,16 @@ class StabilityQuantile(Mechanism):
     Notes
     -----
     The pool is fixed beforehand and public. Its size is public with it.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> counts = np.array([[10, 90], [40, 60], [49, 51]])
+    >>> mechanism = mechanisms.StabilityQuantile(fraction=0.5, epsilon=0.5)
+    >>> mechanism.release(counts, sb.audit.ScriptedNoise([0]))
+    9
+    >>> mechanism.event()
+    PureEvent(epsilon=0.5, count=1)
     """
 
     fraction: float
@@ -157,9 +167,9 @@ class MinoritySum(Mechanism):
     Sensitivity : n_points. One teacher moves one vote at every point, and the highest count there
         by at most 1, while the number of all votes stays. It is 1 per point, as `l1_sensitivity`
         says.
-    Price : per release (epsilon, 0): noise of scale n_points / epsilon. Source : Bassily, Thakurta,
-    Thakkar 2018, remark 1, corrected: the mean share of teachers in the minority has
-        sensitivity 1 / n_teachers, and this is that mean in whole numbers.
+    Price : per release (epsilon, 0): noise of scale n_points / epsilon.
+    Source : Bassily, Thakurta, Thakkar 2018, remark 1, corrected: the mean share of teachers in the
+        minority has sensitivity 1 / n_teachers, and this is that mean in whole numbers.
     Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact
         arithmetic.
 
@@ -167,6 +177,16 @@ class MinoritySum(Mechanism):
     ------
     ParameterError
         If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> counts = np.array([[10, 90], [40, 60], [49, 51]])
+    >>> mechanism = mechanisms.MinoritySum(epsilon=0.5, n_points=3)
+    >>> mechanism.release(counts, sb.audit.ScriptedNoise([0]))
+    99
+    >>> mechanism.sensitivity
+    3
     """
 
     epsilon: float

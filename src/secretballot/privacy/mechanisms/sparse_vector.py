@@ -57,6 +57,14 @@ class SparseVector(Mechanism):
     ------
     ParameterError
         If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.SparseVector(4.0, 8.0, threshold=20, max_below=1, refresh=True)
+    >>> noise = sb.audit.ScriptedNoise([0, 1, -1, 0])  # first the noise on the threshold
+    >>> mechanism.release(np.array([45, 3, 45]), noise)
+    array([ True, False])
     """
 
     threshold_scale: float
@@ -147,6 +155,16 @@ class SparseVectorRun:
         "Below" outcomes so far.
     stopped : bool
         Whether the T-th has happened; nothing is answered after it.
+
+    Examples
+    --------
+    >>> from secretballot.privacy import mechanisms
+    >>> mechanism = mechanisms.SparseVector(4.0, 8.0, threshold=20, max_below=2, refresh=True)
+    >>> run = mechanism.start(sb.audit.ScriptedNoise([0, 1, -1, 2]))
+    >>> run.test(np.array([45, 3]))
+    array([ True, False])
+    >>> run.n_below, run.stopped
+    (1, False)
     """
 
     def __init__(
