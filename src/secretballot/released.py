@@ -231,6 +231,7 @@ class ReleasedLabels:
             )
         shape = (len(document["queries"]), len(document["classes"]))
         values = {name: document[name] for name in names}
+        # an empty list has lost its shape
         if values["noisy_counts"] == [] and not shape[0]:
             values["noisy_counts"] = np.empty((0,) if shape[1] == 2 else shape, dtype=np.int64)
         return cls(**values)

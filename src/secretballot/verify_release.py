@@ -100,6 +100,7 @@ def blocks_of(path: str, limit: int) -> Iterator[bytes]:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise WrongError(f"{name} is no regular file.")
         with os.fdopen(os.open(path, flags), "rb") as file:
+            # asked again of the open file, as another one may have taken the name since
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
                 raise WrongError(f"{name} is no regular file of at most {limit} bytes.")
@@ -485,6 +486,7 @@ def check_chosen(document: dict[str, Any]) -> None:
 def check_counts(document: dict[str, Any]) -> str:
     """Refuse more queries, counts or abstentions than the mechanism pays for."""
     released, mechanism = document["released"], document["mechanism"]
+    # the number of columns follows from the mechanism; the certificate's own word is only compared
     columns = 0
     if mechanism.get("release") == "counts":
         columns = 1 if mechanism["n_classes"] == 2 else mechanism["n_classes"]
@@ -528,6 +530,7 @@ def check_account(document: dict[str, Any]) -> str:
         raise WrongError("The release is about another unit or relation than the dataset's budget.")
     parts = [document, *document.get("choices", ())]
     for key in ("epsilon", "delta"):
+        # under basic composition prices add up, so the total cannot be below them
         whole = math.fsum(part[key] for part in parts) if composition["kind"] == "basic" else 0
         spent, budget = composition["spent_after"][key], composition["budget"][key]
         if not whole <= spent * (1 + 1e-9) or not spent <= budget * (1 + 1e-9):
@@ -592,6 +595,7 @@ def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     outcome, event = choice["outcome"], choice["events"][0]
     check_event(event)
     check_relation(event, document)
+    # the outcome is the labels, which are checked with the release
     if set(outcome) == {"labels_sha256"} and is_digest(outcome["labels_sha256"]):
         return
     if set(outcome) != {"mechanism", "value"} or not isinstance(outcome["mechanism"], dict):
@@ -649,6 +653,7 @@ _FILES = re.compile(
 def check_files(document: dict[str, Any], folder: str) -> str:
     """Refuse a folder that is not, file by file, the one that the certificate lists."""
     listed = document["files"]
+    # a folder of millions of names is not read to its end
     with os.scandir(folder) as entries:
         found = {entry.name for _, entry in zip(range(_MAX_FILES + 2), entries, strict=False)} - {
             "certificate.json"
@@ -661,6 +666,7 @@ def check_files(document: dict[str, Any], folder: str) -> str:
         if not _FILES.fullmatch(name):
             raise WrongError(f"{shown(name)} is no file of a release.")
         check_shape(about, _FILE_SHAPE, f"files.{name}")
+    # before any file is read: what is claimed bounds what is read
     if sum(about["bytes"] for about in listed.values()) > _MAX_TOTAL:
         raise WrongError(f"The files have more than {_MAX_TOTAL} bytes together.")
     for name, about in listed.items():
@@ -691,6 +697,8 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
     header = ["query", "label", "abstained", *(f"noisy_count[{name}]" for name in counted)]
     first = ",".join(map(cell, header)) + "\n"
     longest = max(len(first), 64 * (columns + 4) + 4 * max(map(len, names)))
+    # every row is written anew and both digests compared, so that no second spelling carries more
+    # than the rows say
     stated, found = hashlib.sha256(first.encode("utf-8", "surrogatepass")), hashlib.sha256()
     index = {name: place for place, name in enumerate(names)}
     asked = Asked()
@@ -724,6 +732,7 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
             check_range(counts, released["n_teachers"], mechanism)
     except (csv.Error, ValueError, LookupError):
         problem = f"Row {asked.count + 1} of labels.csv is no row of a release."
+    # raised after the handler, as the error at hand may quote the file
     if problem:
         raise WrongError(problem)
     if stated.hexdigest() != found.hexdigest():
@@ -1019,6 +1028,8 @@ def stream_profile(event: dict[str, Any]) -> Callable[[float], float]:
         return min(1.0, failure + pattern, with_failure(failure, whole))
 
     def profile(epsilon: float) -> float:
+        # both directions of a pair have this profile, so a negative epsilon follows from the
+        # positive one
         if epsilon >= 0:
             return at_least_zero(epsilon)
         return 1 - math.exp(epsilon) * (1 - at_least_zero(-epsilon))
@@ -1076,6 +1087,7 @@ def worst_mixture(profile: Callable[[float], float], epsilon: float, length: flo
         for i in range(64)
     ]
     for _ in range(200):
+        # the cell with the largest bound is split; wherever this stops, the bound holds
         cells.sort(key=lambda cell: cell[0])
         top, low, high, one, other = cells.pop()
         if high - low < length * 1e-6:
@@ -1181,6 +1193,8 @@ def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> fl
         if not 2 - pairs.reach <= t <= pairs.reach:
             continue
         p, q, r, s = pairs.at(t)
+        # probabilities that vanish in floats have no log; leaving them out only lowers this lower
+        # bound
         if min(p, q, r, s) <= 0:
             continue
         terms = []
@@ -1390,6 +1404,7 @@ def price_events(
     """
     for event in events:
         check_event(event)
+    # what this program has no method of its own for stays undecided, never confirmed
     if len(events) == 1 and events[0]["event"] in (
         "gaussian",
         "label-gaussian",
@@ -1439,6 +1454,7 @@ def priced(name: str, part: dict[str, Any]) -> Finding:
     except UndecidedError as reason:
         return Finding(name, UNDECIDED, str(reason))
     stated = part["price"]["delta_recomputed"] if "price" in part else promised
+    # a stated price below a proved lower bound is false, whatever was promised
     if stated < price.lower * (1 - ERROR):
         return Finding(
             name,

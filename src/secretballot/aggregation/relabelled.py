@@ -95,6 +95,8 @@ class RelabelledAggregator(Aggregator):
         self.calibration = check_choice("calibration", calibration, ("given", "tight", "paper"))
         self.budget = budget_or_price(budget, delta, (event,))
         stream = event.stream
+        # the answers are the sparse vector's; only the price differs, so it carries this budget
+        # unpriced
         self._voting = SparseVectorAggregator(
             stream.threshold_scale,
             stream.query_scale,

@@ -224,6 +224,8 @@ class SparseVectorAggregator(Aggregator):
         else:
             printed = liu_noise if calibration == "liu2021" else bassily_noise
             event = printed(budget, queries, unstable)
+            # a printed formula is trusted no more than any other noise: it is priced before it is
+            # used
             if not delta_upper([event], budget.epsilon) <= budget.delta:
                 raise ParameterError(
                     f"calibration {calibration!r} does not keep epsilon {budget.epsilon}, delta"

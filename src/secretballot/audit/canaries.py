@@ -230,6 +230,7 @@ class CanaryAudit:
                 f"power        at most epsilon {self.power:.2f} could be certified; larger promises"
                 " cannot be refuted"
             ),
+            # a pass is worth nothing where the audit could not have failed, so that is said first
             *([] if self.can_fail else [CANNOT_FAIL]),
             f"canaries     epsilon >= {self.bound:.3f} at {100 * self.confidence:g} %",
             "PASSED       nothing found" if self.passed else "FAILED       more than was promised",
@@ -391,6 +392,7 @@ def _certified_sigma(certificate: Mapping[str, Any] | None) -> float:
 def _learn_command(task: CanaryTask, epsilon: float, delta: float) -> tuple[str, ...]:
     """Return the command; trees fit a single record exactly, and the schema names every column
     as a number."""
+    # the command line itself is attacked; what is not named here has its usual default
     return (
         *(
             "learn",

@@ -161,6 +161,7 @@ def audit_mechanisms(
 def _all_games() -> list[Callable[[], MechanismFinding]]:
     """Return one game for each mechanism: a small world in which its price is nearly reached,
     where one is known."""
+    # the worlds are small enough for their games to be enumerated exactly, in seconds
     return [
         _label_attack(
             "Gaussian majority, 9 teachers, 6 queries", GaussianNoisyMajority(2.0, 9), 2.0, 9, 6
@@ -265,6 +266,7 @@ def _label_attack(
         )
         return adaptive_delta(steps, length, epsilon)
 
+    # a pure mechanism is at its limit at its whole loss: there the delta must be 0
     pure = getattr(mechanism.event(1), "epsilon", None)
     return _game_attack(
         name, mechanism.event(length), play, _EPSILONS if pure is None else (0.3, length * pure)
@@ -428,6 +430,7 @@ def _sampler_tests(draws: int) -> list[Callable[[], MechanismFinding]]:
         )
         for sigma in (0.5, 3.0, 26.7)
     ]
+    # indices are drawn one by one, which is slow: a tenth of the draws
     choice = _sampler_test(
         "sampler, exponential choice of 4",
         _index_draws(noise),

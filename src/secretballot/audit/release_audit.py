@@ -158,6 +158,7 @@ class ReleaseAudit:
                 " cannot be refuted"
             ),
         ]
+        # a pass is worth nothing where the audit could not have failed, so that is said
         if not self.power > promise.epsilon:
             lines.append(CANNOT_FAIL)
         for one in self.channels:
@@ -390,6 +391,7 @@ def _prepared_command(
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         parts = [_noted_input(part, inputs, named) for part in value.split(",")]
         prepared.append(f"{option}{equals}{','.join(parts)}")
+    # the output has one fixed place, so that paths cannot tell the worlds apart
     if has_out or (prepared and prepared[0] in _MAKES_RELEASES):
         prepared, has_out = [*prepared, "--out", _OUT], True
     name = named.get(private.resolve())
@@ -402,6 +404,7 @@ def _prepared_command(
         raise ParameterError(
             "The command has no --out; say with --released which folder it releases."
         )
+    # the private file is not a shared input: each world gets its own under this name
     del inputs[name]
     return prepared, inputs, name, released or f"{_OUT}/release"
 
@@ -486,6 +489,7 @@ def _allowed_promise(
             "The certificate promises replace-one, where the number of records is public; use"
             " change replace."
         )
+    # a replacement is two steps where the promise is about adding and removing
     distance = (
         steps if steps is not None else 1 + (change == "replace" and relation == "add-remove")
     )

@@ -120,8 +120,11 @@ class WorkFolder:
                 " --work."
             )
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # a folder that was there may be open to others; what is observed of private runs is not
         path.chmod(0o700)
         (path / "runs").mkdir(exist_ok=True)
+        # an interrupted audit goes on with the draws it began with: new ones would be chosen after
+        # seeing results
         if plan.is_file():
             found = json.loads(plan.read_text(encoding="utf-8"))
             coins = found.pop("coins", None)

@@ -136,11 +136,14 @@ def delta_lower(
     half, level = n // 2, check_probability("alpha", alpha) / 2
     values, codes = np.unique(np.concatenate([outputs, neighbour_outputs]), return_inverse=True)
     here, there = codes[:n], codes[n:]
+    # the first halves choose the set of outputs, the second halves judge it: chosen on the same
+    # runs it would flatter itself
     chosen = np.bincount(here[:half], minlength=len(values)) > factor * np.bincount(
         there[:half], minlength=len(values)
     )
     trials = n - half
     hits, misses = int(chosen[here[half:]].sum()), int(chosen[there[half:]].sum())
+    # each bound fails with half of alpha, so that both hold together
     at_least = float(beta.ppf(level, hits, trials - hits + 1)) if hits else 0.0
     at_most = float(beta.ppf(1 - level, misses + 1, trials - misses)) if misses < trials else 1.0
     return max(0.0, at_least - float(factor) * at_most)

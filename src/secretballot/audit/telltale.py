@@ -435,6 +435,8 @@ def _best_threshold(
     `n` further runs."""
     half = max(1, n // 2)
 
+    # half a hit is added on both sides, so that a rate of 0 or 1 on few runs is not taken at its
+    # word
     def promised(threshold: float) -> float:
         above = scores > threshold
         hits = (above[worlds].sum() + 0.5) / (worlds.sum() + 1)
@@ -450,5 +452,7 @@ def _best_threshold(
 
     values = np.unique(scores)
     middles = (values[1:] + values[:-1]) / 2
+    # the bound changes little between neighbouring cuts; trying all of them costs time without a
+    # better one
     tried = middles[:: max(1, len(middles) // _CUTS_TRIED)]
     return float(max([0.0, *tried.tolist()], key=promised))

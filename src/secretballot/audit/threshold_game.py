@@ -108,6 +108,7 @@ class ThresholdGame:
             mechanism.threshold_scale
         )
         noise = query_distribution or discrete_laplace_distribution(mechanism.query_scale)
+        # the comparison is strict: above needs at least one more than the noisy threshold
         needed = mechanism.threshold + self._hidden.support + 1
         self._above_p = np.array([noise.at_least(needed - query.distance) for query in queries])
         self._above_q = np.array(
@@ -157,6 +158,8 @@ class ThresholdGame:
         and q remember."""
         if left == 0 or below == self.max_below:
             return max(0.0, float(p.sum() - q.sum()))
+        # states whose likelihoods are proportional have proportional values, so one of them is
+        # computed
         key = (epoch, round(log_ratio, 10), below, left)
         if key not in self._known:
             if len(self._known) >= _MAX_STATES:

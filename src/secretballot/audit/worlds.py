@@ -134,6 +134,8 @@ def output_distribution(
         raise ParameterError(
             f"{draws} draws of {len(distribution.pmf)} values are too many to enumerate; use less noise."
         )
+    # every combination of draws runs once through the mechanism's own code, all of them as one
+    # batch
     grid = np.stack(np.meshgrid(*[distribution.support] * draws, indexing="ij"), axis=-1).reshape(
         -1, draws
     )

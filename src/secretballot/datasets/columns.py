@@ -257,6 +257,7 @@ def _declared_numeric(
                 f"The schema's {key} of column {shown(name)} is {shown(number)}; it must be a"
                 " number (scale: positive)."
             )
+    # what the schema leaves open comes from public rows alone; with all four given none is read
     if len(parts) < 4:
         numbers = numbers_of(_public_cells(name, public))
         if not np.isfinite(numbers).any():

@@ -51,6 +51,7 @@ def write_clinic(folder: Path) -> DemonstrationFiles:
     smoker = rng.random(rows) < 0.3
     risk = 0.05 * (age - 60) + 0.35 * (stay - 4) + 0.03 * (pressure - 130) + 1.2 * smoker
     risk += np.select([ward == "heart", ward == "lung"], [1.0, 0.7], -0.5)
+    # a few missing values, as real tables have them: they must go through the same encoding
     frame = pd.DataFrame(
         {
             "age": age,

@@ -125,6 +125,7 @@ def synthetic_massart(
         raise DataError(
             "the concept does not give 0 or 1 for every point; give one label for each row of X."
         )
+    # every label is flipped with the same probability, so the flips do not depend on the point
     flipped = np.random.default_rng(seed).random(len(points)) < noise
     y = np.where(flipped, 1 - best, best).astype(np.int64)
     return TwoClassSample(points, y, np.where(best == 1, 1 - noise, noise), noise)

@@ -123,6 +123,7 @@ def check_columns(
     present, known = set(found), {*expected, *aside}
     missing = [name for name in expected if name not in present]
     extra = [name for name in found if name not in known]
+    # with no column in common the header is at fault, not one column: one message says so
     if missing and len(missing) == len(expected):
         raise DataError(
             f"The {role} has none of the {len(expected)} feature columns of {source}; "
@@ -168,10 +169,12 @@ def class_indices(
         labels not.
     """
     check_named(frame, target, "its label column with --target", role=role)
+    # each distinct label is looked up once, as columns are long and labels few
     codes, distinct = coded(texts_of(frame[target]))
     empty = np.array([is_missing(text) for text in distinct], dtype=bool)
     places = {whole(str(name)): place for place, name in enumerate(classes)}
     index = np.array([places.get(text, -1) for text in distinct], dtype=np.int64)
+    # a missing label is told before an undeclared one: it needs another fix
     rows = np.flatnonzero((empty & (index < 0))[codes])
     if rows.size:
         raise DataError(
@@ -234,6 +237,7 @@ def check_file(path: str | os.PathLike[str], *, role: str = "file") -> bytes:
     """
     path, problem, start = Path(path), "", b""
     try:
+        # the file's kind comes before its content: opening a pipe would wait for ever
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
             problem = "is a directory; give a CSV or Parquet file."
@@ -289,7 +293,8 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
 
 
 def _claimed_cells(about: Any) -> int:
-    """Return how many cells the metadata of a Parquet file claims; a few bytes can claim any number."""
+    """Return how many cells the metadata of a Parquet file claims; a few bytes can claim any
+    number."""
     groups = [about.row_group(place) for place in range(about.num_row_groups)]
     rows = max(about.num_rows, sum(group.num_rows for group in groups))
     return int(rows * max(1, about.num_columns))
@@ -314,6 +319,8 @@ def _read_csv(path: Path, where: str, start: bytes) -> pd.DataFrame:
         )
     except OSError as error:
         problem = f"cannot be read ({error.strerror})."
+    # raised outside of the handlers: an error of the reader quotes private cells, and must not ride
+    # along as the cause
     raise DataError(f"{where} {problem}")
 
 

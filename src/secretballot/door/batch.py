@@ -231,6 +231,7 @@ def _released_labels(
     points_sha256: str | None,
 ) -> ReleasedLabels:
     classes = tuple(counts.classes)
+    # the certificate says what was drawn and what it cost; it is part of the stored answer
     certificate = build_certificate(
         budget=aggregator.budget,
         events=events,

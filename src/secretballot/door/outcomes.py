@@ -145,6 +145,7 @@ def estimate_stability(
         "fraction": mechanism.fraction,
         "epsilon": float(epsilon),
     }
+    # the votes are opened inside the draw, hence after the price is reserved
     return _paid_outcome(
         {**about, "n_points": counts.n_queries, "n_teachers": counts.n_teachers},
         mechanism.event(),
@@ -182,6 +183,7 @@ def estimate_minority(
     declaration = purchase.declaration_of(counts, declaration)
     mechanism = MinoritySum(_drawn_at(epsilon), counts.n_queries)
     about = {"name": "minority-sum", "n_points": mechanism.n_points, "epsilon": float(epsilon)}
+    # the votes are opened inside the draw, hence after the price is reserved
     return _paid_outcome(
         {**about, "n_teachers": counts.n_teachers},
         mechanism.event(),
@@ -239,6 +241,7 @@ def choose_by_scores(
     Source : McSherry and Talwar 2007, Theorem 6; Nandi and Bassily 2020, Algorithm 7.
     Rounding : upward.
     """
+    # unit and relation first: scale and price follow from how the scores move under them
     _check_scores_declared(scores, check_declaration(declaration))
     check_scores_account(ledger, scores.unit, scores.neighbours)
     mechanism = ExponentialMechanism(_drawn_at(epsilon), monotone=scores.neighbours == "add-remove")
@@ -316,6 +319,7 @@ def check_outcomes(
         "neighbours": ledger.neighbours,
         "budget": ledger.budget.to_json(),
     }
+    # one certificate states one total, so all that it names must be paid from one account
     for choice in choices:
         if any(choice.composition.get(term) != value for term, value in own.items()):
             raise ParameterError(

@@ -160,15 +160,19 @@ class ReleaseStream:
         self.planned = aggregator.n_queries
         self._declaration, self._choices = declaration, tuple(choices)
         declared = check_declaration(declaration)
+        # all that can be refused is refused before anything is reserved
         ledger.check_promise(str(declared["unit"]), str(declared["neighbours"]))
         check_outcomes(choices, ledger, declared)
         purchase.check_sample(aggregator.sample, declaration, request)
         self._events = purchase.events_of(aggregator, len(self.classes), self.n_teachers)
         self._paid = purchase.priced(self._events, aggregator.budget)
+        # an older copy of the ledger has lost answers, and would give them anew with fresh noise
         if vault is not None:
             keep_in_step(Path(vault), ledger)
         files = ReservationFiles(None if vault is None else Path(vault), request)
         terms, kept = self._lasting_terms(teachers, declared), files.kept()
+        # other terms under a known key are refused here, as after the purchase the refusal would
+        # have cost the budget
         if kept is not None:
             files.check(kept, terms, bought=ledger.entry(request) is not None)
         entry, bought_now = self._reserved_entry()
@@ -325,6 +329,7 @@ class ReleaseStream:
         """
         with self.ledger.reading(self.reservation) as page:
             parts = page.parts()
+        # a certificate lists every answer that was given, never a part of them
         unknown = sum(question not in rows for question, _ in parts)
         if unknown:
             raise DataError(

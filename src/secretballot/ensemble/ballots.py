@@ -74,12 +74,15 @@ def count_ballots(
     counts = np.zeros((n_rows(X), n_classes), dtype=np.int32)
     every_row = np.arange(n_rows(X))
     for number, model in teachers.items():
+        # a teacher's randomness follows from its number, not from who was asked before it
         seed = seed_of(random_state, number, 1)
         votes = (
             None
             if model is None
             else _votes_on_all(model, X, n_classes, block_rows, seed, settings)
         )
+        # a teacher that cannot vote still casts one vote, fixed by its number: how many failed is
+        # private
         if votes is None:
             counts[:, fixed_vote(number, n_classes)] += 1
         else:

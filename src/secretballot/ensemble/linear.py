@@ -182,6 +182,7 @@ def _linear_form(
     from sklearn.preprocessing import StandardScaler
 
     steps = [model]
+    # exact types only: a subclass may predict otherwise than its parent
     if type(model) is Pipeline:
         steps = [step for _, step in model.steps if step not in (None, "passthrough")]
     if (
@@ -193,6 +194,7 @@ def _linear_form(
     if len(steps) == 2 and type(steps[0]) is not StandardScaler:
         return None
     scaler = steps[0] if len(steps) == 2 else None
+    # centring would make sparse points dense: such a model answers, or fails, by itself
     if scaler is not None and is_sparse and scaler.with_mean:
         return None
     known = getattr(steps[0], "feature_names_in_", None)
@@ -211,12 +213,14 @@ def _folded_form(linear: Any, scaler: Any, width: int) -> LinearForm | None:
     mean = None if scaler is None else scaler.mean_ if scaler.with_mean else None
     scale = None if scaler is None else scaler.scale_
     arrays = [array for array in (weights, bias, mean, scale) if array is not None]
+    # with infinite or missing numbers the error bound says nothing, so the model votes by itself
     if not all(np.isfinite(array).all() for array in arrays):
         return None
     center = np.zeros(width) if mean is None else mean.astype(np.float64)
     folded = weights.astype(np.float64) / (1.0 if scale is None else scale)
     if not np.isfinite(folded).all():
         return None
+    # norm, offset, reach and shift bound the rounding error: near a tie the model itself is asked
     return LinearForm(
         weights=folded,
         bias=bias - folded @ center,

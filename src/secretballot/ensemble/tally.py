@@ -109,6 +109,7 @@ def count_votes(
         width = _checked_width(block, "votes", n_teachers)
         n_teachers = width
         _refuse_kind(block, classes)
+        # cells of an object column hold any types, so each is looked up by itself
         if block.dtype.kind == "O":
             places = np.array([list(map(place_of, row)) for row in block.tolist()], dtype=np.int64)
             counts = np.stack(
@@ -124,6 +125,7 @@ def count_votes(
         )
         parts.append(counts)
         first_row += len(block)
+    # all blocks first: one message names the faulty rows of the whole table
     faults.refuse_any()
     return _joined_counts(parts, "votes"), n_teachers or 0
 
@@ -238,8 +240,10 @@ def check_counts(
         if block.dtype.kind not in "iuf":
             raise DataError(f"counts have the type {block.dtype}; they must be whole numbers.")
         broken = _note_broken_cells(block, faults, first_row)
+        # broken cells are reported, and must not overflow or count before that
         counts = np.where(broken[:, None], 0, block).astype(np.int32)
         sums = counts.sum(axis=1, dtype=np.int64)
+        # the first row sets the number of teachers, which all others must have
         if n_teachers is None and not broken[0]:
             n_teachers = int(sums[0])
         faults.note("a sum above 2**31 - 1", (sums > _MOST_TEACHERS) & ~broken, first_row)

@@ -141,6 +141,7 @@ class TeacherEnsemble:
         )
         store = _open_store(vault, fingerprint, recipe, n_teachers, n_classes)
         finished = {} if store is None else store.load()
+        # only numbers of this run count, whatever a stored file names
         finished = {number: finished[number] for number in range(n_teachers) if number in finished}
         waiting = [number for number in range(n_teachers) if number not in finished]
         if progress is not None and finished:
@@ -153,6 +154,7 @@ class TeacherEnsemble:
                         store.add(number, model)
                     if progress is not None:
                         progress(len(finished), n_teachers)
+        # an interrupted fit keeps what it has; the same call goes on from there
         finally:
             if store is not None:
                 store.flush()
@@ -197,6 +199,7 @@ class TeacherEnsemble:
         if n_rows(table) == 0:
             raise DataError("X_public has no rows; give at least one public point to vote on.")
         cells = self.n_teachers * self.n_classes
+        # blocks bound the memory, whatever the number of teachers and classes
         rows = (
             max(256, _BLOCK_CELLS // cells)
             if block_rows is None
@@ -361,6 +364,7 @@ def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArra
             f"{name} has the type {indices.dtype}; it must hold whole numbers from 0 to"
             f" {bound - 1}."
         )
+    # written so that nothing but a number in range passes; rows are named, values are private
     bad = np.flatnonzero(~((indices >= 0) & (indices < bound)))
     if bad.size:
         named = ", ".join(str(row) for row in bad[:_ROWS_NAMED])

@@ -53,11 +53,14 @@ class Recipe:
                 " it must be an instance with fit, predict and get_params, as scikit-learn's"
                 " classifiers have."
             )
+        # every source of randomness in the learner gets a seed of its teacher's own, nested ones
+        # too
         params = teacher.get_params(deep=True)
         own_seeds = {
             name: params[name] for name in sorted(params) if name.split("__")[-1] == "random_state"
         }
         for name, own in own_seeds.items():
+            # a generator that teachers share would make one depend on the shards of others
             if own is not None and (
                 isinstance(own, bool) or not isinstance(own, (int, np.integer)) or own < 0
             ):

@@ -78,6 +78,7 @@ def read_counts(
         return counts, values, found
     width = None if values is None else len(values)
     counts, found = check_counts(_by_class(table, values), width, n_teachers)
+    # a table of votes could pass for one of counts; a wrong guess would misstate the sensitivity
     if guessed and n_teachers is None and (len(counts) == 1 or found <= table.n_columns):
         raise DataError(_AMBIGUOUS)
     return counts, check_classes(range(table.n_columns)) if values is None else values, found
@@ -133,6 +134,7 @@ def _opened_table(path: Path, reading: _Reading) -> _Table:
         raise DataError(f"the file {_shown_path(path)} must end in .npy, .csv or .parquet.")
     problem = ""
     try:
+        # the file's kind comes before its content: opening a pipe would wait for ever
         found = path.stat()
         if not stat.S_ISREG(found.st_mode) or not os.access(path, os.R_OK):
             problem = "cannot be read: it is not a readable file."
@@ -276,6 +278,7 @@ def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
             "the file has one column, so that a single cell decides whether its first line is a"
             " header; say so by header='yes' or header='no'."
         )
+    # one changed cell must not decide whether a row counts: mixed evidence is refused
     if odd and len(odd) < len(first):
         raise DataError(
             f"the first line of the file is neither header nor data: {_named_columns(odd)} cannot be"
@@ -303,6 +306,7 @@ def _open_parquet(path: Path, reading: _Reading) -> _Table:
     pq = _parquet_reader()
     if pq is None:
         raise DataError("reading .parquet needs pyarrow; install secretballot[parquet].")
+    # the schema and the number of rows come before the cells: a small file can claim any size
     schema = pq.read_schema(path)
     if any(name.startswith("__index_level_") for name in schema.names):
         raise DataError(

@@ -420,6 +420,8 @@ def _check_candidates(
             f"scores have dtype {values.dtype} and shape {values.shape}; give whole numbers, one"
             " for each candidate."
         )
+    # gaps between scores must not wrap around in 64 bits, where a bad candidate would become the
+    # best
     if not ((values >= -_MAX_SCORE) & (values <= _MAX_SCORE)).all():
         raise DataError(
             "scores hold a number beyond 2^40 in size; give counts of records or votes."
@@ -510,6 +512,7 @@ def _draw_in_threads(sampler: _Sampler, size: int) -> IntArray:
     lock = threading.Lock()
 
     def fill() -> None:
+        # each thread takes the next chunk, so that all are busy to the end
         while not stop.is_set():
             with lock:
                 start = next(starts, None)
@@ -524,5 +527,6 @@ def _draw_in_threads(sampler: _Sampler, size: int) -> IntArray:
             for future in [pool.submit(fill) for _ in range(workers)]:
                 future.result()
         finally:
+            # after an error or an interrupt nobody waits for draws that nobody will use
             stop.set()
     return result

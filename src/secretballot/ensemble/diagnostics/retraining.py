@@ -90,6 +90,8 @@ def retrained_votes(
     members = _unit_numbers(n_rows(table), units)
     votes = []
     for number in range(r):
+        # each ensemble has its own randomness by its number, whatever the order or the number of
+        # workers
         rows, shards = _resampled_shards(
             members, k, resampling, even, np.random.default_rng([random_state, number])
         )

@@ -99,6 +99,7 @@ def tsybakov_fit(
     margins = _checked_margins(regression)
     share, level = check_probability("tail", tail), check_probability("confidence", confidence)
     size = math.floor(share * len(margins))
+    # an exponent fitted to a handful of points would only show their noise
     if not LEAST_TAIL <= size < len(margins):
         least = math.ceil(LEAST_TAIL / share)
         raise DataError(
@@ -236,6 +237,7 @@ def estimated_regression(
         shuffle=True,
         random_state=seed_of(check_count("random_state", random_state, minimum=0)),
     )
+    # a classifier that saw the point would be surer of it than the truth is
     calibrated = CalibratedClassifierCV(learner, cv=n_folds)
     chances = cross_val_predict(
         calibrated, X, labels.astype(np.int64), cv=parts, method="predict_proba"

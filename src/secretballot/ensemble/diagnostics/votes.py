@@ -94,6 +94,7 @@ def diagnose_expected_margins(
             "ensembles differ in their shape; give votes of equally many teachers at the same"
             " points."
         )
+    # the differences between ensembles are the resampling error, so they must be of one shape
     margins, standard, resampling = expected_margins(np.stack(opened))
     shares, low, high = high_margin_shares(margins, LEVELS, confidence)
     found = {"margins": margins, "standard_errors": standard, "resampling_errors": resampling}

@@ -174,6 +174,7 @@ def _least_noise(
         excess = math.log(delta(sigma) / target)
         low, high = (low, (sigma, excess)) if excess <= 0 else ((sigma, excess), high)
         halve = math.log(high[0] / low[0]) > width / 2
+    # the search may stop anywhere, but only a sigma whose price was computed and fits is returned
     if not delta(high[0]) <= target:
         raise ParameterError(
             "No noise fits the budget; epsilon or delta is outside the range that can be priced."

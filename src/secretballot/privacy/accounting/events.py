@@ -349,6 +349,7 @@ class RelabelledSampleEvent(Event):
         object.__setattr__(
             self, "relabel_epsilon", check_positive("relabel_epsilon", self.relabel_epsilon)
         )
+        # outside, a relabelling is a random one or the best one itself
         if not MIN_RELABEL <= self.relabel_epsilon <= MAX_RELABEL:
             raise ParameterError(
                 f"relabel_epsilon is {self.relabel_epsilon}; it must lie between 2^-20 and"

@@ -163,6 +163,8 @@ def _renyi_route(events: Sequence[Event]) -> _Route:
 def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray:
     """Return `renyi_divergence` at all of `ORDERS`; labels as their noisy counts unless
     `labels_apart`."""
+    # each bound holds for adaptive composition, so counts multiply; source and proof stand at each
+    # event's price
     match event:
         case GaussianEvent():
             return _ORDERS * (event.shifts / (2 * event.sigma**2))

@@ -135,6 +135,7 @@ def check_used(account: Account, bought: Bought, used: Sequence[Event], answered
         If the used events are not the bought ones with the steps of just these answers or more, or
         nobody can tell.
     """
+    # basic composition adds the prices at which plans were bought, and stopping early lowers none
     if account.composition != "renyi":
         raise LedgerError(
             f"The ledger of {in_brief(account.dataset)!r} composes by"
@@ -147,6 +148,8 @@ def check_used(account: Account, bought: Bought, used: Sequence[Event], answered
     never_began = (
         not given and not answered and all(isinstance(event, _STEPPED) for event in bought.events)
     )
+    # what is kept must cover every answer that was given: less would give back privacy that was
+    # spent
     covered = all(
         _n_steps(part) >= _steps_of(whole, bought.queries, answered)
         for part, whole in zip(given, bought.events, strict=False)

@@ -178,6 +178,7 @@ def add_reservation(
     """Append a reservation after `seen` and return its number."""
     number, position = seen.reservations + 1, seen.position + 1
     fields = (number, request, purpose, events, grant.epsilon, grant.delta, at)
+    # the link covers every column, so that no edit by hand leaves the chain whole
     chain = link(seen.chain, (position, "reservation", *fields))
     connection.execute(
         "INSERT INTO reservation (position, chain, id, request, purpose, events, epsilon, delta,"
@@ -218,6 +219,7 @@ def add_parts(
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (position, chain, reservation, number, question, answer, at),
         )
+        # the head moves with every row, inside the one transaction: together or not at all
         _move_head(connection, position, chain)
     return replace(seen, position=position, chain=chain)
 
@@ -237,6 +239,7 @@ def add_closing(
     position = seen.position + 1
     state = "forfeited" if released is None else "committed"
     digest = None if released is None else hashlib.sha256(released).hexdigest()
+    # in the chain the digest stands for the released bytes
     fields = (number, state, digest, reason, used, at)
     chain = link(seen.chain, (position, "closing", *fields))
     connection.execute(

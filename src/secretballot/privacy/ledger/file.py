@@ -112,6 +112,7 @@ def create_file(path: Path, account: Account) -> None:
             f"The ledger {path} would lie in the release {released}, which is published; give a"
             " path outside of it."
         )
+    # a new account where an old one was lost would grant its whole budget again
     _refuse_lost_ledger(path)
     sweep_drafts(path.parent, path.name)
     with draft_file(path) as (_, draft):
@@ -119,6 +120,7 @@ def create_file(path: Path, account: Account) -> None:
             with closing(connect(draft)) as connection:
                 create_tables(connection, account)
                 connection.execute(BALLAST_STATEMENT)
+            # a link takes the name at once or not at all: two processes cannot make two ledgers
             with suppress(FileExistsError):
                 os.link(draft, path)
         finally:

@@ -242,6 +242,8 @@ def start_of(
     LedgerError
         If the file does not fit the checkpoint.
     """
+    # only sums that this very pricing computed are taken over; the last but one checkpoint leaves
+    # rows to check after it
     select = (
         "SELECT position FROM checkpoint WHERE priced_by = ? ORDER BY position DESC LIMIT 1"
         " OFFSET 1"

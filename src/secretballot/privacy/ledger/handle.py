@@ -353,6 +353,8 @@ class Ledger:
         check_name("request", request, longest=LONGEST_REQUEST)
         check_text("purpose", purpose, empty=True)
         size = check_count("room", room, minimum=0)
+        # the filter is asked and the row written in one transaction: two processes cannot both
+        # spend the rest
         with self._own_book.writing() as (connection, seen):
             refuse_known(connection, request)
             if not self._own_book.filter.admits_after(seen.totals, grant):
@@ -360,6 +362,7 @@ class Ledger:
             number = add_reservation(
                 connection, seen, request, purpose, text, grant=grant, at=utc_now()
             )
+            # in the same transaction: where the answer has no room, nothing is reserved
             claim(connection, self._own_book.path, number, size)
         return number
 
@@ -526,6 +529,7 @@ class Ledger:
         ):
             refuse_unknown_or_closed(connection, seen, number, self._own_book.where)
             answered = AnswerPage(connection, seen, number, self._own_book.where).count
+            # an answer that another process gave meanwhile would be missing from what is closed
             if released is not None and answered != parts:
                 raise LedgerError(
                     f"Reservation {number} has given {answered} answers in parts, not {parts}; read"
@@ -535,6 +539,7 @@ class Ledger:
             if used is not None:
                 bought = bought_of(connection, seen, number, self._own_book.where)
                 text = check_used(self._own_book.account, bought, used, answered)
+            # the room kept for the answer goes first: it is what the answer is written into
             give_back(connection, number)
             add_closing(
                 connection, seen, number, released=released, reason=reason, used=text, at=utc_now()
