@@ -6,7 +6,7 @@ the theorems'.
     python benchmarks/noise_rates_figures.py [runs per cell] [folder]        # tables and pictures of what was run
 
 Thresholds of uniform points whose labels hold the Tsybakov noise condition with exponent tau and no
-larger one (`datasets.TsybakovThresholds`), in two worlds: "lopsided", where labels are half as
+larger one (`datasets.TsybakovThresholds`), in two worlds: "asymmetric", where labels are half as
 clear to the left of the best threshold, so that teachers err alike, and "even", where their errors
 cancel in a vote.
 
@@ -16,7 +16,7 @@ privacy. Teachers, labels and students are the best thresholds on their records,
 every private label comes through the library's door with exact noise and a ledger. Numbers of
 teachers, labels and abstentions follow the theorems of Liu et al. 2021 in n, m and epsilon; the
 constants that the theorems hide were tuned once for every learner and tau, at n = 300,000 and
-epsilon 1 in the lopsided world ("tune"), and stay fixed over the grid.
+epsilon 1 in the asymmetric world ("tune"), and stay fixed over the grid.
 
 A finished cell is kept in the folder's cells.json; the same command later goes on where this one
 was stopped.
@@ -58,7 +58,7 @@ from secretballot.theory import active_labels, printed_sigma
 DELTA = 1e-8  # below 1 / n for all n here, as the theorems have it
 TAUS = (0.25, 0.5, 1.0)
 NOISE = 0.1  # far from the threshold
-LEFT_MARGIN = {"lopsided": 0.5, "even": 1.0}
+LEFT_MARGIN = {"asymmetric": 0.5, "even": 1.0}
 N_RECORDS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
 N_FULL = 10_000_000  # from 100 runs per cell on
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -372,11 +372,11 @@ def study(cells: list[Cell], n_runs: int, folder: Path, n_jobs: int = 2) -> None
 
 
 def tune(n_runs: int = 10) -> None:
-    """Print the mean excess error under all constants of `GRIDS` at one place of the lopsided
+    """Print the mean excess error under all constants of `GRIDS` at one place of the asymmetric
     world, best first."""
     warnings.simplefilter("ignore", WeakSignalWarning)
     for (learner, grids), tau in product(GRIDS.items(), TAUS):
-        cell = Cell(learner, "lopsided", tau, "n", N_FIXED, 0, EPSILON_FIXED)
+        cell = Cell(learner, "asymmetric", tau, "n", N_FIXED, 0, EPSILON_FIXED)
         teachers, labels, unstable, slacks = grids
         rows = []
         for choice in product(teachers, labels[tau], unstable, slacks):

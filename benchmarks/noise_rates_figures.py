@@ -301,7 +301,7 @@ def main(arguments: list[str]) -> None:
     print_public(found)
     for world in LEFT_MARGIN:
         draw(found, world, EXCESS, folder / f"noise-rates-{world}")
-    draw(found, "lopsided", DISAGREEMENT, folder / "noise-rates-disagreement")
+    draw(found, "asymmetric", DISAGREEMENT, folder / "noise-rates-disagreement")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Do plans come true, and are they better than what one would do without one?
+"""Are plans accurate, and are they better than what one would do without one?
 
-    python benchmarks/plans_come_true.py [n_runs] [--rehearse] [--only TASK]
-    python benchmarks/plans_come_true.py [n_runs] --streams         # answers of sparse vectors
+    python benchmarks/plan_accuracy.py [n_runs] [--rehearse] [--only TASK]
+    python benchmarks/plan_accuracy.py [n_runs] --streams         # answers of sparse vectors
 
 Five tasks, four budgets. For each a plan is made from public numbers and a stand-in (or, for the
 published votes, from one published figure), then carried out on the private data, `n_runs` times
