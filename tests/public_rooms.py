@@ -4,6 +4,7 @@
 PUBLIC_ROOMS = (
     "aggregation",
     "audit",
+    "bases",
     "datasets",
     "door",
     "ensemble",

@@ -162,6 +162,7 @@ _FORMER_NAMES = {"PaidChoice": "PaidOutcome"}  # in programs written before keep
 _ROOMS = (
     "aggregation",
     "audit",
+    "bases",
     "datasets",
     "door",
     "ensemble",

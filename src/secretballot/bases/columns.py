@@ -1,0 +1,178 @@
+"""One column of a table as integers: levels, quantile bins, rank, a spike, missing values.
+
+Everything is learned from public cells; a private cell meets comparisons and table look-ups only.
+"""
+
+import contextlib
+import math
+import numbers
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from secretballot._typing import FloatArray, IntArray
+
+__all__ = ["ONE", "LevelColumn", "NumberColumn", "fitted_column"]
+
+#: The integer that stands for 1.0.
+ONE = 2**10
+#: A level or a missing value gets a column of its own if the pool shows it so often.
+LEAST_SEEN = 8
+#: A number that more than this share of the rows have is a spike.
+SPIKE = 0.5
+#: The level of every kind of missing value; no text, so that no text can be it.
+MISSING = ("missing",)
+#: Columns of numbers with at most so many distinct values are levels.
+FEW_VALUES = 12
+
+
+@dataclass(frozen=True)
+class LevelColumn:
+    """A column of levels: one feature for each level that the pool shows often enough.
+
+    Attributes
+    ----------
+    levels : dict
+        From level to its place.
+    """
+
+    levels: dict[Hashable, int]
+
+    @property
+    def names(self) -> list[str]:
+        """Return a suffix for each feature."""
+        return [" missing" if level == MISSING else f"={level}" for level in self.levels]
+
+    def entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
+        """Return rows, places and integers of what is not 0."""
+        places = np.array(
+            [self.levels.get(_level(cell), -1) for cell in cells.tolist()], dtype=np.int64
+        )
+        rows = np.flatnonzero(places >= 0)
+        return rows, places[rows], _ones(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    """A column of numbers: quantile bins and a rank; a spike and missing values apart.
+
+    Attributes
+    ----------
+    edges : ndarray of float64, shape (n_bins - 1,)
+        Inner edges of the bins, ascending.
+    sorted_values : ndarray of float64
+        Values of the pool without the spike, in ascending order.
+    spike : float or None
+    missing : bool
+        Whether missing values have a feature of their own.
+    """
+
+    edges: FloatArray
+    sorted_values: FloatArray
+    spike: float | None
+    missing: bool
+
+    @property
+    def names(self) -> list[str]:
+        """Return a suffix for each feature."""
+        bins = [f" bin {number}" for number in range(len(self.edges) + 1)]
+        extra = [f"={self.spike:g}"] if self.spike is not None else []
+        return [*bins, " rank", *extra, *([" missing"] if self.missing else [])]
+
+    def entries(self, cells: "pd.Series[Any]") -> tuple[IntArray, IntArray, IntArray]:
+        """Return rows, places and integers of what is not 0."""
+        values = _numbers(cells)
+        absent = np.isnan(values)
+        spiked = values == self.spike if self.spike is not None else np.zeros_like(absent)
+        plain = np.flatnonzero(~(absent | spiked))
+        found = [
+            (plain, np.searchsorted(self.edges, values[plain], side="right"), _ones(plain)),
+            (plain, np.full(len(plain), len(self.edges) + 1), self._ranks(values[plain])),
+        ]
+        place = len(self.edges) + 2
+        for apart, has_feature in ((spiked, self.spike is not None), (absent, self.missing)):
+            if has_feature:
+                rows = np.flatnonzero(apart)
+                found.append((rows, np.full(len(rows), place), _ones(rows)))
+                place += 1
+        rows, places, integers = (np.concatenate(part) for part in zip(*found, strict=True))
+        return rows, places, integers
+
+    def _ranks(self, values: FloatArray) -> IntArray:
+        """Return the rank among the pool's values, from -ONE to ONE."""
+        below = np.searchsorted(self.sorted_values, values, side="left")
+        upto = np.searchsorted(self.sorted_values, values, side="right")
+        ranks: IntArray = (below + upto) * ONE // len(self.sorted_values) - ONE
+        return ranks
+
+
+def _ones(rows: IntArray) -> IntArray:
+    """Return the integer of 1.0 for each row."""
+    return np.full(len(rows), ONE, dtype=np.int64)
+
+
+def fitted_column(cells: "pd.Series[Any]", n_bins: int) -> LevelColumn | NumberColumn:
+    """Return how a column is read, from its public cells."""
+    if not _holds_numbers(cells):
+        return _level_column(cells)
+    values = _numbers(cells)
+    present = np.sort(values[~np.isnan(values)])
+    distinct, seen = np.unique(present, return_counts=True)
+    if len(distinct) <= FEW_VALUES:
+        return _level_column(cells)
+    spike = float(distinct[seen.argmax()]) if seen.max() > SPIKE * len(values) else None
+    kept = present if spike is None else present[present != spike]
+    edges = np.unique(np.quantile(kept, np.arange(1, n_bins) / n_bins, method="inverted_cdf"))
+    missing = len(values) - len(present) >= LEAST_SEEN
+    return NumberColumn(edges, kept, spike, bool(missing))
+
+
+def _holds_numbers(cells: "pd.Series[Any]") -> bool:
+    """Return whether all public cells of a column are numbers, or missing."""
+    if pd.api.types.is_bool_dtype(cells.dtype):
+        return False
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return True
+    kinds = {type(_level(cell)) for cell in cells.tolist() if _level(cell) != MISSING}
+    return kinds == {float}
+
+
+def _level_column(cells: "pd.Series[Any]") -> LevelColumn:
+    seen = pd.Series([_level(cell) for cell in cells.tolist()], dtype=object).value_counts()
+    often = sorted((level for level, count in seen.items() if count >= LEAST_SEEN), key=repr)
+    return LevelColumn({level: place for place, level in enumerate(often)})
+
+
+def _level(cell: Any) -> Hashable:
+    """Return what a cell is as a level; all kinds of missing are one, and 1 and 1.0 are."""
+    if isinstance(cell, str):
+        return cell
+    # a private cell may be any object: what cannot be compared counts as missing, for its row alone
+    with contextlib.suppress(Exception):
+        if isinstance(cell, numbers.Real | np.bool_):
+            return MISSING if math.isnan(cell) else float(cell)
+        return MISSING if pd.isna(cell) else str(cell)
+    return MISSING
+
+
+def _numbers(cells: "pd.Series[Any]") -> FloatArray:
+    """Return cells as floating point, missing ones as nan and infinite ones as the largest."""
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        # cell by cell: one text among numbers is a missing value and changes no other row
+        values = np.array([_number(cell) for cell in cells.tolist()], dtype=np.float64)
+    largest = np.finfo(np.float64).max
+    clipped: FloatArray = np.clip(values, -largest, largest)
+    return clipped
+
+
+def _number(cell: Any) -> float:
+    """Return a cell as floating point, nan for what is no number."""
+    if isinstance(cell, numbers.Real | np.bool_):
+        with contextlib.suppress(Exception):
+            return float(cell)
+    return np.nan

@@ -1,0 +1,164 @@
+"""A public basis for tables: levels, quantile bins and ranks, rotated by the pool."""
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from secretballot._typing import FloatArray, IntArray
+from secretballot._validation import check_count
+from secretballot.bases.columns import ONE, fitted_column
+from secretballot.bases.rotation import UNIT, fitted_rotation
+from secretballot.exceptions import DataError, ParameterError
+
+__all__ = ["TableBasis"]
+
+BLOCK = 8192  # rows that are mapped at a time
+
+
+class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+    """Map rows of a table to coordinates that public points alone have fixed.
+
+    A column of texts, or of numbers with few values, becomes levels; another column of numbers
+    becomes quantile bins and a rank, with a value that more than half of the pool shares, and missing
+    values, apart. The features are centred, rotated to the principal axes of the pool and partly
+    whitened. All arithmetic on a row is in integers, so that no row depends on another.
+
+    Parameters
+    ----------
+    n_bins : int, default 16
+        Quantile bins of a column of numbers.
+    whitening : float, default 0.5
+        Between 0 (rotate only) and 1 (equal variances in all directions).
+    n_directions : int, default 500
+        Largest number of directions kept.
+
+    Attributes
+    ----------
+    n_directions_ : int
+        Directions kept.
+    n_inputs_ : int
+        Features before the rotation.
+
+    Examples
+    --------
+    >>> pool = [[age, city] for age in range(60) for city in ("north", "south")]
+    >>> basis = sb.bases.TableBasis().fit(pool)
+    >>> basis.transform([[30, "south"]]).shape == (1, basis.n_directions_)
+    True
+    """
+
+    def __init__(self, n_bins: int = 16, whitening: float = 0.5, n_directions: int = 500) -> None:
+        self.n_bins = n_bins
+        self.whitening = whitening
+        self.n_directions = n_directions
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Learn the map from public points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, list of rows or frame of shape (n_public, n_features)
+            Public.
+        y : None
+            Ignored.
+
+        Raises
+        ------
+        DataError
+            If the points are no table, or all alike.
+        ParameterError
+            If a setting is out of range.
+        """
+        check_count("n_bins", self.n_bins)
+        check_count("n_directions", self.n_directions)
+        if not 0 <= self.whitening <= 1:
+            raise ParameterError(
+                f"whitening is {self.whitening}; it must lie between 0 and 1, such as 0.5."
+            )
+        frame = _frame_of(X)
+        if not len(frame):
+            raise DataError("X has no rows; give public points.")
+        self._columns = [
+            fitted_column(frame.iloc[:, i], self.n_bins) for i in range(frame.shape[1])
+        ]
+        self.n_features_in_ = frame.shape[1]
+        self.feature_names_in_ = np.array([str(name) for name in frame.columns], dtype=object)
+        self.n_inputs_ = sum(len(column.names) for column in self._columns)
+        if not self.n_inputs_:
+            raise DataError(
+                "The public points are too few or all alike; no feature is left of them."
+            )
+        self._rotation = fitted_rotation(
+            self._inputs(frame), ONE, whitening=self.whitening, n_directions=self.n_directions
+        )
+        self.n_directions_ = self._rotation.weights.shape[1]
+        if not self.n_directions_:
+            raise DataError("The public points are all alike; no direction is left of them.")
+        return self
+
+    def integers(self, X: Any) -> IntArray:
+        """Return coordinates in units of 1 / 2^14, an array of int64 of shape (n_rows,
+        n_directions).
+
+        Raises
+        ------
+        DataError
+            If the columns are not as many as those of the public points.
+        """
+        check_is_fitted(self, "n_directions_")
+        frame = _frame_of(X)
+        if frame.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"X has {frame.shape[1]} columns and the public points had {self.n_features_in_};"
+                " give the same columns."
+            )
+        if isinstance(X, pd.DataFrame) and [str(name) for name in X] != [*self.feature_names_in_]:
+            raise DataError("X has other columns than the public points had; give the same ones.")
+        blocks = [
+            self._rotation.coordinates(self._inputs(frame.iloc[start : start + BLOCK]))
+            for start in range(0, len(frame), BLOCK)
+        ]
+        return np.concatenate(blocks)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return coordinates, an array of shape (n_rows, n_directions); public points have a root mean
+        square length of one."""
+        return self.integers(X) / UNIT
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return a name for each direction."""
+        check_is_fitted(self, "n_directions_")
+        return np.array([f"direction{i}" for i in range(self.n_directions_)], dtype=object)
+
+    def _inputs(self, frame: pd.DataFrame) -> Any:
+        """Return the integer features before the rotation, (n_rows, n_inputs)."""
+        rows, places, integers, width = [], [], [], 0
+        for i, column in enumerate(self._columns):
+            found = column.entries(frame.iloc[:, i])
+            rows.append(found[0])
+            places.append(found[1] + width)
+            integers.append(found[2])
+            width += len(column.names)
+        entries = np.concatenate(integers), (np.concatenate(rows), np.concatenate(places))
+        table: Any = sparse.coo_array(entries, shape=(len(frame), width))
+        return table.tocsr()
+
+
+def _frame_of(X: Any) -> pd.DataFrame:
+    """Return a table as a frame, a sparse matrix as a dense one."""
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    if isinstance(X, pd.DataFrame):
+        return X
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    # cells of lists keep their own types: one that is odd must not change the others
+    table = np.array(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+    if table.ndim != 2:
+        raise DataError(f"X has shape {table.shape}; give a table of shape (rows, columns).")
+    return pd.DataFrame(table)

@@ -1,0 +1,154 @@
+"""A basis of public points: exact, a function of one row at a time, and of the public points alone."""
+
+import datetime
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from secretballot.bases import TableBasis
+from secretballot.bases.rotation import UNIT
+from secretballot.exceptions import DataError, ParameterError
+
+RNG = np.random.default_rng(3)
+N = 300
+POOL = pd.DataFrame(
+    {
+        "age": RNG.integers(18, 90, N).astype(float),
+        "gain": np.where(RNG.random(N) < 0.8, 0.0, RNG.exponential(1000, N)),
+        "city": RNG.choice(["north", "south", "west"], N),
+        "member": RNG.random(N) < 0.5,
+        "score": np.where(RNG.random(N) < 0.1, np.nan, RNG.normal(size=N)),
+    }
+)
+BASIS = TableBasis().fit(POOL)
+
+
+def rows(count: int, seed: int = 5) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return POOL.iloc[rng.integers(0, N, count)].reset_index(drop=True)
+
+
+def test_a_row_is_mapped_alike_whatever_stands_around_it() -> None:
+    table = rows(200)
+    together = BASIS.integers(table)
+    for chosen in (range(200), range(199, -1, -1), [7], [3, 3, 150], range(0, 200, 7)):
+        assert np.array_equal(BASIS.integers(table.iloc[list(chosen)]), together[list(chosen)])
+
+
+CELLS = [
+    *(None, np.nan, np.inf, -np.inf, 1e300, -1e300, 10**400, True, "north", "x", b"x", 3 + 1j),
+    *(pd.NA, pd.NaT, datetime.date(2020, 1, 1), [1], (), {"a": 1}, Fraction(1, 3), object()),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(CELLS), min_size=5, max_size=5), st.integers(0, 40))
+def test_one_odd_record_moves_no_other(cells: list[object], place: int) -> None:
+    table = rows(40).astype(object)
+    odd = pd.concat([table.iloc[:place], rows(1).astype(object), table.iloc[place:]])
+    odd = odd.reset_index(drop=True)
+    for name, cell in zip(odd.columns, cells, strict=True):
+        odd.at[place, name] = cell
+    found = BASIS.integers(odd)
+    assert np.array_equal(np.delete(found, place, axis=0), BASIS.integers(table))
+    assert np.abs(found).max() < 2**24
+
+
+def test_the_integers_are_those_of_exact_arithmetic() -> None:
+    table = rows(6)
+    inputs, rotation = BASIS._inputs(table).toarray(), BASIS._rotation
+    for row, found in zip(inputs.tolist(), BASIS.integers(table).tolist(), strict=True):
+        for direction in range(0, BASIS.n_directions_, 5):
+            weights = rotation.weights[:, direction].tolist()
+            exact = sum(a * b for a, b in zip(row, weights, strict=True))
+            exact -= int(rotation.offset[direction])
+            assert found[direction] == (exact + (1 << (rotation.shift - 1))) >> rotation.shift
+
+
+def test_public_points_are_centred_uncorrelated_and_of_length_one() -> None:
+    mapped = BASIS.transform(POOL)
+    assert np.abs(mapped.mean(axis=0)).max() < 1e-3
+    assert np.mean(np.sum(mapped**2, axis=1)) == pytest.approx(1.0, abs=1e-3)
+    second = mapped.T @ mapped / N
+    off = second - np.diag(np.diag(second))
+    assert np.abs(off).max() < 1e-3
+    assert np.all(np.diff(np.diag(second)) < 1e-3)  # the longest axis comes first
+
+
+@pytest.mark.parametrize("whitening", [0.0, 0.5, 1.0])
+def test_whitening_shrinks_long_axes(whitening: float) -> None:
+    variances = TableBasis(whitening=whitening).fit(POOL).transform(POOL).var(axis=0)
+    plain = TableBasis(whitening=0.0).fit(POOL).transform(POOL).var(axis=0)
+    expected = plain ** (1 - whitening)
+    kept = slice(0, 20)
+    assert variances[kept] / variances[0] == pytest.approx(expected[kept] / expected[0], rel=0.02)
+
+
+def test_levels_bins_spike_and_missing_values_have_features_of_their_own() -> None:
+    names = [name for column in BASIS._columns for name in column.names]
+    assert {"=north", "=south", "=west", " missing", "=0", " rank"} <= set(names)
+    low, high = POOL.iloc[[0]].copy(), POOL.iloc[[0]].copy()
+    low["age"], high["age"] = -1e9, 1e9
+    far = BASIS.integers(pd.concat([low, high]))
+    assert np.abs(far).max() < 4 * UNIT  # beyond the pool there is only the outermost bin
+
+
+def test_containers_of_the_same_numbers_are_mapped_alike() -> None:
+    numbers = POOL[["age", "gain", "score"]]
+    basis = TableBasis().fit(numbers)
+    expected = basis.integers(numbers)
+    plain = numbers.to_numpy()
+    for other in (plain, plain.tolist(), [tuple(row) for row in plain], np.asfortranarray(plain)):
+        assert np.array_equal(TableBasis().fit(other).integers(other), expected)
+    whole = np.nan_to_num(plain)
+    dense = TableBasis().fit(whole).integers(whole)
+    assert np.array_equal(
+        TableBasis().fit(sp.csr_matrix(whole)).integers(sp.csc_array(whole)), dense
+    )
+
+
+def test_it_is_cloned_and_pickled() -> None:
+    again = clone(TableBasis(n_bins=5, whitening=0.25)).fit(POOL)
+    copied = pickle.loads(pickle.dumps(again))
+    assert np.array_equal(copied.integers(POOL), again.integers(POOL))
+    assert list(again.get_feature_names_out()) == [
+        f"direction{i}" for i in range(again.n_directions_)
+    ]
+
+
+def test_few_points_leave_few_directions() -> None:
+    table = RNG.normal(size=(20, 6))
+    assert TableBasis().fit(table).n_directions_ <= 19
+    assert TableBasis(n_directions=3).fit(table).n_directions_ == 3
+
+
+@pytest.mark.parametrize(
+    ("settings_given", "table", "error", "words"),
+    [
+        ({"n_bins": 0}, POOL, ParameterError, "n_bins"),
+        ({"n_directions": 0}, POOL, ParameterError, "n_directions"),
+        ({"whitening": 1.5}, POOL, ParameterError, "whitening is 1.5"),
+        ({"whitening": float("nan")}, POOL, ParameterError, "whitening"),
+        ({}, np.ones((50, 3)), DataError, "all alike"),
+        ({}, [["a", "b"]], DataError, "few or all alike"),
+        ({}, np.ones(5), DataError, "shape"),
+        ({}, np.empty((0, 3)), DataError, "no rows"),
+    ],
+)
+def test_bad_input_gets_a_sentence(settings_given, table, error, words) -> None:
+    with pytest.raises(error, match=words):
+        TableBasis(**settings_given).fit(table)
+
+
+def test_other_columns_are_refused() -> None:
+    with pytest.raises(DataError, match="columns"):
+        BASIS.integers(POOL.to_numpy()[:, :3])
+    with pytest.raises(DataError, match="same ones"):
+        BASIS.integers(POOL[["gain", "age", "city", "member", "score"]])
