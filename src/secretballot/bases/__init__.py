@@ -1,6 +1,5 @@
 """Feature maps that are made of public points alone, and map every record by itself, in integers."""
 
-from secretballot.bases.basis import Basis
 from secretballot.bases.table import TableBasis
 
-__all__ = ["Basis", "TableBasis"]
+__all__ = ["TableBasis"]
