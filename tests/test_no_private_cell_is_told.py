@@ -1,0 +1,311 @@
+"""A mark is planted in the cells of every private input; no message, log, warning or file outside
+of a vault may hold it."""
+
+import csv
+import io
+import json
+import logging
+import traceback
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from secretballot.cli import app
+
+MARK = "Zq4711Zq"
+NUMBER = 471147114711
+N, TEACHERS = 120, 4
+HEADER = ["id", "age", "ward", "ill"]
+INPUTS = {"private.csv", "private.parquet", "public.csv", "schema.json", "test.csv", "votes.npy"}
+INPUTS |= {"votes.csv", "votes.parquet", "like.csv"}
+
+
+def records() -> list[list[str]]:
+    rng = np.random.default_rng(11)
+    ages = rng.integers(20, 90, N)
+    wards = rng.choice(["north", "south"], N)
+    rows = zip(range(N), ages, wards, strict=True)
+    return [
+        [f"p{row // 2}", str(age), ward, "yes" if age > 55 else "no"] for row, age, ward in rows
+    ]
+
+
+def planted(row: int, column: str, cell: str) -> Callable[[list[list[str]]], None]:
+    def plant(rows: list[list[str]]) -> None:
+        rows[row][HEADER.index(column)] = cell
+
+    return plant
+
+
+def all_of(*plants: Callable[[list[list[str]]], None]) -> Callable[[list[list[str]]], None]:
+    def plant(rows: list[list[str]]) -> None:
+        for one in plants:
+            one(rows)
+
+    return plant
+
+
+# What is planted where, and whether a run may go on with it.
+CELLS: dict[str, tuple[Callable[[list[list[str]]], None], tuple[int, ...]]] = {
+    "a class that was not declared": (planted(7, "ill", MARK), (2,)),
+    "a class that is a number": (planted(7, "ill", str(NUMBER)), (2,)),
+    "a class with another mark behind it": (planted(7, "ill", f"yes\u202e{MARK}"), (2,)),
+    "no unit beside marks": (
+        all_of(planted(7, "id", ""), planted(7, "ward", MARK), planted(8, "id", MARK)),
+        (2,),
+    ),
+    "text in a column of numbers": (planted(7, "age", MARK), (0, 2)),
+    "a number beyond all others, unknown categories, a long cell, a unit": (
+        all_of(
+            planted(7, "age", str(NUMBER)),
+            planted(8, "ward", MARK),
+            planted(9, "ward", MARK * 1000),
+            planted(10, "id", MARK),
+        ),
+        (0,),
+    ),
+}
+# These need the text of a file, not cells.
+LINES: dict[str, Callable[[bytes], bytes]] = {
+    "a cell too many": lambda text: text + f"p1,30,north,no,{MARK}\n".encode(),
+    "a cell too few": lambda text: text + f"{MARK},{NUMBER}\n".encode(),
+    "a quotation mark that stays open": lambda text: (
+        text + f'p1,30,"{MARK},no\np2,9,x,no\n'.encode()
+    ),
+    "text after a quotation": lambda text: text + f'p1,30,"{MARK}"{MARK},no\n'.encode(),
+    "bytes that are no text": lambda text: text + MARK.encode() + b"\xff,30,north,no\n",
+    "a byte of nothing": lambda text: MARK.encode() + b"\0" + text,
+    "no header": lambda text: f"{MARK},{NUMBER},{MARK},no\n".encode() + text.split(b"\n", 1)[1],
+    "a cell twice in the place of a header": lambda text: f"{MARK},{MARK}\n".encode() + text,
+    "a field beyond all bounds": lambda text: text + f"p1,30,{MARK * 20_000},no\n".encode(),
+}
+
+
+def table(header: list[str], rows: list[list[str]]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([header, *rows])
+    return out.getvalue().encode()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = records()
+    (tmp_path / "public.csv").write_bytes(table(["age", "ward"], [row[1:3] for row in rows[:60]]))
+    (tmp_path / "private.csv").write_bytes(table(HEADER, rows))
+    (tmp_path / "test.csv").write_bytes(table(HEADER[1:], [row[1:] for row in rows[:30]]))
+    (tmp_path / "like.csv").write_bytes(table(HEADER[1:], [row[1:] for row in rows]))
+    columns = {"age": "numeric", "ward": ["north", "south"]}
+    (tmp_path / "schema.json").write_text(
+        json.dumps({"columns": columns, "classes": ["no", "yes"]})
+    )
+    return tmp_path
+
+
+LEARN = ("learn", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
+LEARN += ("--epsilon", "4", "--delta", "1e-4", "--teachers", str(TEACHERS), "--unit", "id")
+LEARN += ("--queries", "20", "--student", "tree", "--without", "report", "--out", "out")
+CHOOSE = ("choose", "private.csv", "public.csv", "--target", "ill", "--classes", "no,yes")
+CHOOSE += ("--epsilon", "4", "--hypotheses", "stumps", "--drop", "id,ward", "--out", "out")
+PLAN = ("plan", "--records", "1000", "--public", "200", "--epsilon", "1", "--delta", "1e-5")
+PLAN += ("--like", "like.csv", "--target", "ill", "--classes", "no,yes", "--out", "out")
+
+
+def told(words: tuple[str, ...], folder: Path, caplog: pytest.LogCaptureFixture) -> tuple[int, str]:
+    """Run a command and return its exit code, and all that can be seen of it outside of a vault."""
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        result = CliRunner().invoke(app, list(words))
+    seen = [result.stdout, result.stderr, caplog.text, *(str(one.message) for one in warned)]
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        seen += traceback.format_exception(result.exception)
+    for path in folder.rglob("*"):
+        place = path.relative_to(folder)
+        if "vault" not in place.parts[:-1] and str(place) not in INPUTS:
+            seen += [str(place), *(contents(path) if path.is_file() else ())]
+    return result.exit_code, "\n".join(seen)
+
+
+def contents(path: Path) -> list[str]:
+    """Return what a file holds, and what the members of an archive hold."""
+    found = [path.read_bytes()]
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            found += [archive.read(name) for name in archive.namelist()]
+    return [content.decode("latin-1") for content in found]
+
+
+def refuse_marks(seen: str) -> None:
+    for mark in (MARK, MARK.lower(), str(NUMBER), f"{NUMBER:,}", f"{NUMBER:.6g}"):
+        assert mark not in seen, seen[max(0, seen.index(mark) - 200) :][:400]
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("reader", ["csv", "schema", "parquet", "typed parquet"])
+def test_a_run_tells_no_cell_of_its_private_table(
+    reader: str, name: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows, words = records(), LEARN
+    plant, codes = CELLS[name]
+    plant(rows)
+    (folder / "private.csv").write_bytes(table(HEADER, rows))
+    if "parquet" in reader:
+        write_parquet(folder, rows, typed=reader == "typed parquet")
+        words = ("learn", "private.parquet", *LEARN[2:])
+    if reader == "schema":
+        words = (*words, "--schema", "schema.json")
+    code, seen = told((*words, "--json"), folder, caplog)
+    assert code in codes, seen[:2000]
+    refuse_marks(seen)
+
+
+def write_parquet(folder: Path, rows: list[list[str]], *, typed: bool) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = dict(zip(HEADER, map(list, zip(*rows, strict=True)), strict=True))
+    made = {name: pa.array(cells) for name, cells in columns.items()}
+    if typed:
+        made["ward"] = made["ward"].dictionary_encode()
+        if all(cell.isdigit() for cell in columns["age"]):
+            made["age"] = pa.array([int(cell) for cell in columns["age"]])
+    parquet.write_table(pa.table(made), folder / "private.parquet")
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("role", ["private", "test", "like", "private of a choice"])
+def test_a_broken_file_is_refused_without_its_cells(
+    role: str, name: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place, words = {
+        "private": ("private.csv", LEARN),
+        "test": ("test.csv", (*LEARN, "--evaluate", "test.csv")),
+        "private of a choice": ("private.csv", CHOOSE),
+        "like": ("like.csv", PLAN),
+    }[role]
+    (folder / place).write_bytes(LINES[name]((folder / place).read_bytes()))
+    code, seen = told(words, folder, caplog)
+    assert code == 2, seen[:2000]
+    refuse_marks(seen)
+
+
+@pytest.mark.parametrize("name", ["a class that was not declared", "a class that is a number"])
+def test_a_stand_in_tells_no_cell(
+    name: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = records()
+    CELLS[name][0](rows)
+    (folder / "like.csv").write_bytes(table(HEADER[1:], [row[1:] for row in rows]))
+    code, seen = told(PLAN, folder, caplog)
+    assert code == 2, seen[:2000]
+    refuse_marks(seen)
+
+
+def vote_file(folder: Path, form: str, cells: list[list[Any]]) -> str:
+    if form == "csv":
+        (folder / "votes.csv").write_text("\n".join(",".join(map(str, row)) for row in cells))
+    elif form == "npy":
+        np.save(folder / "votes.npy", np.array(cells))
+    else:
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        names = [f"t{place}" for place in range(len(cells[0]))]
+        columns = [pa.array(list(column)) for column in zip(*cells, strict=True)]
+        parquet.write_table(pa.table(columns, names=names), folder / "votes.parquet")
+    return f"votes.{form}"
+
+
+def votes() -> list[list[Any]]:
+    return [["no" if (row + place) % 3 else "yes" for place in range(9)] for row in range(30)]
+
+
+def counts() -> list[list[Any]]:
+    return [[row % 10, 9 - row % 10] for row in range(30)]
+
+
+@pytest.mark.parametrize("place", [(0, 0), (0, 1), (17, 1), (29, 1)])
+@pytest.mark.parametrize("form", ["csv", "npy", "parquet"])
+@pytest.mark.parametrize("kind", ["votes", "counts"])
+def test_no_vote_is_told(
+    kind: str, form: str, place: tuple[int, int], folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cells = votes() if kind == "votes" else counts()
+    words = ("label", "--kind", kind, "--classes", "no,yes", "--epsilon", "4", "--delta", "1e-4")
+    words += ("--without", "report,student", "--out", "out")
+    odd: list[Any] = [MARK, str(NUMBER)] if kind == "votes" else [NUMBER, NUMBER + 0.5]
+    for mark in odd:
+        cells[place[0]][place[1]] = mark
+        if form == "parquet" and kind == "counts":
+            cells = [[float(cell) for cell in row] for row in cells]
+        name = vote_file(folder, form, cells)
+        code, seen = told((*words, "--votes", name), folder, caplog)
+        assert code == 2, seen[:2000]
+        refuse_marks(seen)
+
+
+def test_a_diagnosis_tells_no_cell_of_the_records_behind_kept_teachers(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = records()
+    for plant in (planted(7, "ward", MARK), planted(9, "age", str(NUMBER)), planted(3, "id", MARK)):
+        plant(rows)
+    (folder / "private.csv").write_bytes(table(HEADER, rows))
+    code, seen = told((*LEARN, "--aggregator", "gaussian"), folder, caplog)
+    assert code == 0, seen[:2000]
+    refuse_marks(seen)
+    words = ("diagnose", "out", "--public", "public.csv", "--private", "private.csv")
+    words += ("--ensembles", "1")
+    code, seen = told(words, folder, caplog)
+    assert code == 0, seen[:2000]
+    refuse_marks(seen)
+    # then with what is kept, or given, damaged one by one
+    vault = folder / "out" / "vault"
+    for path in (next(vault.rglob("*.teachers")), vault / "run.json", vault / "partition.key"):
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2] + MARK.encode() * 20)
+        code, seen = told(words, folder, caplog)
+        assert code in (0, 2), seen[:2000]  # damaged teachers are trained again
+        refuse_marks(seen)
+        path.write_bytes(content)
+    for name in ("a class that was not declared", "no unit beside marks"):
+        odd = records()
+        CELLS[name][0](odd)
+        (folder / "private.csv").write_bytes(table(HEADER, odd))
+        code, seen = told(words, folder, caplog)
+        assert code == 2, seen[:2000]
+        refuse_marks(seen)
+
+
+def test_the_walk_sees_a_mark_wherever_it_is(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def leak(place: str, content: bytes) -> None:
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_bytes(content)
+        _, seen = told(("verify", "out"), folder, caplog)
+        (folder / place).unlink()
+        with pytest.raises(AssertionError):
+            refuse_marks(seen)
+
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", f'{{"x": "{MARK}"}}' * 100)
+    leak("out/release/report.html", f"<p>{MARK}</p>".encode())
+    leak("out/release/student.skops", packed.getvalue())
+    leak(f"out/{MARK}.txt", b"")
+    leak("out/plan.json", f"{NUMBER:,}".encode())
+    _, seen = told(("verify", MARK), folder, caplog)  # a sentence that names its argument
+    with pytest.raises(AssertionError):
+        refuse_marks(seen)
+    (folder / "out" / "vault").mkdir()
+    (folder / "out" / "vault" / "run.json").write_text(MARK)
+    refuse_marks(told(("verify", "out"), folder, caplog)[1])
