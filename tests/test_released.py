@@ -149,7 +149,7 @@ def test_equal_numbers_of_another_type_are_another_class():
         ({"labels": [1, 0]}, "same length"),
         ({"labels": [1, 2, 0]}, "between -1"),
         ({"labels": [1, -2, 0]}, "between -1"),
-        ({"labels": [1.0, 0.0, 0.0]}, "whole numbers"),
+        ({"labels": [1.0, 0.0, 0.0]}, "integers"),
         ({"queries": [[3], [0], [7]]}, "one-dimensional"),
         ({"queries": [3, 0, -7]}, "count from 0"),
         ({"classes": ("a",)}, "two or more"),

@@ -60,7 +60,7 @@ def test_numbers_and_short_text_are_shown_as_they_are(value, text):
 
 
 def test_a_number_too_long_to_be_written_is_told_by_its_bits():
-    assert shown(10**5000) == "a whole number of 16610 bits"
+    assert shown(10**5000) == "an integer of 16610 bits"
 
 
 def test_few_classes_are_shown_and_many_are_counted():

@@ -141,7 +141,7 @@ few_byte_edits = st.one_of(st.just([]), st.just([]), byte_edits)
 
 
 def moved(found: Any, rng: random.Random) -> Any:
-    """Return a copy of drawn edits at other places: the whole numbers in front of the last part
+    """Return a copy of drawn edits at other places: the integers in front of the last part
     of every tuple."""
     if isinstance(found, list):
         return [moved(part, rng) if isinstance(part, tuple) else part for part in found]

@@ -1,7 +1,7 @@
 """From an Arrow table to a pandas frame without any cell changing another.
 
-The usual conversion turns a column of integers with one null into floats, which merges whole
-numbers beyond 2**53 in every row. Here the type of a pandas column follows from the type of the
+The usual conversion turns a column of integers with one null into floats, which merges integers
+beyond 2**53 in every row. Here the type of a pandas column follows from the type of the
 Arrow column alone, and one cell that Python cannot hold (a date in the year 20000) becomes a text
 by itself.
 """

@@ -39,9 +39,9 @@ AGGREGATORS = ("gaussian", "sparse-vector")
 RELEASES = ("labels", "counts")
 ABSTENTIONS = ("drop", "random", "majority")
 
-LONGEST_SHOWN = 60  # letters of a text in a message
+LONGEST_SHOWN = 60  # characters of a string in a message
 MOST_CLASSES_SHOWN = 20
-LONGEST_NAME = 200  # letters of a name
+LONGEST_NAME = 200  # characters of a name
 LONGEST_LINE = 500  # characters of a message
 LONGEST_WORDS = 200  # characters of what a message says of one thing that was given
 _ELLIPSIS = " ... "
@@ -61,11 +61,11 @@ def without_controls(text: str, *, keep: str = "") -> str:
         return text
     return "".join(
         (
-            letter
-            if letter.isprintable() or letter in keep
-            else letter.encode("unicode_escape").decode("ascii")
+            character
+            if character.isprintable() or character in keep
+            else character.encode("unicode_escape").decode("ascii")
         )
-        for letter in text
+        for character in text
     )
 
 
@@ -132,11 +132,13 @@ def shown_classes(values: Sequence[object]) -> str:
 def _short_repr(value: Any) -> str:
     if isinstance(value, str | bytes) and len(value) > LONGEST_SHOWN:
         return (
-            f"a text of {len(value)} letters" if isinstance(value, str) else f"{len(value)} bytes"
+            f"a string of {len(value)} characters"
+            if isinstance(value, str)
+            else f"{len(value)} bytes"
         )
     if isinstance(value, int) and value.bit_length() > 256:
         # Python does not even write the longest ones
-        return f"a whole number of {value.bit_length()} bits"
+        return f"an integer of {value.bit_length()} bits"
     try:
         return repr(value)
     except ValueError:  # Python does not write a fraction of thousands of digits either
@@ -171,17 +173,17 @@ def check_path(name: str, value: object) -> None:
 
 def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
     """Refuse, with `ParameterError`, anything but a name on one line: text, not blank, of at
-    most `longest` letters."""
+    most `longest` characters."""
     if not isinstance(value, str):
         raise ParameterError(f"{name} is {shown(value)}; it must be text.")
     if not value.strip():
-        raise ParameterError(f"{name} is empty; give at least one letter.")
+        raise ParameterError(f"{name} is empty; give at least one character.")
     if len(value) > longest:
-        raise ParameterError(f"{name} has {len(value)} letters; give at most {longest}.")
-    # control letters and newlines would break lists; half a surrogate cannot be written
+        raise ParameterError(f"{name} has {len(value)} characters; give at most {longest}.")
+    # control characters and newlines would break lists; half a surrogate cannot be written
     if not value.isprintable():
         raise ParameterError(
-            f"{name} has newlines, control letters or lone surrogates in it; give one plain line."
+            f"{name} has newlines, control characters or lone surrogates in it; give one plain line."
         )
 
 
@@ -231,7 +233,7 @@ def check_delta(name: str, value: object) -> float:
 
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
-    """Return `value` as an int if it is a whole number of at least `minimum`, else raise
+    """Return `value` as an int if it is an integer of at least `minimum`, else raise
     `ParameterError`."""
     try:
         if isinstance(value, bool):
@@ -239,11 +241,11 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
         number = operator.index(value)  # type: ignore[arg-type]  # any object may be offered; index refuses
     except TypeError:
         raise ParameterError(
-            f"{name} is {shown(value)}; it must be a whole number of at least {minimum}."
+            f"{name} is {shown(value)}; it must be an integer of at least {minimum}."
         ) from None
     if not number >= minimum:
         raise ParameterError(
-            f"{name} is {shown(value)}; it must be a whole number of at least {minimum}."
+            f"{name} is {shown(value)}; it must be an integer of at least {minimum}."
         )
     return number
 

@@ -1,4 +1,4 @@
-"""The error tree: one base class, one leaf for each thing a person can mend.
+"""The error tree: one base class, one leaf for each thing a person can fix.
 
     SecretBallotError
     |-- ParameterError      a setting is out of range

@@ -24,7 +24,7 @@ def _frozen_integers(name: str, values: object) -> IntArray:
     numbers."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
-        raise DataError(f"{name} has dtype {array.dtype}; it must hold whole numbers.")
+        raise DataError(f"{name} has dtype {array.dtype}; it must hold integers.")
     copy = array.astype(np.int64)
     copy.setflags(write=False)
     return copy
@@ -35,7 +35,7 @@ def _class_value(value: object) -> str | int | float | bool:
     scalar = value.item() if isinstance(value, np.generic) else value
     if not isinstance(scalar, (str, int, float)) or scalar != scalar:
         raise DataError(
-            f"classes holds {shown(value)}; a class is a string, a whole number, a number or a"
+            f"classes holds {shown(value)}; a class is a string, an integer, a number or a"
             " truth value."
         )
     return scalar

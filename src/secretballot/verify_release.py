@@ -85,7 +85,7 @@ class UndecidedError(Exception):
 def shown(value: object) -> str:
     """Return how a message quotes a value: printable, on one line and short."""
     text = value if isinstance(value, str) else repr(value)[:200]
-    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    text = "".join(character if character.isprintable() else "?" for character in text)
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
@@ -122,7 +122,7 @@ def no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_values(value: object, depth: int = 0) -> None:
-    """Refuse JSON that is nested too deeply, or holds numbers or texts beyond bounds."""
+    """Refuse JSON that is nested too deeply, or holds numbers or strings beyond bounds."""
     if depth > 32:
         raise WrongError("The certificate is nested more than 32 deep.")
     if isinstance(value, dict):
@@ -132,7 +132,7 @@ def check_values(value: object, depth: int = 0) -> None:
         for item in value:
             check_values(item, depth + 1)
     elif isinstance(value, str) and len(value) > 10_000:
-        raise WrongError("The certificate holds a text of more than 10,000 characters.")
+        raise WrongError("The certificate holds a string of more than 10,000 characters.")
     elif isinstance(value, float) and not math.isfinite(value):
         raise WrongError("The certificate holds a number that is not finite.")
     elif isinstance(value, int) and not abs(value) <= _MAX_INTEGER:

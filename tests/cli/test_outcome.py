@@ -46,8 +46,8 @@ def test_every_error_of_ours_has_its_code_and_its_words(
     ("sentence", "spelled"),
     [
         (
-            "round_size is 0; it must be a whole number.",
-            "--round-size is 0; it must be a whole number.",
+            "round_size is 0; it must be an integer.",
+            "--round-size is 0; it must be an integer.",
         ),
         ("plan n_queries, or use release='labels'.", "plan --queries, or use --release labels."),
         (

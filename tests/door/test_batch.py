@@ -153,7 +153,7 @@ def test_noise_too_small_for_its_budget_is_refused(
         ({"queries": [26]}, "rows go from 0 to 25"),
         ({"queries": [-1]}, "from 0"),
         ({"queries": []}, "one or more"),
-        ({"queries": [0.5]}, "whole numbers"),
+        ({"queries": [0.5]}, "integers"),
         ({"queries": [[0, 1]]}, "one or more"),
         ({"queries": [0, 1], "public_rows": [5]}, "one row for each"),
         ({"queries": [0, 1], "public_rows": [5, 5]}, "twice"),

@@ -14,7 +14,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import DecisionStumps, Thresholds, cut_spaces
 from secretballot.hypotheses.cuts import Cut, Segments, SortedColumn, place_between
 
-# Points are whole numbers, so that quarters stand for every threshold there is.
+# Points are integers, so that quarters stand for every threshold there is.
 GRID = [-math.inf, *np.arange(-1, 5.25, 0.25).tolist(), math.inf]
 ALL_POINTS = np.arange(-1, 5.5, 0.5)
 

@@ -63,7 +63,7 @@ def test_it_is_the_definition_on_small_sets(hypotheses, d) -> None:
 
 
 class Table:
-    """Say for each whole number what a row of a table says."""
+    """Say for each integer what a row of a table says."""
 
     def __init__(self, row: np.ndarray) -> None:
         self.row = row

@@ -60,7 +60,7 @@ def separable(points, pattern):
 
 
 def exactly(X):
-    """Return rows as whole numbers, all multiplied by the same power of two."""
+    """Return rows as integers, all multiplied by the same power of two."""
     return [
         tuple(int(v * 2.0**10) << 60 | int(v * 2.0**10 % 1 * 2.0**60) for v in row) for row in X
     ]

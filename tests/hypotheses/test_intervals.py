@@ -12,7 +12,7 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.hypotheses import Intervals
 from secretballot.hypotheses.interval_spaces import EMPTY, Interval
 
-# Points are whole numbers, asked or not; ends at quarters stand for all there are, pairs inside one
+# Points are integers, asked or not; ends at quarters stand for all there are, pairs inside one
 # gap included.
 ENDS = [-math.inf, *np.arange(-1, 5.25, 0.25).tolist(), math.inf]
 ALL_INTERVALS = [EMPTY, *(Interval(a, b) for a in ENDS for b in ENDS if a <= b)]

@@ -112,7 +112,7 @@ def test_the_strategy_sees_public_points_and_released_labels_alone() -> None:
         (np.array([3, 3]), "twice|repeat"),
         (np.array([400]), "0 to 399|outside|out of"),
         (np.array([-1]), "0 to 399|outside|out of"),
-        (np.array([0.5]), "whole numbers"),
+        (np.array([0.5]), "integers"),
         (np.arange(3), "at most 2|allowed|more than"),
     ],
 )

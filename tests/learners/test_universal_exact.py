@@ -281,7 +281,7 @@ def test_the_worst_of_two_guarantees_keeps_epsilon_and_as_printed_it_does_not(sh
 
 
 class Point:
-    """The function that is 1 on one whole number alone."""
+    """The function that is 1 on one integer alone."""
 
     def __init__(self, at: int) -> None:
         self.at = at

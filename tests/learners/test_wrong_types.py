@@ -32,13 +32,13 @@ def teachers():
     ("given", "sentence"),
     [
         ({"teachers": None}, "teachers is None; give what train_teachers returned"),
-        ({"aggregator": "gaussian"}, "aggregator is 'gaussian'; give a calibrated plan"),
+        ({"aggregator": "gaussian"}, "aggregator is 'gaussian'; give a calibrated aggregator"),
         ({"ledger": "registry.ledger"}, "ledger is 'registry.ledger'; give a Ledger"),
         ({"name": None}, "name is None; it must be text"),
         ({"name": 3}, "name is 3; it must be text"),
         ({"name": " "}, "name is empty"),
         ({"name": "two\nlines"}, "name has newlines"),
-        ({"name": "n" * 201}, "name has 201 letters"),
+        ({"name": "n" * 201}, "name has 201 characters"),
     ],
 )
 def test_a_session_says_what_it_takes(teachers, given, sentence):

@@ -140,7 +140,7 @@ def test_a_plan_that_answered_nothing_gives_all_back(ledger: Ledger) -> None:
 def test_pairs_are_never_given_back(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.sqlite", dataset="registry", budget=BUDGET)
     plan = opened(ledger)
-    with pytest.raises(LedgerError, match="costs as much as the whole plan"):
+    with pytest.raises(LedgerError, match="costs as much as the whole reservation"):
         ledger.commit(plan, b"none", used=())
     assert ledger.spent().epsilon == price_of(PLAN).epsilon
     ledger.commit(plan, b"none")
@@ -177,7 +177,7 @@ def test_several_events_shrink_together_or_not_at_all(ledger: Ledger) -> None:
     plan = opened(ledger, *events, queries=10)
     with ledger.answering(plan) as page:
         page.add([(b"a", b"1")])
-    with pytest.raises(ParameterError, match="must be the bought ones"):
+    with pytest.raises(ParameterError, match="must be the reserved ones"):
         ledger.commit(plan, b"x", parts=1, used=(GaussianEvent(50.0, 2),))
     ledger.commit(plan, b"x", parts=1, used=(GaussianEvent(50.0, 2), PureEvent(0.01, 1)))
     assert ledger.spent().epsilon > 0

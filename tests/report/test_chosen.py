@@ -54,7 +54,7 @@ def certificate(neighbours: str = "add-remove", **changes: Any) -> dict[str, Any
             "durable": True,
             "reservation": 1,
         },
-        "noise": {"exact": True, "description": "whole numbers"},
+        "noise": {"exact": True, "description": "integers"},
         "released": describe_released(np.arange(3), LABELS, [0, 1], 0),
         "declaration": {"unit": "record", "neighbours": neighbours},
     }

@@ -67,7 +67,7 @@ class Answers:
 
 
 class AnswerRun(ABC):
-    """One plan while it is being answered, a few queries at a time; obtained from
+    """One run of queries while it is being answered, a few queries at a time; obtained from
     `Aggregator.start`."""
 
     @abstractmethod
@@ -101,7 +101,7 @@ class Aggregator(ABC):
     release : str
         "labels" or "counts": what `answer` lets out.
     budget : PrivacyBudget
-        What one release is bought at; the door prices `events` again before it draws.
+        Price of one release; the door prices `events` again before it draws.
 
     Examples
     --------
@@ -158,12 +158,12 @@ class Aggregator(ABC):
     def start(
         self, n_teachers: int, noise: NoiseSource, state: Mapping[str, int] | None = None
     ) -> AnswerRun:
-        """Begin to answer the plan, or go on where an earlier run left `state`."""
+        """Begin to answer the queries, or go on where an earlier run left `state`."""
 
     def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...] | None:
-        """Return what the first `n_asked` queries of the plan were to the accountant by themselves.
+        """Return what the first `n_asked` queries were to the accountant by themselves.
 
-        None where a plan that stops early is not cheaper than the whole.
+        None where stopping early is not cheaper than answering all.
         """
         check_count("n_asked", n_asked, minimum=0)
         return None
@@ -237,7 +237,7 @@ def check_votes(counts: IntArray, aggregator: Aggregator, n_teachers: int) -> In
     if votes.dtype.kind not in "iu" or votes.ndim != 2 or votes.shape[1] != aggregator.n_classes:
         raise DataError(
             f"counts have dtype {votes.dtype} and shape {votes.shape}; "
-            f"give whole numbers of shape (n_queries, {aggregator.n_classes})."
+            f"give integers of shape (n_queries, {aggregator.n_classes})."
         )
     if not len(votes) <= aggregator.n_queries:
         raise DataError(

@@ -95,7 +95,7 @@ class GaussianAggregator(Aggregator):
     n_teachers : int, optional
         Price labels for this number of teachers only; by default for every number.
     budget : PrivacyBudget, optional
-        What a release is bought at; the door checks it.
+        Price of a release; the door checks it.
     delta : float, optional
         Instead of `budget`: price the noise at this delta.
     calibration : str
@@ -250,12 +250,12 @@ class GaussianAggregator(Aggregator):
         return k
 
     def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...]:
-        """Return what the first `n_asked` queries of the plan were to the accountant: the noise
+        """Return what the first `n_asked` queries were to the accountant: the noise
         does not look back."""
         asked = check_count("n_asked", n_asked, minimum=0)
         if not asked <= self.n_queries:
             raise ParameterError(
-                f"n_asked is {asked}, more than the {self.n_queries} queries of the plan; count"
+                f"n_asked is {asked}, more than the {self.n_queries} queries that are priced; count"
                 " again."
             )
         return (
@@ -389,13 +389,13 @@ class GaussianRun(AnswerRun):
 
     @property
     def stopped(self) -> bool:
-        """False: only the plan's number of queries ends it."""
+        """False: only the priced number of queries ends it."""
         return False
 
 
-def _event_of_first(event: Event, asked: int, planned: int) -> Event:
-    """Return the event of the first `asked` of `planned` queries."""
+def _event_of_first(event: Event, asked: int, priced: int) -> Event:
+    """Return the event of the first `asked` of `priced` queries."""
     if isinstance(event, LabelGaussianEvent):
         return replace(event, queries=asked)
     assert isinstance(event, GaussianEvent)
-    return replace(event, shifts=event.shifts // planned * asked)
+    return replace(event, shifts=event.shifts // priced * asked)

@@ -28,10 +28,10 @@ class RelabelledAggregator(Aggregator):
     """Answer as the sparse vector does; pay what it costs on a relabelled secret sample of the
     records.
 
-    The price is true only of teachers that learned from a sample drawn for this one plan, as
+    The price is true only of teachers that learned from a sample drawn for this one reservation, as
     `secretballot.learners.labelers.agnostic` draws it: asked of other teachers, or twice of the
     same, it promises too much. So the door takes it only with teachers that are declared to be of
-    this sample, and for the plan they were drawn for.
+    this sample, and for the reservation they were drawn for.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class RelabelledAggregator(Aggregator):
     n_queries : int
         Most queries that one release asks; it does not enter the price.
     budget : PrivacyBudget, optional
-        What a release is bought at; the door checks it.
+        Price of a release; the door checks it.
     delta : float, optional
         Instead of `budget`: price the event at this delta.
     calibration : {"given", "tight", "paper"}

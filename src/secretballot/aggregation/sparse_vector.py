@@ -126,7 +126,7 @@ class SparseVectorAggregator(Aggregator):
     n_classes : int
         Number of classes, public.
     budget : PrivacyBudget, optional
-        What a release is bought at; the door checks it.
+        Price of a release; the door checks it.
     delta : float, optional
         Instead of `budget`: price the noise at this delta.
     calibration : str

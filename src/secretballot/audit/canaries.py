@@ -249,7 +249,7 @@ def canary_bound(
     scores : ndarray of float64, shape (n_coins,)
         Above 0, the canary is guessed to be present.
     present : ndarray of bool, shape (n_coins,)
-        The coins.
+        The random draws.
     delta, alpha : float
         As in `epsilon_from_guesses`.
     share : float

@@ -1,4 +1,4 @@
-"""Noise distributions written out: probabilities on whole numbers, and what is left out.
+"""Noise distributions written out: probabilities on integers, and what is left out.
 
 Computed here from their definitions, not from the accountant's code, so that an audit is a second
 opinion.
@@ -27,7 +27,7 @@ _MAX_SUPPORT = 5_000_000
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Probabilities of the whole numbers low, low + 1, ...
+    """Probabilities of the integers low, low + 1, ...
 
     Attributes
     ----------
@@ -57,14 +57,14 @@ class Distribution:
         return np.arange(self.low, self.low + len(self.pmf), dtype=np.int64)
 
     def at_least(self, values: Any) -> FloatArray:
-        """Return P(X >= value) over the listed values, for an array of whole numbers."""
+        """Return P(X >= value) over the listed values, for an array of integers."""
         upper = np.append(np.cumsum(self.pmf[::-1])[::-1], 0.0)
         return np.asarray(
             upper[np.clip(np.asarray(values) - self.low, 0, len(self.pmf))], dtype=np.float64
         )
 
     def at_most(self, values: Any) -> FloatArray:
-        """Return P(X <= value) over the listed values, for an array of whole numbers."""
+        """Return P(X <= value) over the listed values, for an array of integers."""
         lower = np.concatenate([[0.0], np.cumsum(self.pmf)])
         return np.asarray(
             lower[np.clip(np.asarray(values) - self.low + 1, 0, len(self.pmf))], dtype=np.float64

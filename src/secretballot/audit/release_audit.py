@@ -248,7 +248,7 @@ def audit_release(
     timeout : float
         Seconds for one run.
     seed : int, optional
-        Of the coins.
+        Of the random draws.
     progress : callable, optional
         Told how many runs are finished, of how many.
 

@@ -88,7 +88,7 @@ class WorkFolder:
         What makes it the same audit.
     n_runs : int
     seed : int or None
-        Of the coins; None takes fresh ones.
+        Of the random draws; None takes fresh ones.
     coins_per_run : int
         More than one where a run has several canaries.
 
@@ -112,9 +112,9 @@ class WorkFolder:
         coins_per_run: int = 1,
     ) -> None:
         self.path = path
-        plan = path / "audit.json"
+        stated = path / "audit.json"
         wanted = {**description, "runs": n_runs}
-        if path.exists() and not plan.is_file() and any(path.iterdir()):
+        if path.exists() and not stated.is_file() and any(path.iterdir()):
             raise DataError(
                 f"{str(path)!r} holds something else than an audit; name another folder with"
                 " --work."
@@ -125,8 +125,8 @@ class WorkFolder:
         (path / "runs").mkdir(exist_ok=True)
         # an interrupted audit goes on with the draws it began with: new ones would be chosen after
         # seeing results
-        if plan.is_file():
-            found = json.loads(plan.read_text(encoding="utf-8"))
+        if stated.is_file():
+            found = json.loads(stated.read_text(encoding="utf-8"))
             coins = found.pop("coins", None)
             if found != json.loads(json.dumps(wanted)):
                 raise DataError(
@@ -140,7 +140,7 @@ class WorkFolder:
                 .astype(bool)
                 .tolist()
             )
-            _write_whole(plan, json.dumps({**wanted, "coins": coins}).encode())
+            _write_whole(stated, json.dumps({**wanted, "coins": coins}).encode())
         self.coins: BoolArray = np.array(coins, dtype=bool)
 
     def finished(self, number: int) -> Trial | None:

@@ -115,7 +115,7 @@ def output_distribution(
     Parameters
     ----------
     release : callable
-        Takes values or counts, one row per query, and a noise source; returns one whole number
+        Takes values or counts, one row per query, and a noise source; returns one integer
         below `n_outcomes` (or a truth value) per query. Outcome -1 counts as the last.
     query : int or sequence of int
         The value, or the row of counts, of the one query.

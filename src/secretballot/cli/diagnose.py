@@ -132,11 +132,11 @@ def diagnose(
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """Return whole numbers listed by commas."""
+    """Return integers listed by commas."""
     words = words_of(text)
     if not words or not all(word.isdecimal() and len(word) <= _LONGEST_NUMBER for word in words):
         raise ParameterError(
-            f"max_unstable is {shown(text)}; give whole numbers by commas, such as 1,10,100."
+            f"max_unstable is {shown(text)}; give integers by commas, such as 1,10,100."
         )
     return tuple(int(word) for word in words)
 

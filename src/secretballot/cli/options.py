@@ -202,7 +202,7 @@ def words_of(text: str | None) -> tuple[str, ...]:
 
 
 def classes_of(text: str | None) -> tuple[str | int, ...] | None:
-    """Return the classes that were listed, as whole numbers where all of them are."""
+    """Return the classes that were listed, as integers where all of them are."""
     if text is None:
         return None
     words = words_of(text)

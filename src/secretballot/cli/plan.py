@@ -150,7 +150,7 @@ def _stand_in(like: Path | None, target: str | None, schema: Path | None, drop: 
 
 
 def number_or_names(text: str | None) -> tuple[str | int, ...] | int | None:
-    """Return how many classes there are if one whole number is given, else the classes that were
+    """Return how many classes there are if one integer is given, else the classes that were
     listed."""
     names = classes_of(text)
     if names is not None and len(names) == 1 and isinstance(names[0], int):

@@ -34,7 +34,7 @@ MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "none", "null"})
 #: holds them.
 LARGEST_NUMBER = 1e30
 
-#: Whole numbers of at most this many bits are written out in decimal digits.
+#: Integers of at most this many bits are written out in decimal digits.
 _WRITTEN_OUT_BITS = 4096
 #: Decimals of at most this order of magnitude are written out without an exponent.
 _WRITTEN_OUT_ORDER = 400
@@ -46,7 +46,7 @@ def is_missing(text: str) -> bool:
 
 
 def whole(text: str) -> str:
-    """Return "1" for "1.0": a whole number that went through floating point is still that
+    """Return "1" for "1.0": an integer that went through floating point is still that
     number."""
     head, point, tail = text.partition(".")
     return head if point and tail.strip("0") == "" and head.lstrip("+-").isdigit() else text
@@ -68,7 +68,7 @@ def texts_of(column: "pd.Series[Any]") -> ObjectArray:
 
     A value reads alike in every type of column that holds it exactly: "3" for the integer 3, the
     float 3.0 and the text "3.0"; "0" for the float -0.0; "1.5" for the decimal 1.50. What pandas
-    rounded before, such as whole numbers beyond 2**53 in a column that one null made a column of
+    rounded before, such as integers beyond 2**53 in a column that one null made a column of
     floats, stays rounded.
 
     Parameters

@@ -9,7 +9,7 @@ import pandas as pd
 
 __all__ = ["DemonstrationFiles", "write_breast_cancer", "write_clinic"]
 
-#: Splits and made-up people come from public coins; no privacy rests on them.
+#: Splits and synthetic people come from a public random seed; no privacy rests on it.
 _SEED = 20260
 _PRIVATE, _PUBLIC, _TEST = 20_000, 2_000, 4_000
 
@@ -34,8 +34,8 @@ class DemonstrationFiles:
 
 
 def write_clinic(folder: Path) -> DemonstrationFiles:
-    """Write made-up patients of one clinic: numbers, categories, a few gaps, and whether each came
-    back.
+    """Write synthetic patients of one clinic: numbers, categories, a few gaps, and whether each
+    came back.
 
     Parameters
     ----------

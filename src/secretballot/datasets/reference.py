@@ -148,7 +148,7 @@ def _read_votes(folder: Folder, name: str) -> IntArray:
         counts = np.load(path, allow_pickle=False)
     except (ValueError, EOFError):
         raise DataError(f"the reference file {name} is damaged; fetch it again.") from None
-    return np.asarray(counts, dtype=np.int64)  # the files hold whole numbers as floats
+    return np.asarray(counts, dtype=np.int64)  # the files hold integers as floats
 
 
 def _read_idx(path: Path) -> npt.NDArray[np.uint8]:

@@ -174,7 +174,7 @@ class Schema:
 
         A cell is encoded by its value, not by the type of its column. What pandas lost when the
         frame was made is beyond recall, and then one cell may have changed others: in a column of
-        integers, a null or a fraction made whole numbers beyond 2**53 round (declare the type,
+        integers, a null or a fraction made integers beyond 2**53 round (declare the type,
         "Int64", or give them as text); numpy turns truth values beside numbers into 1 and 0.
         `tables.read_table` has no such loss.
 

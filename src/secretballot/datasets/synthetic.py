@@ -58,7 +58,7 @@ def synthetic_two_class(
     bayes_error : float
         Above 0, below 0.5.
     seed : int
-        Fixes the sample; points are public or made-up, so this is no secret.
+        Fixes the sample; points are public or synthetic, so this is no secret.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def synthetic_massart(
     noise : float
         Probability of a flip: from 0, where the concept is learnt without error, to below 0.5.
     seed : int
-        Fixes the flips; points are public or made-up, so this is no secret.
+        Fixes the flips; points are public or synthetic, so this is no secret.
 
     Raises
     ------

@@ -58,7 +58,7 @@ def read_table(path: str | os.PathLike[str], *, role: str = "file") -> pd.DataFr
     A null in a Parquet file changes its own cell alone: the type of a column of the frame follows
     from the type of the column in the file. That type is taken from the file, so it must not depend
     on single records; a file that pandas wrote from integers and one null has floats in it, and
-    whole numbers beyond 2**53 were rounded when it was written. Write ids and codes of that size as
+    integers beyond 2**53 were rounded when it was written. Write ids and codes of that size as
     text.
 
     Parameters
@@ -373,7 +373,7 @@ def _frame_of_records(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
         if odd:
             raise DataError(
                 f"{where} has a header of {len(header)} fields but another number in"
-                f" {name_rows(odd)}; quote fields that contain the delimiter, or mend the rows."
+                f" {name_rows(odd)}; quote fields that contain the delimiter, or fix the rows."
             )
         for parts, cells in zip(blocks, zip(*block, strict=True), strict=True):
             parts.append(_compact_cells(cells))

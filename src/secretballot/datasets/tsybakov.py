@@ -39,7 +39,7 @@ class TsybakovThresholds:
         Probability, from 0 to below 0.5, that the label of a point far from t is flipped.
     left_margin : float
         Above 0, at most 1. Below 1 the two sides differ; then learners of few records err more
-        often to the left, all alike, and no vote among them mends it.
+        often to the left, all alike, and no vote among them fixes it.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def synthetic_tsybakov(
     tau, threshold, scale, noise, left_margin : float
         As for `TsybakovThresholds`.
     seed : int
-        Fixes the sample; points are public or made-up, so this is no secret.
+        Fixes the sample; points are public or synthetic, so this is no secret.
 
     Raises
     ------

@@ -4,9 +4,9 @@ nowhere else.
 Left of here everything is secret, right of here everything is public. What is refused is refused
 before anything is reserved; once reserved it is spent, whether or not an answer comes out.
 
-`batch` releases the answers to queries that are known beforehand; `stream` sells a plan and answers
-it query by query. `choice` draws a number or a choice that something is set by. `purchase` is what
-all do before they may draw.
+`batch` releases the answers to queries that are known beforehand; `stream` reserves a number of
+answers and gives them query by query. `choice` draws a number or a choice that something is set by.
+`purchase` is what all do before they may draw.
 """
 
 from secretballot.door.batch import release

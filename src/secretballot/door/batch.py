@@ -194,7 +194,7 @@ def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
         raise DataError(
             f"{name} has shape {rows.shape} and dtype {rows.dtype}; give one or more row numbers,"
-            " as whole numbers."
+            " as integers."
         )
     if not rows.min() >= 0:
         raise DataError(f"{name} has the row {rows.min()}; rows count from 0.")
@@ -206,7 +206,7 @@ def _distinct_rows(name: str, rows: NDArray[Any]) -> IntArray:
 
 
 def _widest_answers(aggregator: Aggregator, counts: VoteCounts, n_queries: int) -> Answers:
-    """Return made-up answers whose text is as long as that of any answers."""
+    """Return dummy answers whose text is as long as that of any answers."""
     label = max((-1, counts.n_classes - 1), key=lambda value: len(str(value)))
     sigma, noisy = aggregator.sigma_of_counts, None
     if sigma is not None:

@@ -1,8 +1,8 @@
 """What a vault remembers of the ledgers it was used with: how far each had come.
 
-A ledger that is put back alone from an older copy has lost answers that were given; a plan would
-answer the same queries anew, with fresh noise, for nothing. The vault beside it has seen them, and
-refuses such a copy.
+A ledger that is put back alone from an older copy has lost answers that were given; a reservation
+would answer the same queries anew, with fresh noise, for nothing. The vault beside it has seen
+them, and refuses such a copy.
 """
 
 from pathlib import Path

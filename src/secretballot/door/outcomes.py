@@ -50,7 +50,7 @@ class PaidOutcome:
     event : Event
         What was drawn.
     epsilon, delta : float
-        What it was bought at.
+        What was paid for it.
     unit, neighbours : str
         Whose data the price is about, and the relation.
     composition : dict
@@ -387,7 +387,7 @@ def _paid_outcome(
     return choice
 
 
-_WIDEST = -(2**63)  # no outcome has more letters
+_WIDEST = -(2**63)  # no outcome has more digits
 
 
 def _outcome_of(

@@ -55,10 +55,10 @@ def check_counts(counts: object) -> None:
 
 
 def check_types(aggregator: object, ledger: object, counts: object = _NONE_NEEDED) -> None:
-    """Refuse a plan, an account or votes that are none, with `ParameterError`."""
+    """Refuse an aggregator, an account or votes that are none, with `ParameterError`."""
     if counts is not _NONE_NEEDED:
         check_counts(counts)
-    hint = "give a calibrated plan, such as GaussianAggregator.calibrate returns"
+    hint = "give a calibrated aggregator, such as GaussianAggregator.calibrate returns"
     check_instance("aggregator", aggregator, Aggregator, hint=hint)
     check_ledger(ledger)
 
@@ -93,7 +93,7 @@ def check_sample(
     Raises
     ------
     ParameterError
-        If the two differ, or the sample was drawn for another plan.
+        If the two differ, or the sample was drawn for another reservation.
     """
     declared = (declaration or {}).get("sample")
     if declared is None and sample is None:
@@ -106,7 +106,7 @@ def check_sample(
         )
     if declared != {**(sample or {}), "plan": request}:
         raise ParameterError(
-            "These teachers learned from a secret sample that was drawn for one plan, and this is"
+            "These teachers learned from a secret sample that was drawn for one request, and this is"
             " another; fit a new AgnosticLabeler under another name. Nothing was spent."
         )
 
@@ -218,7 +218,7 @@ def composition_of(ledger: Ledger, reservation: int) -> dict[str, Any]:
 
 def widest(spread: float) -> int:
     """Return an integer of which noise of this standard deviation or scale draws none with more
-    letters, practically.
+    digits, practically.
 
     Beyond sixty times the spread lies less than 1e-24 of the noise; such an outcome would only be
     stored in more bytes.

@@ -1,4 +1,4 @@
-"""What ties a plan in the ledger to the vault: a plan goes on only with the terms, and the
+"""What ties a reservation in the ledger to the vault: it goes on only with the terms, and the
 teachers, it began with."""
 
 import hashlib
@@ -20,14 +20,14 @@ ORIGIN_BYTES = 16
 
 
 class ReservationFiles:
-    """The files of one plan in the vault.
+    """The files of one reservation in the vault.
 
     Parameters
     ----------
     vault : Path or None
-        None where the plan dies with the process.
+        None where the reservation ends with the process.
     request : str
-        Key of the plan in the ledger.
+        Key of the reservation in the ledger.
     """
 
     def __init__(self, vault: Path | None, request: str) -> None:
@@ -54,8 +54,8 @@ class ReservationFiles:
         content = read_secret(self._folder / f"{self._name}.terms", largest=LARGEST_JSON)
         return None if content is None else self._parsed_terms(content)
 
-    def check(self, kept: Mapping[str, Any], terms: Mapping[str, Any], *, bought: bool) -> None:
-        """Refuse, before anything is bought, terms other than those that the vault holds.
+    def check(self, kept: Mapping[str, Any], terms: Mapping[str, Any], *, reserved: bool) -> None:
+        """Refuse, before anything is reserved, terms other than those that the vault holds.
 
         Raises
         ------
@@ -70,9 +70,9 @@ class ReservationFiles:
                     f"Request {self._request!r} was begun with other terms ({name}); go on with the"
                     " same, or ask under another key, which is a new charge. Nothing was spent."
                 )
-        if not bought:
+        if not reserved:
             raise LedgerError(
-                f"Request {self._request!r} was bought before, and the ledger has lost it; restore"
+                f"Request {self._request!r} was reserved before, and the ledger has lost it; restore"
                 " the newest copy of the ledger. Nothing was spent."
             )
 
@@ -82,14 +82,14 @@ class ReservationFiles:
         entry: LedgerEntry,
         events: tuple[Event, ...],
         *,
-        bought_now: bool,
+        reserved_now: bool,
     ) -> str:
-        """Keep the terms of a plan that begins, or refuse to go on with one that began with others.
+        """Keep the terms of a new reservation, or refuse to go on with one that began with others.
 
         Returns
         -------
         str
-            The plan's origin, drawn at random when it began: every answer of the plan carries it or
+            The reservation's origin, drawn at random when it began: every answer carries it or
             what follows from it, so that two vaults never answer under one purchase.
 
         Raises
@@ -97,17 +97,17 @@ class ReservationFiles:
         ParameterError
             If a term is another one.
         LedgerError
-            If the plan began elsewhere, or without a vault.
+            If the reservation began elsewhere, or without a vault.
         """
         origin = entropy_bytes(ORIGIN_BYTES).hex()
         if self._folder is None:
-            if not bought_now:
+            if not reserved_now:
                 raise LedgerError(self._refusal_to_continue("no vault is given to take it up"))
             return origin
         kept = self.kept()
         if kept is None:
-            # A crash between the purchase and this line leaves a plan that has answered nothing: it
-            # may begin again.
+            # A crash between the purchase and this line leaves a reservation that has answered
+            # nothing: it may begin again.
             if entry.parts or entry.state != "reserved" or entry.events != events:
                 raise LedgerError(
                     self._refusal_to_continue(
@@ -116,7 +116,7 @@ class ReservationFiles:
                 )
             content = json.dumps({"terms": terms, "origin": origin}).encode()
             kept = self._parsed_terms(keep_secret(self._folder / f"{self._name}.terms", content))
-        self.check(kept, terms, bought=True)
+        self.check(kept, terms, reserved=True)
         return str(kept["origin"])
 
     def _parsed_terms(self, content: bytes) -> dict[str, Any]:
@@ -131,6 +131,6 @@ class ReservationFiles:
 
     def _refusal_to_continue(self, why: str) -> str:
         return (
-            f"Request {self._request!r} was bought before, and {why}; give the vault it was begun"
+            f"Request {self._request!r} was reserved before, and {why}; give the vault it was begun"
             " with, or ask under another key, which is a new charge."
         )

@@ -1,4 +1,4 @@
-"""A choice that is paid for now and drawn later, at most once: what a plan needs that must never
+"""A choice that is paid for now and drawn later, at most once: what a run needs that must never
 run out of money."""
 
 import contextlib
@@ -19,7 +19,7 @@ __all__ = ["ReservedOutcome"]
 
 
 class ReservedOutcome:
-    """Buy one exponential choice, or take up one that was bought, and draw it when its scores are
+    """Reserve one draw of the exponential mechanism, or take one up, and draw when its scores are
     known.
 
     Parameters
@@ -160,7 +160,7 @@ class ReservedOutcome:
         return {**about, "n_candidates": n_candidates}
 
     def _reserved_entry(self) -> LedgerEntry:
-        """Return the entry in the ledger, bought now if there is none."""
+        """Return the entry in the ledger, reserved now if there is none."""
         events = (self._mechanism.event(),)
         entry = self.ledger.entry(self.request)
         if entry is None:
@@ -175,7 +175,7 @@ class ReservedOutcome:
                 )
             except LedgerError:
                 if self.ledger.entry(self.request) is None:
-                    raise  # else another process bought it in between
+                    raise  # else another process reserved it in between
             entry = self.ledger.entry(self.request)
             assert entry is not None  # entries are never removed
         if entry.state == "forfeited" or entry.events != events:

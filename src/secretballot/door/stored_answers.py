@@ -24,7 +24,7 @@ class StoredAnswer:
     abstained : int
         How many answers up to this one were abstentions.
     mark : str
-        Random: what the next draw must go on from, in the vault where the plan began.
+        Random: what the next draw must go on from, in the vault where the reservation began.
     """
 
     label: int

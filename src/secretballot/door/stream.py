@@ -1,5 +1,5 @@
-"""A plan that is bought as a whole and answered query by query, each answer on the disk before
-it is returned."""
+"""A number of answers that is reserved as a whole and given query by query, each on the disk
+before it is returned."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ class StreamAnswers:
     noisy_counts : ndarray of int64, shape (n,) or (n, n_classes), or None
         Where counts are released; 0 where no answer was given.
     given : ndarray of bool, shape (n,)
-        False for questions that came after the plan was spent or the stream had stopped.
+        False for questions that came after the reservation was used up or the stream had stopped.
 
     Examples
     --------
@@ -65,27 +65,28 @@ class StreamAnswers:
 
 
 class ReleaseStream:
-    """Buy a plan, or take up one that was bought, and answer it query by query.
+    """Reserve the right to ask, or take up a reservation, and answer query by query.
 
     Parameters
     ----------
     aggregator : Aggregator
-        The plan: recipe, noise and number of queries, fixed without looking at the votes.
+        The terms: recipe, noise and number of queries, fixed without looking at the votes.
     ledger : Ledger
-        Account of the private dataset. The price of the whole plan is reserved here before anything
+        Account of the private dataset. The price of all queries is reserved here before anything
         is answered, and every answer is stored here before it is returned.
     classes : sequence
         Class values that the teachers vote on; public.
     n_teachers : int
         Number of teachers; public.
     request : str
-        Key of the plan in the ledger.
+        Key of the reservation in the ledger.
     teachers : str
-        Names the teachers, and through them everything that was fixed before: a plan goes on only
-        with the teachers it began with. Not computed from private data.
+        Names the teachers, and through them everything that was fixed before: a reservation goes on
+        only with the teachers it began with. Not computed from private data.
     vault : path, optional
-        Secret folder that ties the plan to its teachers and keeps what the next answer depends on.
-        Without one the plan dies with this object, and what is left of it stays spent.
+        Secret folder that ties the reservation to its teachers and keeps what the next answer
+        depends on. Without one the reservation ends with this object, and what is left of it stays
+        spent.
     purpose : str
         Why, in a few words; public.
     declaration, choices
@@ -96,14 +97,14 @@ class ReleaseStream:
     planned : int
         Queries that were paid for.
     reservation : int
-        Number of the plan in the ledger.
+        Number of the reservation in the ledger.
     resumable : bool
-        Whether the plan outlives this process: its vault and its ledger do.
+        Whether the reservation outlives this process: its vault and its ledger do.
 
     Raises
     ------
     ParameterError
-        If the aggregator does not fit the votes, or the plan was bought with other terms.
+        If the aggregator does not fit the votes, or the request was reserved with other terms.
     BudgetError
         If the ledger's budget does not admit the price; nothing was spent.
     LedgerError
@@ -113,9 +114,9 @@ class ReleaseStream:
     Privacy
     -------
     Unit, relation, sensitivity : as for `secretballot.release`.
-    Price : that of the whole plan, whoever asks and however the questions are chosen, and whenever
-        one stops: stopping early does not make it smaller (differences 5). A question that was
-        asked before gets its stored answer.
+    Price : that of the whole reservation, whoever asks and however the questions are chosen, and
+        whenever one stops: stopping early does not make it smaller (differences 5). A question that
+        was asked before gets its stored answer.
     Order : within one transaction of the ledger: look for a stored answer, draw, keep the secret
         state in the vault, store the answer; it returns only once it is on the disk. What a crash
         interrupts was neither given nor counted.
@@ -174,9 +175,9 @@ class ReleaseStream:
         # other terms under a known key are refused here, as after the purchase the refusal would
         # have cost the budget
         if kept is not None:
-            files.check(kept, terms, bought=ledger.entry(request) is not None)
-        entry, bought_now = self._reserved_entry()
-        self._origin = files.tie(terms, entry, self._events, bought_now=bought_now)
+            files.check(kept, terms, reserved=ledger.entry(request) is not None)
+        entry, reserved_now = self._reserved_entry()
+        self._origin = files.tie(terms, entry, self._events, reserved_now=reserved_now)
         self.reservation = entry.id
         self.resumable = files.state is not None and ledger.durable
         self._states = StateStore(files.state, f"{ledger.account} {entry.id}")
@@ -204,7 +205,7 @@ class ReleaseStream:
 
     @property
     def closed(self) -> bool:
-        """Whether the plan was settled: stored answers are all that comes."""
+        """Whether the reservation was settled: stored answers are all that comes."""
         return self._own_entry().state != "reserved"
 
     # --- asking ---
@@ -216,12 +217,12 @@ class ReleaseStream:
 
     def answer(self, counts: VoteCounts, questions: Sequence[bytes]) -> StreamAnswers:
         """Answer questions, those asked before from the store, new ones with fresh noise as long as
-        the plan lasts.
+        the reservation lasts.
 
         Parameters
         ----------
         counts : VoteCounts
-            Votes of the plan's teachers on every question; secret.
+            Votes of the reservation's teachers on every question; secret.
         questions : sequence of bytes, one for each row of `counts`
             What tells one question from another; public. The same bytes get the same answer.
 
@@ -286,7 +287,7 @@ class ReleaseStream:
 
     def _state_after(self, mark: str | None) -> dict[str, int] | None:
         """Return what the next answer depends on besides its votes, if the last one was given by
-        this very plan."""
+        this very reservation."""
         if self.aggregator.most_abstentions is not None:
             return self._states.load(mark)
         if mark is not None and mark != self._origin:
@@ -310,7 +311,7 @@ class ReleaseStream:
         *,
         by_value: bool = True,
     ) -> ReleasedLabels:
-        """Return every answer so far with the certificate of the whole plan.
+        """Return every answer so far with the certificate of the whole reservation.
 
         Parameters
         ----------
@@ -373,7 +374,7 @@ class ReleaseStream:
 
     @property
     def returns(self) -> bool:
-        """Whether closing the plan now would give unused queries back."""
+        """Whether closing the reservation now would give unused queries back."""
         unused = self.used < self.planned
         return (
             unused
@@ -382,15 +383,15 @@ class ReleaseStream:
         )
 
     def close(self, released: ReleasedLabels) -> None:
-        """Settle the plan with what was released; it answers nothing new afterwards.
+        """Settle the reservation with what was released; it answers nothing new afterwards.
 
         Unused queries go back into the budget of a ledger that composes by a Renyi filter, which
-        adds up the steps that were taken. Elsewhere the plan costs what it was bought at.
+        adds up the steps that were taken. Elsewhere the whole reservation is spent.
 
         Raises
         ------
         LedgerError
-            If the plan is settled already, or the ledger cannot be written.
+            If the reservation is settled already, or the ledger cannot be written.
         """
         asked = len(released.queries)
         used = self._used_events(asked) if self.ledger.composition == "renyi" else None
@@ -416,9 +417,9 @@ class ReleaseStream:
             )
         if counts.n_teachers != self.n_teachers or tuple(counts.classes) != self.classes:
             raise DataError(
-                f"The votes are of {counts.n_teachers} teachers on {counts.classes}, and the plan"
-                f" is for {self.n_teachers} on {list(self.classes)}; ask the teachers that the plan"
-                " began with."
+                f"The votes are of {counts.n_teachers} teachers on {counts.classes}, and the"
+                f" reservation is for {self.n_teachers} on {list(self.classes)}; ask the teachers that"
+                " it began with."
             )
 
     def _answers_of(
@@ -447,7 +448,7 @@ class ReleaseStream:
         return np.array(noisy, dtype=np.int64).reshape(shape)
 
     def _lasting_terms(self, teachers: str, declared: Mapping[str, object]) -> dict[str, Any]:
-        """Return what must be the same whenever the plan is taken up."""
+        """Return what must be the same whenever the reservation is taken up."""
         terms = {
             "ledger": self.ledger.account,
             "teachers": teachers,
@@ -460,7 +461,7 @@ class ReleaseStream:
         return plain
 
     def _reserved_entry(self) -> tuple[LedgerEntry, bool]:
-        """Return the plan's entry in the ledger, and whether it was bought just now."""
+        """Return the entry in the ledger, and whether it was reserved just now."""
         entry, now = self.ledger.entry(self.request), False
         if entry is None:
             # before the purchase: an installation that cannot draw must cost nothing
@@ -477,7 +478,7 @@ class ReleaseStream:
                 now = True
             except LedgerError:
                 if self.ledger.entry(self.request) is None:
-                    raise  # else another process bought it in between
+                    raise  # else another process reserved it in between
             entry = self._own_entry()
         if entry.state == "forfeited":
             raise LedgerError(

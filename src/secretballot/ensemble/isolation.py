@@ -1,5 +1,5 @@
-"""Run a black-box learner so that nothing enters but its own part and coins, and nothing escapes
-but its result."""
+"""Run a black-box learner so that nothing enters but its own part and randomness, and nothing
+escapes but its result."""
 
 import contextlib
 import io

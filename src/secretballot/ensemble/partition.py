@@ -43,7 +43,7 @@ class KeyedHashPartition:
     Raises
     ------
     ParameterError
-        If `n_teachers` is not a whole number of at least 1, or `key` is not 16 to 64 bytes.
+        If `n_teachers` is not an integer of at least 1, or `key` is not 16 to 64 bytes.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class KeyedHashPartition:
         Parameters
         ----------
         unit_ids : array-like of shape (n_records,)
-            Whole numbers or text, one id per record; lists, numpy arrays, pandas and polars
+            Integers or text, one id per record; lists, numpy arrays, pandas and polars
             columns.
 
         Returns
@@ -78,7 +78,7 @@ class KeyedHashPartition:
         Raises
         ------
         DataError
-            If an id is missing or is neither a whole number nor text; the message names row numbers
+            If an id is missing or is neither an integer nor text; the message names row numbers
             only.
         """
         column = _as_column(unit_ids)
@@ -141,7 +141,7 @@ class PositionPartition:
     Raises
     ------
     ParameterError
-        If a number is not a whole number of at least 1, or there are more teachers than records.
+        If a number is not an integer of at least 1, or there are more teachers than records.
 
     Examples
     --------
@@ -188,9 +188,7 @@ def _as_column(unit_ids: Any) -> npt.NDArray[Any]:
             f"unit ids have {column.ndim} dimensions; give one id per record, a single column."
         )
     if column.dtype.kind not in "biufOSUT":
-        raise DataError(
-            f"unit ids have the type {column.dtype}; they must be whole numbers or text."
-        )
+        raise DataError(f"unit ids have the type {column.dtype}; they must be integers or text.")
     return column
 
 
@@ -208,8 +206,8 @@ def _refuse_ids(column: npt.NDArray[Any]) -> NoReturn:
             " its unit's id."
         )
     raise DataError(
-        f"unit ids in {len(unfit)} rows ({_first_rows(unfit)}) are neither whole numbers nor text; "
-        "write the column as text or as exact whole numbers."
+        f"unit ids in {len(unfit)} rows ({_first_rows(unfit)}) are neither integers nor text; "
+        "write the column as text or as exact integers."
     )
 
 

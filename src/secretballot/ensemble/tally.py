@@ -214,7 +214,7 @@ def check_counts(
     Parameters
     ----------
     blocks : iterable of arrays of shape (rows, C)
-        Votes per class; whole numbers of any numeric type.
+        Votes per class; integers of any numeric type.
     n_classes : int, optional
         What the number of columns must be.
     n_teachers : int, optional
@@ -238,7 +238,7 @@ def check_counts(
         if block.dtype.kind == "O":
             block = _as_numbers(block)
         if block.dtype.kind not in "iuf":
-            raise DataError(f"counts have the type {block.dtype}; they must be whole numbers.")
+            raise DataError(f"counts have the type {block.dtype}; they must be integers.")
         broken = _note_broken_cells(block, faults, first_row)
         # broken cells are reported, and must not overflow or count before that
         counts = np.where(broken[:, None], 0, block).astype(np.int32)
@@ -302,7 +302,7 @@ def _refuse_kind(block: npt.NDArray[Any], classes: Sequence[Any]) -> None:
 
 def _matching_votes(block: npt.NDArray[Any], value: Any) -> CountArray:
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # whole numbers compare exactly, whatever the width of the votes' type
+        value = int(value)  # integers compare exactly, whatever the width of the votes' type
     matches: CountArray = np.count_nonzero(block == value, axis=1).astype(np.int32)
     return matches
 

@@ -110,7 +110,7 @@ class TeacherEnsemble:
             Worker processes; None follows `joblib.parallel_config`, else one. Work too short for
             them stays here.
         random_state : int
-            Public; with a teacher's number it fixes that teacher's coins.
+            Public; with a teacher's number it fixes that teacher's randomness.
         vault : path, optional
             Folder in which finished teachers are kept, so that an interrupted run resumes.
         fingerprint : str, optional
@@ -361,8 +361,7 @@ def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArra
         return np.zeros(0, dtype=np.int64)
     if indices.dtype.kind not in "iu":
         raise DataError(
-            f"{name} has the type {indices.dtype}; it must hold whole numbers from 0 to"
-            f" {bound - 1}."
+            f"{name} has the type {indices.dtype}; it must hold integers from 0 to {bound - 1}."
         )
     # written so that nothing but a number in range passes; rows are named, values are private
     bad = np.flatnonzero(~((indices >= 0) & (indices < bound)))

@@ -1,4 +1,5 @@
-"""Train one learner per shard, each from its own part, public settings and coins of its own."""
+"""Train one learner per shard, each from its own part, public settings and randomness of its
+own."""
 
 import os
 import time
@@ -65,7 +66,7 @@ class Recipe:
                 isinstance(own, bool) or not isinstance(own, (int, np.integer)) or own < 0
             ):
                 raise ParameterError(
-                    f"teacher's {name} is {shown(own)}; it must be None or a whole number, never a"
+                    f"teacher's {name} is {shown(own)}; it must be None or an integer, never a"
                     " shared generator."
                 )
         seeds = {name: 0 if own is None else int(own) + 1 for name, own in own_seeds.items()}
@@ -127,7 +128,7 @@ def trained(
 ) -> Iterator[tuple[int, Any]]:
     """Yield (number, teacher or None) as the teachers are finished, in any order.
 
-    The first ones are trained here and timed; worker processes start only for work that is worth
+    The first ones are trained here and timed; worker processes start only for work that repays
     their start.
     """
     started = time.monotonic()
@@ -170,13 +171,13 @@ def check_workers(n_jobs: int | None) -> None:
     Raises
     ------
     ParameterError
-        If `n_jobs` is neither None nor a whole number other than 0.
+        If `n_jobs` is neither None nor an integer other than 0.
     """
     if n_jobs is not None and (
         isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0
     ):
         raise ParameterError(
-            f"n_jobs is {shown(n_jobs)}; it must be None or a whole number other than 0."
+            f"n_jobs is {shown(n_jobs)}; it must be None or an integer other than 0."
         )
 
 

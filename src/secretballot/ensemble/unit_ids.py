@@ -3,7 +3,7 @@ table is the same id.
 
 A column's type depends on its other rows: one missing cell turns ``1`` into ``1.0``, one letter
 turns ``1`` into ``"1"``. If the id's bytes followed the type, one unit could move every other unit
-to another shard. So a whole number is one id however it is written. Merging two spellings is always
+to another shard. So an integer is one id however it is written. Merging two spellings is always
 safe (two units in one shard still reach one teacher); splitting one unit is not.
 """
 
@@ -34,7 +34,7 @@ def canonical_id(value: object) -> bytes | None:
     Parameters
     ----------
     value : int, str, bytes, float or decimal.Decimal
-        A whole number in any of these types, or text. Text that spells a whole number is that
+        An integer in any of these types, or text. Text that spells an integer is that
         number; other text is stripped and normalised (NFC).
 
     Returns
@@ -63,7 +63,7 @@ def canonical_id(value: object) -> bytes | None:
         return _from_text(value.decode("utf-8", "surrogateescape"))
     if isinstance(value, str):
         return _from_text(value)
-    raise TypeError("a unit id is a whole number or text")
+    raise TypeError("a unit id is an integer or text")
 
 
 def _from_integer(number: int) -> bytes:
@@ -79,9 +79,9 @@ def _from_float(value: "float | np.floating") -> bytes | None:
     if math.isnan(number):
         return None
     digits = int(np.finfo(type(value)).nmant) + 1 if isinstance(value, np.floating) else 53
-    # Beyond the limit neighbouring whole numbers share one float, so the id that was meant is lost.
+    # Beyond the limit neighbouring integers share one float, so the id that was meant is lost.
     if not abs(number) < 2 ** min(digits, 53) or not number.is_integer():
-        raise TypeError("a float id must be a whole number below the type's exact range")
+        raise TypeError("a float id must be an integer below the type's exact range")
     return b"i%d" % int(number)
 
 
@@ -93,7 +93,7 @@ def _from_decimal(value: Decimal) -> bytes | None:
         or abs(value.adjusted()) > _MOST_BITS
         or value != value.to_integral_value()
     ):
-        raise TypeError("a decimal id must be a whole number of some hundred digits")
+        raise TypeError("a decimal id must be an integer of some hundred digits")
     return _from_integer(int(value))
 
 

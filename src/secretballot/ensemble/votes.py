@@ -93,7 +93,7 @@ class VoteCounts(Sealed):
         Parameters
         ----------
         counts : array-like of shape (n_queries, C)
-            Votes per class; whole numbers of any numeric type, every row summing to the number of
+            Votes per class; integers of any numeric type, every row summing to the number of
             teachers.
         classes : list of length C, optional
             The class values; 0 to C - 1 where none are given.
@@ -207,7 +207,7 @@ class VoteCounts(Sealed):
         Raises
         ------
         ParameterError
-            If a row number is not a whole number from 0 to n_queries - 1.
+            If a row number is not an integer from 0 to n_queries - 1.
         """
         chosen = np.asarray(rows)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:

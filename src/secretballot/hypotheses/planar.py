@@ -21,7 +21,7 @@ __all__ = ["Fan", "Plane", "fans"]
 _DETERMINANT_ERROR, _UNDERFLOW = 1e-15, 1e-280
 # Differences are rounded by 1.2e-16 each, arctan2 by at most a few units in the last place of pi.
 _ANGLE_ERROR = 2e-14
-# Differences of such whole numbers, their products and the difference of two products fit into 63
+# Differences of such integers, their products and the difference of two products fit into 63
 # bits.
 _SMALL = 2**30
 # Products of larger coordinates could overflow.
@@ -54,7 +54,7 @@ class Plane:
 
     @cached_property
     def scaled(self) -> tuple[NDArray[Any], int]:
-        """The points as whole numbers (int64 where small, else Python's) and the power of two
+        """The points as integers (int64 where small, else Python's) and the power of two
         that made them so."""
         ratios = [value.as_integer_ratio() for value in self.points.ravel().tolist()]
         scale = max((denominator for _, denominator in ratios), default=1)

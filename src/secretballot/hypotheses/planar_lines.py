@@ -111,7 +111,7 @@ def _separator(
     points: NDArray[Any], scale: int | None, labels: BoolArray, steps: list[NDArray[Any]]
 ) -> Halfspace:
     """Return the halfspace half way between the labels, in floats (`scale` None) or exactly in
-    whole numbers."""
+    integers."""
     if scale is None:
         steps = [step / np.hypot(*step) for step in steps]
     elif points.dtype != object:

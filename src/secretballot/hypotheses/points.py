@@ -140,7 +140,7 @@ def check_slack(slack: object) -> float:
             if isinstance(slack, numbers.Real) and not isinstance(slack, bool)
             else math.nan
         )
-    except OverflowError:  # a whole number beyond the floats is larger than any number of mistakes
+    except OverflowError:  # an integer beyond the floats is larger than any number of mistakes
         number = math.inf if slack > 0 else -math.inf  # type: ignore[operator]  # only real numbers come here
     if not number >= 0:
         raise ParameterError(
@@ -155,7 +155,7 @@ def check_index(index: object, n_labellings: int) -> int:
     Raises
     ------
     ParameterError
-        If it is not a whole number from 0 to `n_labellings` less 1.
+        If it is not an integer from 0 to `n_labellings` less 1.
     """
     if (
         isinstance(index, bool)
@@ -163,7 +163,7 @@ def check_index(index: object, n_labellings: int) -> int:
         or not 0 <= index < n_labellings
     ):
         raise ParameterError(
-            f"index is {shown(index)}; it must be a whole number from 0 to {n_labellings - 1}."
+            f"index is {shown(index)}; it must be an integer from 0 to {n_labellings - 1}."
         )
     return int(index)
 
@@ -172,7 +172,7 @@ def rounding_allowance(weights: FloatArray) -> float:
     """Return how far the difference of two weighted numbers of mistakes may be off by rounding, in
     mistakes.
 
-    It is 0 for whole numbers and other multiples of 2^-20 of moderate size, whose sums floats hold
+    It is 0 for integers and other multiples of 2^-20 of moderate size, whose sums floats hold
     exactly. For other weights a version space adds it to the slack, so that rounding alone never
     drops a hypothesis that belongs.
     """

@@ -34,7 +34,7 @@ class DecisionStumps(HypothesisClass):
     Raises
     ------
     ParameterError
-        If `n_features` is not a whole number of at least 1.
+        If `n_features` is not an integer of at least 1.
     """
 
     name: ClassVar[str] = "decision stumps"

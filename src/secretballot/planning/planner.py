@@ -144,7 +144,7 @@ def _stand_in(like: object) -> tuple[Any, Any]:
 
 
 def _indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntArray, int]:
-    """Return labels as class indices, and the number of classes; whole numbers below it are
+    """Return labels as class indices, and the number of classes; integers below it are
     indices already."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise DataError("y of like has missing or infinite values; give a class for each row.")

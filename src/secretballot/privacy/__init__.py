@@ -1,4 +1,4 @@
-"""What privacy costs and how it is bought: exact noise, prices, mechanisms and the durable
+"""What privacy costs and how it is paid for: exact noise, prices, mechanisms and the durable
 ledger."""
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Whole numbers below and above exponential weights, and where a uniform real falls among them.
+"""Integers below and above exponential weights, and where a uniform real falls among them.
 
 Every bound is proved in whole-number arithmetic, so that a choice made with them is the one that
 exact weights and all digits of the uniform real would make. Nothing here draws anything: `noise`
@@ -33,7 +33,7 @@ def locate(uniform: int, bits: int, lower: list[int], upper: list[int], rest: in
 def running_bounds(
     gaps: IntArray, sizes: IntArray, scale: Fraction, bits: int
 ) -> tuple[list[int], list[int]]:
-    """Return whole numbers below and above 2^bits times the running sums of sizes * exp(-gaps /
+    """Return integers below and above 2^bits times the running sums of sizes * exp(-gaps /
     scale)."""
     product, number = _exponential_products(gaps, scale, bits), sizes.astype(object)
     lower = np.cumsum((product[:, 0] >> bits) * number)
@@ -42,7 +42,7 @@ def running_bounds(
 
 
 def _exponential_products(gaps: IntArray, scale: Fraction, bits: int) -> ObjectArray:
-    """Return whole numbers below and above 4^bits exp(-gaps / scale), shape (n, 2); the gaps ascend
+    """Return integers below and above 4^bits exp(-gaps / scale), shape (n, 2); the gaps ascend
     from 0 or more.
 
     Every gap is split into a multiple of about its root and a rest, so that few exponentials are
@@ -61,7 +61,7 @@ def _exponential_products(gaps: IntArray, scale: Fraction, bits: int) -> ObjectA
 def range_bounds(
     starts: IntArray, ends: IntArray, scale: Fraction, bits: int
 ) -> tuple[list[int], list[int]]:
-    """Return whole numbers below and above running sums of the weights of no range, then of all
+    """Return integers below and above running sums of the weights of no range, then of all
     ranges by last place.
 
     No range weighs 1, the range from place i to place j >= i weighs exp((starts[i] - ends[j]) /
@@ -85,7 +85,7 @@ def range_bounds(
     e(D), all with the factor B exp(-D / scale). As M rises by r, A is multiplied by e(r) / B; then
     the new start adds e(M(j) - starts[j]). So one pass does.
 
-    It is made with whole numbers t(d) <= e(d) < t(d) + 6 (products of two bounds at most 2 apart,
+    It is made with integers t(d) <= e(d) < t(d) + 6 (products of two bounds at most 2 apart,
     cut), every product being rounded down; results are therefore never too large. How much too
     small they are:
 
@@ -111,10 +111,10 @@ def range_bounds(
 
 
 def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
-    """Return whole numbers, at most 2 apart, with low <= 2^bits exp(-exponent) <= high; exponent >=
+    """Return integers, at most 2 apart, with low <= 2^bits exp(-exponent) <= high; exponent >=
     0.
 
-    The exponent is halved k times to at most 1 and cut to a whole number x of units 2^-work, which
+    The exponent is halved k times to at most 1 and cut to an integer x of units 2^-work, which
     moves exp by less than a unit. Each term of the series is cut too: its error e(i) <= 1 + e(i -
     1) / i <= 2 units. What follows the first term of 0 alternates and falls, hence is below 2
     units. Squaring k times rounds down and up.

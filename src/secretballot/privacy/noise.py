@@ -2,7 +2,7 @@
 
 Noise is drawn by OpenDP's samplers of the discrete Laplace and the discrete Gaussian distribution
 (Canonne, Kamath, Steinke 2020, arXiv:2004.00010), which decide every bit by exact rational
-arithmetic; a choice with exponential weights is drawn by intervals of whole numbers, narrowed until
+arithmetic; a choice with exponential weights is drawn by intervals of integers, narrowed until
 they decide it. Nothing here can be seeded; a test that needs a fixed stream injects a `NoiseSource`
 of its own.
 
@@ -223,7 +223,7 @@ class ExactNoise:
         version = importlib.metadata.version("opendp")
         return (
             "discrete Laplace and discrete Gaussian by exact rational arithmetic, OpenDP"
-            f" {version}; exponential choices by intervals of whole numbers, narrowed until"
+            f" {version}; exponential choices by intervals of integers, narrowed until"
             " decided; cryptographic generator seeded by the operating system"
         )
 
@@ -306,7 +306,7 @@ class ExactNoise:
         The distribution is exact. Let C(0) <= C(1) <= ... be the running sums of the weights of all
         distinct scores, W their total, and U a uniform real in [0, 1) whose binary digits are fair
         bits of the operating system. The score chosen is the g with C(g - 1) <= U W < C(g), which
-        has probability weight(g) / W. U is known to b digits, the sums between whole numbers that
+        has probability weight(g) / W. U is known to b digits, the sums between integers that
         `exponential_bounds` proves; g is returned only if every U and all sums within these bounds
         give it, and otherwise more digits of U are drawn after those there are and the bounds are
         narrowed. So whenever it is decided, the result is the one that U determines; and as U W
@@ -373,7 +373,7 @@ def entropy_bytes(n: int) -> bytes:
     Raises
     ------
     ParameterError
-        If `n` is not a whole number of at least 1.
+        If `n` is not an integer of at least 1.
     """
     return secrets.token_bytes(check_count("n", n))
 
@@ -417,7 +417,7 @@ def _check_candidates(
     values = np.asarray(scores)
     if values.dtype.kind not in "iu" or values.ndim != 1 or not len(values):
         raise DataError(
-            f"scores have dtype {values.dtype} and shape {values.shape}; give whole numbers, one"
+            f"scores have dtype {values.dtype} and shape {values.shape}; give integers, one"
             " for each candidate."
         )
     # gaps between scores must not wrap around in 64 bits, where a bad candidate would become the
@@ -434,7 +434,7 @@ def _check_candidates(
     if counts.dtype.kind not in "iu" or counts.shape != values.shape:
         raise DataError(
             f"multiplicities have dtype {counts.dtype} and shape {counts.shape}; "
-            f"give whole numbers of shape {values.shape}."
+            f"give integers of shape {values.shape}."
         )
     if not ((counts >= 1).all() and counts.sum(dtype=np.float64) <= _MAX_MULTIPLICITY):
         raise DataError(
@@ -485,7 +485,7 @@ def _choose_range(
 
 
 def _uniform_below(n: int, random_bits: _Bits) -> int:
-    """Return a uniform whole number below `n`: draws of enough bits, until one is."""
+    """Return a uniform integer below `n`: draws of enough bits, until one is."""
     while True:
         drawn = random_bits(n.bit_length())
         if drawn < n:

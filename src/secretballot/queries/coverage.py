@@ -109,7 +109,7 @@ class ClusterSampling(QueryStrategy):
     Raises
     ------
     ParameterError
-        If `n_clusters` is not a whole number of at least 1.
+        If `n_clusters` is not an integer of at least 1.
     """
 
     def __init__(self, n_clusters: int | None = None) -> None:

@@ -44,7 +44,7 @@ def check_proposal(
     Raises
     ------
     DataError
-        If the rows are not a list of whole numbers, lie outside of the pool, repeat a row, or are
+        If the rows are not a list of integers, lie outside of the pool, repeat a row, or are
         more than `n`.
     """
     array: NDArray[Any] = np.asarray(rows)
@@ -57,7 +57,7 @@ def check_proposal(
         return np.empty(0, dtype=np.int64)
     if array.dtype.kind not in "iu":
         raise DataError(
-            f"the strategy proposed rows of dtype {array.dtype}; it must propose whole numbers."
+            f"the strategy proposed rows of dtype {array.dtype}; it must propose integers."
         )
     if len(array) > n:
         raise DataError(

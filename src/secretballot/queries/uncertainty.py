@@ -52,7 +52,7 @@ class UncertaintySampling(QueryStrategy):
     Raises
     ------
     ParameterError
-        If `spread` is not a whole number of at least 1, or `cold_start` is no strategy.
+        If `spread` is not an integer of at least 1, or `cold_start` is no strategy.
     """
 
     name: str

@@ -93,7 +93,7 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
         Raises
         ------
         ParameterError
-            If the base learner takes no weights, or `n_rounds` is no whole number of at least 1.
+            If the base learner takes no weights, or `n_rounds` is no integer of at least 1.
         DataError
             If a weight is negative or not finite, or all are 0.
         """

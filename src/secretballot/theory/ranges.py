@@ -22,7 +22,7 @@ _LARGEST = 10**18  # beyond any data set, and every formula here still has float
 
 
 def check_count(name: str, value: int, *, minimum: int = 1) -> int:
-    """Return `value` as an int if it is a whole number from `minimum` to 1e18, else raise
+    """Return `value` as an int if it is an integer from `minimum` to 1e18, else raise
     `ParameterError`."""
     number = check_any_count(name, value, minimum=minimum)
     if not number <= _LARGEST:
@@ -80,6 +80,6 @@ def check_at_least(name: str, value: int, least: float, because: str) -> int:
 
 
 def check_counts(**given: int) -> tuple[int, ...]:
-    """Return the given counts, in their order, if each is a whole number of at least 1, else
+    """Return the given counts, in their order, if each is an integer of at least 1, else
     raise `ParameterError`."""
     return tuple(check_count(name, value) for name, value in given.items())

@@ -168,7 +168,7 @@ class SampleComplexity:
     Attributes
     ----------
     n_records, n_public : float
-        Whole numbers, or infinity.
+        Integers, or infinity.
     remark : str
         Beyond what error alpha is meant, or why there is no number.
     """

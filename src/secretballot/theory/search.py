@@ -10,7 +10,7 @@ _LARGEST = 10**15  # beyond any data set; below 2^53, where floats still count b
 
 
 def first_whole(holds: Callable[[int], bool], start: int = 1) -> int:
-    """Return the smallest whole number of at least `start` at which `holds`, which stays true once
+    """Return the smallest integer of at least `start` at which `holds`, which stays true once
     it is.
 
     Raises

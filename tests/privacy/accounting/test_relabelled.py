@@ -107,7 +107,7 @@ def test_the_constant_is_that_of_the_errata() -> None:
 
 
 class _Table:
-    """A function on whole numbers, given by its values."""
+    """A function on integers, given by its values."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._values = values

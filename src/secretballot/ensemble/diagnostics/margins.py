@@ -132,7 +132,7 @@ def expected_margins(counts: npt.ArrayLike) -> tuple[FloatArray, FloatArray, Flo
     k, totals, rows = int(sizes[0]), stacked.sum(axis=0), np.arange(stacked.shape[1])
     first, second = np.argsort(-totals, axis=1, kind="stable")[:, :2].T
     leads = stacked[:, rows, first] - stacked[:, rows, second]
-    # Whole numbers until the last division: sums of rounded shares fall below 0 at ties, and miss
+    # Integers until the last division: sums of rounded shares fall below 0 at ties, and miss
     # levels.
     voters = k * len(stacked)
     margins = leads.sum(axis=0) / (2 * voters)
@@ -242,11 +242,11 @@ def unstable_shares(distances: npt.ArrayLike, needed: npt.ArrayLike) -> FloatArr
 
 
 def _count_table(counts: npt.ArrayLike) -> IntArray:
-    """Return counts as a table of whole numbers; what is wrong is said without a value."""
+    """Return counts as a table of integers; what is wrong is said without a value."""
     table = np.asarray(counts)
     if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] < 2 or table.dtype.kind not in "iu":
         raise DataError(
-            "counts must be whole numbers, one row for each query and one column for each of the"
+            "counts must be integers, one row for each query and one column for each of the"
             " classes."
         )
     if (table < 0).any() or not (table.sum(axis=1) > 0).all():

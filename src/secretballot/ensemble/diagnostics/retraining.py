@@ -63,7 +63,7 @@ def retrained_votes(
         Ids; records of one id share a shard, and are drawn together.
     n_jobs : int, optional
     random_state : int
-        Public; of the splits and of the teachers' coins. Nothing here is hidden by it.
+        Public; random seed of the splits and of the teachers. Nothing here is hidden by it.
     progress : callable, optional
         Called with (teachers done, teachers in all).
 

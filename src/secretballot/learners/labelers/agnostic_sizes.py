@@ -33,7 +33,7 @@ _TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (pr
 
 @dataclass(frozen=True)
 class PrintedConstants:
-    """The constants of Algorithm 3, line 1, of Nandi and Bassily 2020, as printed; whole numbers
+    """The constants of Algorithm 3, line 1, of Nandi and Bassily 2020, as printed; integers
     rounded up.
 
     Attributes

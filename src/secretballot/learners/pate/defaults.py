@@ -174,7 +174,7 @@ def choose_max_unstable(budget: PrivacyBudget, n_teachers: int) -> int:
 
 
 def last_that_holds(holds: Callable[[int], bool], most: int) -> int:
-    """Return the largest whole number from 1 to `most` that `holds`, 0 if none does; once false
+    """Return the largest integer from 1 to `most` that `holds`, 0 if none does; once false
     it must stay false."""
     low, high = 0, 1
     while high <= most and holds(high):

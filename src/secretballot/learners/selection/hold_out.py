@@ -31,7 +31,7 @@ def hold_out(
     ----------
     n_records : int
     share : float
-        Share of the units to hold out, about; strictly between 0 and 1, a whole number of
+        Share of the units to hold out, about; strictly between 0 and 1, an integer of
         millionths.
     units : array of shape (n_records,), optional
         Ids: all records of one id go to one side. Without them every record is a unit.

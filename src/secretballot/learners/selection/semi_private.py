@@ -117,7 +117,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     mistakes are counted, never
         divided by a private number of records, and representatives never looked up with private
         data.
-    Rounding : upward; the draw is exact, in whole numbers.
+    Rounding : upward; the draw is exact, in integers.
     """
 
     def __init__(

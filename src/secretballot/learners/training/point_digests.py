@@ -73,7 +73,7 @@ def _cell(value: Any) -> str:
     elif isinstance(value, bool | np.bool_ | int | np.integer):
         kind, text = "number", str(int(value))
     elif isinstance(value, float | np.floating):
-        # whole numbers pass for what they are: 2.0 equals 2, and -0.0 equals 0
+        # integers pass for what they are: 2.0 equals 2, and -0.0 equals 0
         kind, text = (
             "number",
             (

@@ -38,7 +38,7 @@ def drawn_votes(n_teachers: int, counted: ShardVotes, rng: np.random.Generator) 
     Raises
     ------
     ParameterError
-        If K is no whole number of at least 1.
+        If K is no integer of at least 1.
 
     Notes
     -----

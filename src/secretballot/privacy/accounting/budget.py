@@ -1,4 +1,4 @@
-"""A budget, and the price at which something is bought."""
+"""A budget, and the price of a release."""
 
 from dataclasses import dataclass
 from typing import Any

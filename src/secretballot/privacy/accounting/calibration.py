@@ -212,7 +212,7 @@ def calibrate_pure(budget: PrivacyBudget, count: int) -> float:
     Raises
     ------
     ParameterError
-        If `count` is not a positive whole number.
+        If `count` is not a positive integer.
     """
     n = check_count("count", count)
     if budget.delta == 0:
@@ -235,7 +235,7 @@ def calibrate_sparse_vector(budget: PrivacyBudget, max_unstable: int) -> SparseV
     Raises
     ------
     ParameterError
-        If delta is 0 or `max_unstable` is not a positive whole number.
+        If delta is 0 or `max_unstable` is not a positive integer.
     """
     _needs_delta(budget, "the sparse vector")
     t = check_count("max_unstable", max_unstable)

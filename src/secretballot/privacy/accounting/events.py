@@ -32,7 +32,7 @@ MAX_LOSS = 1e12  # nats; of one pure part, far beyond any promise
 MAX_THRESHOLD = 10**15  # votes; a thousand of the largest scales
 MAX_SQUARED = 10**18  # units of the grid, squared; norms are computed in 64-bit integers
 MAX_COUNT = 10**12  # beyond any real stream; keeps sums exact in float arithmetic
-# nats; outside, a relabelling is a coin or the best labelling itself
+# nats; outside, a relabelling is a random one or the best one itself
 MIN_RELABEL, MAX_RELABEL = 2.0**-20, 100.0
 
 

@@ -1,6 +1,6 @@
-"""Filters: what may still be bought when parameters are chosen after seeing earlier releases.
+"""Filters: what may still be spent when parameters are chosen after seeing earlier releases.
 
-Each release is a grant: a list of events, fixed before it started, bought at an (epsilon, delta) it
+Each release is a grant: a list of events, fixed before it started, priced at an (epsilon, delta) it
 was checked to fit. Which grant comes next may depend on everything released before; that is what a
 filter allows and a plain price does not.
 
@@ -44,7 +44,7 @@ FAILURE_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Grant:
-    """One release: its events, and the (epsilon, delta) it was bought at.
+    """One release: its events, and the (epsilon, delta) it was priced at.
 
     Examples
     --------
@@ -64,7 +64,7 @@ Costs = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Totals:
-    """Exact sums over grants: all that a filter needs to know of what was bought before.
+    """Exact sums over grants: all that a filter needs to know of what was spent before.
 
     Parameters
     ----------
@@ -92,10 +92,10 @@ class Totals:
         """Return the sums with one grant more."""
         return Totals(self.grants + 1, self.loss + costs[0], self.failure + costs[1])
 
-    def changed(self, bought: Costs, used: Costs) -> "Totals":
+    def changed(self, reserved: Costs, used: Costs) -> "Totals":
         """Return the sums where one of the grants has turned out to be another."""
         return Totals(
-            self.grants, self.loss - bought[0] + used[0], self.failure - bought[1] + used[1]
+            self.grants, self.loss - reserved[0] + used[0], self.failure - reserved[1] + used[1]
         )
 
 

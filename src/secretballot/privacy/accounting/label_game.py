@@ -56,9 +56,9 @@ FAR = 9.5
 DENSITY = 24  # corners per standard deviation near an even vote
 NEAR = 3.0  # standard deviations within which corners stand densely
 REACH = 6.5  # standard deviations of the total loss that the grid covers
-OVERHEAD = 50  # multiplications that handling one grid point once is worth
+OVERHEAD = 50  # multiplications that handling one grid point once costs as much as
 MAX_NUMBERS = 5e7  # numbers held at once: 400 MB
-MAX_EPSILON = 25.0  # nats; beyond, a promise is worth no long game
+MAX_EPSILON = 25.0  # nats; beyond, a promise does not repay a long game
 MAX_SIGMA = 2e5  # beyond, the noise's distribution would fill the memory; the Gaussian price holds
 # below, one label is nearly the vote itself and the Gaussian price says all there is
 MIN_SIGMA = 0.25

@@ -26,7 +26,7 @@ FLOAT_ERROR = 2.0**-49  # relative; a sum of a few products
 MAX_READINGS = 512  # of another profile beside parts, each of up to a hundred thousand terms
 LARGE = 600.0  # nats; beyond, e^epsilon is not computed
 NO_LOSS = 1e-12  # nats; losses nearer than this are all taken for the largest
-NEGLIGIBLE = 1e-30  # binomial terms that weigh less together are charged in full instead of priced
+NEGLIGIBLE = 1e-30  # binomial terms with less weight together are charged in full instead of priced
 
 Profile = Callable[[float], float]
 

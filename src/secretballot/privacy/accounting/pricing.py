@@ -416,7 +416,7 @@ def _confirmed_epsilon(events: Sequence[Event], epsilon: float, delta: float) ->
     the price.
 
     The game's grid follows the epsilon at which it is read, so the two may differ in the last
-    digits; what is bought at this price must pass the same accountant at the door.
+    digits; what is reserved at this price must pass the same accountant at the door.
     """
     step = 1e-6
     while math.isfinite(epsilon) and not _best_price(events, epsilon).delta <= delta:

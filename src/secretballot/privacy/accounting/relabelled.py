@@ -6,7 +6,8 @@ exponential mechanism. Its candidates depend on the sample, so that it is not pr
 on the points that two neighbouring samples share, the chosen labels have distributions whose
 log-ratio lies in an interval of length eta = log c,
 
-    c = (1 + e^(et / 2))^2 where one record is replaced, c = 1 + e^(et / 2) where one comes or goes,
+    c = (1 + e^(r / 2))^2, r = relabel_epsilon, where one record is replaced, c = 1 + e^(r / 2)
+    where one comes or goes,
 
 and given these labels the relabelled samples differ in one record. With H the profile of the stream
 that follows,

@@ -117,30 +117,30 @@ def refuse_unknown_or_closed(
 
 
 def check_used(account: Account, bought: Bought, used: Sequence[Event], answered: int) -> str:
-    """Return the text to store for what a plan used of what it bought.
+    """Return the text to store for what a reservation used of what it holds.
 
     Under a Renyi filter the divergences of one order add up over the steps that were really taken,
     whatever decided when to stop (Feldman and Zrnic 2021, Theorem 3.1), so steps that were not
     taken can be spent on something else. Sums of (epsilon, delta) pairs know no such thing: a pair
-    is about the whole plan.
+    is about the whole reservation.
 
     How many steps were taken is not taken on trust: it follows from the answers stored and from how
-    many were bought.
+    many were reserved.
 
     Raises
     ------
     LedgerError
         If the account adds up pairs.
     ParameterError
-        If the used events are not the bought ones with the steps of just these answers or more, or
-        nobody can tell.
+        If the used events are not the reserved ones with the steps of just these answers or more,
+        or nobody can tell.
     """
-    # basic composition adds the prices at which plans were bought, and stopping early lowers none
+    # basic composition adds the prices of whole reservations, and stopping early lowers none
     if account.composition != "renyi":
         raise LedgerError(
             f"The ledger of {in_brief(account.dataset)!r} composes by"
-            f" {in_brief(account.composition)!r}, where a plan that stops early costs as much as"
-            " the whole plan; keep the rest of the plan open, or use a ledger with composition"
+            f" {in_brief(account.composition)!r}, where stopping early costs as much as the"
+            " whole reservation; keep the rest of it open, or use a ledger with composition"
             " 'renyi'."
         )
     given = tuple(used)
@@ -156,15 +156,15 @@ def check_used(account: Account, bought: Bought, used: Sequence[Event], answered
     )
     if not (never_began or (stopped and covered)):
         raise ParameterError(
-            "The used events must be the bought ones with as many queries as were answered, of a"
-            " number of queries that was stated when they were bought; count them again, or leave"
+            "The used events must be the reserved ones with as many queries as were answered, of a"
+            " number of queries that was stated when they were reserved; count them again, or leave"
             " used out."
         )
     return encode_events(given)
 
 
 def _steps_of(event: Event, queries: int | None, answered: int) -> int:
-    """Return how many steps of an event that was bought for so many queries this many answers
+    """Return how many steps of an event that was reserved for so many queries this many answers
     took."""
     match event:
         case LabelGaussianEvent():

@@ -120,7 +120,7 @@ class Progress:
 
 
 class Bought(NamedTuple):
-    """What one reservation bought."""
+    """What one reservation holds."""
 
     events: tuple[Event, ...]
     queries: int | None

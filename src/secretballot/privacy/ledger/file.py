@@ -189,17 +189,17 @@ def check_header(connection: sqlite3.Connection, where: str) -> None:
     check_application(connection, where)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
-        mend = "update secretballot" if version > SCHEMA_VERSION else "restore it from a copy"
+        fix = "update secretballot" if version > SCHEMA_VERSION else "restore it from a copy"
         if version == UPGRADABLE:
-            mend = (
+            fix = (
                 "bring it up with secretballot ledger upgrade, after which earlier versions cannot"
                 " read it"
             )
         elif 1 <= version < UPGRADABLE:
-            mend = "go on with the earlier version of secretballot that made it"
+            fix = "go on with the earlier version of secretballot that made it"
         raise LedgerError(
             f"{where} has format version {version} and this program reads version {SCHEMA_VERSION};"
-            f" {mend}."
+            f" {fix}."
         )
 
 

@@ -300,7 +300,7 @@ def _fits_file(connection: sqlite3.Connection, position: int, stated: Checkpoint
 def bought_of(
     connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
 ) -> Bought:
-    """Return what a reservation bought.
+    """Return what a reservation holds.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def _checked_grant(events: str, epsilon: float, delta: float, where: str) -> Gra
 
 
 def bought_in(text: str, where: str) -> Bought:
-    """Return what a stored text says was bought.
+    """Return what a stored text says was reserved.
 
     Raises
     ------

@@ -31,7 +31,9 @@ from secretballot.privacy.ledger.terms import (
 __all__ = ["Ledger"]
 
 
-LONGEST_REQUEST = 240  # letters; more than a name has, since learners make several keys of one name
+LONGEST_REQUEST = (
+    240  # characters; more than a name has, since learners make several keys of one name
+)
 
 
 class Ledger:
@@ -325,7 +327,7 @@ class Ledger:
         events : sequence of Event
             What will be drawn, at least one.
         price : PrivacyBudget
-            (epsilon, delta) at which the events are bought.
+            (epsilon, delta) at which the events are priced.
         request : str
             Key of the request, unique in the ledger: a repeated request is answered from
             `released`.
@@ -333,7 +335,7 @@ class Ledger:
             What for; may be empty.
         queries : int, optional
             How many answers the events are for, each of them the same share of every event. Where
-            it is stated, what a plan has not used can be told, and given back.
+            it is stated, what was not used can be told, and given back.
         room : int
             Bytes that the answer may need at most. They are taken on the disk together with the
             purchase, so that a disk that fills up in the meantime does not cost the answer.
@@ -420,14 +422,14 @@ class Ledger:
             How many answers were given in parts, all of them in `released`: with others the
             reservation stays open.
         used : sequence of Event, optional
-            The bought events with as many queries as were really answered; the rest goes back into
-            the budget. Only where the composition is "renyi", and, for counts, where the purchase
-            stated its number of queries. By default all that was bought is spent.
+            The reserved events with as many queries as were really answered; the rest goes back
+            into the budget. Only where the composition is "renyi", and, for counts, where the
+            purchase stated its number of queries. By default all that was reserved is spent.
 
         Raises
         ------
         ParameterError
-            If an argument is of the wrong type, or `used` is no beginning of what was bought.
+            If an argument is of the wrong type, or `used` is no beginning of what was reserved.
         LedgerError
             If the reservation is unknown or closed or has other parts, `used` is given under
             another composition, or the ledger cannot be written; the bytes must then not leave.

@@ -75,7 +75,7 @@ class LedgerEntry:
     events : tuple of Event
         What was allowed to be drawn.
     epsilon, delta : float
-        Price at which it was bought; spent in every state.
+        Its price; spent in every state.
     state : {"reserved", "committed", "forfeited"}
         Reserved: being drawn, or interrupted.
     reserved_at, closed_at : str
@@ -87,7 +87,7 @@ class LedgerEntry:
     parts : int
         Answers given one by one so far; 0 where the answer is given as a whole.
     queries : int or None
-        How many answers were bought, where that was stated.
+        How many answers were reserved, where that was stated.
 
     Examples
     --------
@@ -116,18 +116,19 @@ class LedgerEntry:
 
 def in_brief(detail: object) -> str:
     """Return what a message may say of something that was read from a file: one line, bounded,
-    without control letters.
+    without control characters.
 
     Whoever can write the file chose these words.
     """
     plain = "".join(
-        letter if letter.isprintable() else " " for letter in str(detail)[: _LONGEST_DETAIL * 4]
+        character if character.isprintable() else " "
+        for character in str(detail)[: _LONGEST_DETAIL * 4]
     )
     line = " ".join(plain.split())
     return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}..."
 
 
-_LONGEST_DETAIL = 160  # letters
+_LONGEST_DETAIL = 160  # characters
 
 
 def utc_now() -> str:
@@ -305,7 +306,7 @@ def certified_grant(
     if not delta <= price.delta:
         raise BudgetError(
             f"The events cost delta {delta:g} at epsilon {price.epsilon:g}, more than the delta"
-            f" {price.delta:g} they are to be bought at; calibrate them to the price."
+            f" {price.delta:g} they are to be reserved at; calibrate them to the price."
         )
     return text, Grant(events=stored, epsilon=price.epsilon, delta=price.delta)
 
@@ -316,9 +317,9 @@ def check_text(name: str, value: object, *, empty: bool = False) -> None:
     if not isinstance(value, str):
         raise ParameterError(f"{name} is a {type(value).__name__}; it must be text.")
     if not empty and not value.strip():
-        raise ParameterError(f"{name} is empty; give at least one letter.")
-    # NUL ends a text in other SQLite programs; half a surrogate pair cannot be written at all
-    if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value):
+        raise ParameterError(f"{name} is empty; give at least one character.")
+    # NUL ends a string in other SQLite programs; half a surrogate pair cannot be written at all
+    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
         raise ParameterError(f"{name} has NUL or lone surrogates in it; give Unicode text without.")
 
 

@@ -170,7 +170,7 @@ def unstable_share_bound(
     With v votes in the minority the margin is at least n_teachers - 2 v, and the distance is at
     least d >= 1 where the margin is at least 2 d + 1. So points below d have more than (n_teachers
     - 2 d - 1) / 2 minority votes each, and the sum has room for so many of them (Bassily, Thakurta,
-    Thakkar 2018, lemma 3.3, in whole numbers and for votes of any accuracy).
+    Thakkar 2018, lemma 3.3, in integers and for votes of any accuracy).
     """
     k, d = check_count("n_teachers", n_teachers), check_count("distance", distance)
     chance = check_probability("beta", beta)
@@ -198,7 +198,7 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
     Returns
     -------
     int
-        B + 1, where B is the smallest whole number that Binomial(n_queries, unstable_share) exceeds
+        B + 1, where B is the smallest integer that Binomial(n_queries, unstable_share) exceeds
         with probability at most `beta`. One more than B, since the T-th abstention ends the stream.
 
     Raises
@@ -223,7 +223,7 @@ def choose_max_unstable(n_queries: int, unstable_share: float, beta: float) -> i
 
 
 def _first_integer(holds: Callable[[int], bool]) -> int:
-    """Return the smallest whole number at which `holds`, which stays true once it is."""
+    """Return the smallest integer at which `holds`, which stays true once it is."""
     high = 1
     while not holds(high - 1):
         high *= 2

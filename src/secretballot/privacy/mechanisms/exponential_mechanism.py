@@ -35,7 +35,7 @@ class ExponentialMechanism(Mechanism):
     Unit : one record or user, as the caller's scores count them.
     Relation : add or remove one unit where `monotone`; else also replace it in place.
     Sensitivity : every score moves by at most 1 when one unit changes, all of them at once if need
-        be. Scores are whole numbers: an error rate errors / n would hide a private n. The
+        be. Scores are integers: an error rate errors / n would hide a private n. The
         candidates, their order and their multiplicities are fixed without looking at the private
         data.
     Price : per choice (epsilon, 0). With w and w' the weights of neighbours, w(i) / w'(i) lies in
@@ -166,5 +166,5 @@ class ExponentialMechanism(Mechanism):
 def _check_scores(scores: IntArray) -> IntArray:
     values = check_values(scores)
     if not len(values):
-        raise DataError("scores are empty; give one whole number for each candidate.")
+        raise DataError("scores are empty; give one integer for each candidate.")
     return values

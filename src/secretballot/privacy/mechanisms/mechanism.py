@@ -50,7 +50,7 @@ def check_counts(counts: IntArray, n_classes: int) -> IntArray:
     if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != n_classes:
         raise DataError(
             f"counts have dtype {array.dtype} and shape {array.shape}; "
-            f"give whole numbers of shape (n_queries, {n_classes})."
+            f"give integers of shape (n_queries, {n_classes})."
         )
     if not ((array >= 0) & (array <= MAX_VOTES)).all():
         raise DataError(
@@ -66,7 +66,7 @@ def check_values(values: IntArray) -> IntArray:
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise DataError(
-            f"values have dtype {array.dtype} and shape {array.shape}; give whole numbers of shape"
+            f"values have dtype {array.dtype} and shape {array.shape}; give integers of shape"
             " (n_queries,)."
         )
     if not ((array >= -MAX_VOTES) & (array <= MAX_VOTES)).all():

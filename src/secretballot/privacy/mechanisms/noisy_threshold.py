@@ -19,12 +19,12 @@ __all__ = ["GaussianThreshold", "check_threshold"]
 def check_threshold(value: object) -> int:
     """Return a threshold in whole votes, at most 2^40 in size, or raise `ParameterError`."""
     if isinstance(value, bool):
-        raise ParameterError(f"threshold is {shown(value)}; it must be a whole number of votes.")
+        raise ParameterError(f"threshold is {shown(value)}; it must be an integer of votes.")
     try:
         threshold = operator.index(value)  # type: ignore[arg-type]  # any object may come; index refuses
     except TypeError:
         raise ParameterError(
-            f"threshold is {shown(value)}; it must be a whole number of votes."
+            f"threshold is {shown(value)}; it must be an integer of votes."
         ) from None
     if not abs(threshold) <= MAX_SCALE:
         raise ParameterError(f"threshold is {threshold}; it must be at most 2^40 votes in size.")

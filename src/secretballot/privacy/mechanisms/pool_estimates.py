@@ -1,4 +1,4 @@
-"""Estimates of how far a fixed public pool's votes agree: one noisy whole number for all points
+"""Estimates of how far a fixed public pool's votes agree: one noisy integer for all points
 together."""
 
 import math
@@ -75,7 +75,7 @@ class StabilityQuantile(Mechanism):
         the r + 1 points with b at most its r-th order statistic b[r] have a <= b[r] + 1, so a[r] <=
         b[r] + 1; and the other way round. Order statistics of the margins have 2, counts of points
         beyond a margin have n_points.
-    Price : per release (epsilon, 0): noise of scale 1 / epsilon on a whole number that moves by 1.
+    Price : per release (epsilon, 0): noise of scale 1 / epsilon on an integer that moves by 1.
     Source : Bassily, Thakurta, Thakkar 2018, remark 1 (an estimate to set T by), corrected.
     Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact
     arithmetic.
@@ -169,7 +169,7 @@ class MinoritySum(Mechanism):
         says.
     Price : per release (epsilon, 0): noise of scale n_points / epsilon.
     Source : Bassily, Thakurta, Thakkar 2018, remark 1, corrected: the mean share of teachers in the
-        minority has sensitivity 1 / n_teachers, and this is that mean in whole numbers.
+        minority has sensitivity 1 / n_teachers, and this is that mean in integers.
     Rounding : the scale is the smallest float that keeps the loss at most epsilon in exact
         arithmetic.
 

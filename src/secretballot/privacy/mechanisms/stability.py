@@ -67,7 +67,7 @@ def _count_table(counts: IntArray) -> IntArray:
     if votes.dtype.kind not in "iu" or votes.ndim != 2 or votes.shape[1] < 2:
         raise DataError(
             f"counts have dtype {votes.dtype} and shape {votes.shape}; "
-            "give whole numbers of shape (n_queries, n_classes), two classes or more."
+            "give integers of shape (n_queries, n_classes), two classes or more."
         )
     # int64 before any difference: unsigned counts would wrap around
     return votes.astype(np.int64, copy=False)

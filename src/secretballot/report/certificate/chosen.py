@@ -17,7 +17,7 @@ CHOICE_ASSUMPTIONS = (
     ),
     "A candidate predicts each row from that row alone.",
 )
-_WHOLE = 2**53  # the largest whole number that every reader of JSON reads alike
+_WHOLE = 2**53  # the largest integer that every reader of JSON reads alike
 
 
 def is_chosen(certificate: Mapping[str, Any]) -> bool:
@@ -92,5 +92,5 @@ def _check_draw(document: Mapping[str, Any]) -> None:
 def _whole(mechanism: Mapping[str, Any], key: str) -> int:
     value = mechanism.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _WHOLE:
-        raise CertificateError(f"The mechanism's {key} is {value!r}; it must be a whole number.")
+        raise CertificateError(f"The mechanism's {key} is {value!r}; it must be an integer.")
     return value

@@ -91,9 +91,7 @@ def check_format(document: Mapping[str, Any]) -> str:
         )
     version = document.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or not version >= 1:
-        raise CertificateError(
-            "The version of the certificate is not a whole number of at least 1."
-        )
+        raise CertificateError("The version of the certificate is not an integer of at least 1.")
     if version > VERSION:
         raise CertificateError(
             f"The certificate has version {version}; this program reads up to {VERSION}. Update"
@@ -117,7 +115,7 @@ def _check_json(value: object, place: str, depth: int) -> None:
     elif isinstance(value, float) and not math.isfinite(value):
         raise CertificateError(f"{place} is {value}; numbers must be finite.")
     elif isinstance(value, int) and not abs(value) <= _MAX_INTEGER:
-        raise CertificateError(f"{place} is a whole number beyond 2^53.")
+        raise CertificateError(f"{place} is an integer beyond 2^53.")
     elif isinstance(value, str) and len(value) > _MAX_TEXT:
         raise CertificateError(
             f"{place} has a text of {len(value)} characters; at most {_MAX_TEXT} are read."
@@ -170,7 +168,7 @@ def is_digest(value: object) -> bool:
 def _count(minimum: int) -> Rule:
     return (
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= minimum,
-        f"a whole number of at least {minimum}",
+        f"an integer of at least {minimum}",
     )
 
 
@@ -254,7 +252,7 @@ _PLAN: dict[str, Rule] = {
     "used": _count(0),
     "rounds": (
         lambda value: isinstance(value, list) and all(_count(1)[0](item) for item in value),
-        "a list of whole numbers of at least 1",
+        "a list of integers of at least 1",
     ),
     "strategy": (
         lambda value: isinstance(value, Mapping) and is_sentence(value.get("name")),

@@ -156,12 +156,12 @@ def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> Non
         raise CertificateError(f"Choice {number} was drawn at another epsilon than it states.")
     if isinstance(value, bool) or not isinstance(value, int):
         raise CertificateError(
-            f"The outcome of choice {number} is no whole number, and only that was paid for."
+            f"The outcome of choice {number} is no integer, and only that was paid for."
         )
     for key in ("n_points", "n_teachers"):
         if key in mechanism and not _whole(mechanism, key) >= 1:
             raise CertificateError(
-                f"Choice {number} states a {key} that is no whole number of at least 1."
+                f"Choice {number} states a {key} that is no integer of at least 1."
             )
     share = mechanism.get("fraction", 0.5)
     if not isinstance(share, float) or not 0 <= share <= 1:
@@ -175,6 +175,6 @@ def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> Non
 
 
 def _whole(mechanism: Mapping[str, Any], key: str) -> int:
-    """Return a whole number of a mechanism, 0 where there is none."""
+    """Return an integer of a mechanism, 0 where there is none."""
     count = mechanism.get(key)
     return count if isinstance(count, int) and not isinstance(count, bool) else 0

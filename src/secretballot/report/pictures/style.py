@@ -156,7 +156,7 @@ def short_name(value: object) -> str:
 
 
 def whole_numbers(axis: Any) -> None:
-    """Put ticks of an axis on whole numbers only."""
+    """Put ticks of an axis on integers only."""
     axis.set_major_locator(
         require_extra("matplotlib.ticker", "report").MaxNLocator(5, integer=True)
     )

@@ -244,7 +244,7 @@ def _frozen(name: str, value: object, dtype: type, shape: tuple[int, ...]) -> ND
 def _rows(value: object, n_points: int) -> IntArray:
     rows = np.asarray(value)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise DataError("rows is no list of whole numbers; give rows of the public pool.")
+        raise DataError("rows is no list of integers; give rows of the public pool.")
     rows = rows.astype(np.int64)
     if rows.size and not (rows[0] >= 0 and rows[-1] < n_points and (np.diff(rows) > 0).all()):
         raise DataError(f"rows must ascend, without repeats, and lie between 0 and {n_points - 1}.")
