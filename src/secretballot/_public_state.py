@@ -83,7 +83,10 @@ def _canonical_pickle(value: Any) -> bytes:
 
 
 def without_padding(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a structured array whose padding is zero, any other as it is."""
+    """Return a structured array whose padding is zero, any other as it is.
+
+    The result has the shape of `array`.
+    """
     if array.dtype.names is None:
         return array
     clean = np.zeros(array.shape, array.dtype)

@@ -153,7 +153,13 @@ def check_instance(
     name: str, value: object, kind: type | tuple[type, ...], *, hint: str = ""
 ) -> None:
     """Refuse anything but an instance of `kind` with `ParameterError`; `hint` says what to give
-    instead."""
+    instead.
+
+    Raises
+    ------
+    ParameterError
+        If it is of another type.
+    """
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(one.__name__ for one in kinds)
@@ -163,7 +169,13 @@ def check_instance(
 
 
 def check_path(name: str, value: object) -> None:
-    """Refuse anything but the path of a file or folder with `ParameterError`."""
+    """Refuse anything but the path of a file or folder with `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is none.
+    """
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ParameterError(
@@ -173,7 +185,13 @@ def check_path(name: str, value: object) -> None:
 
 def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
     """Refuse, with `ParameterError`, anything but a name on one line: text, not blank, of at
-    most `longest` characters."""
+    most `longest` characters.
+
+    Raises
+    ------
+    ParameterError
+        If it is not such a name.
+    """
     if not isinstance(value, str):
         raise ParameterError(f"{name} is {shown(value)}; it must be text.")
     if not value.strip():
@@ -183,7 +201,8 @@ def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None
     # control characters and newlines would break lists; half a surrogate cannot be written
     if not value.isprintable():
         raise ParameterError(
-            f"{name} has newlines, control characters or lone surrogates in it; give one plain line."
+            f"{name} has newlines, control characters or lone surrogates in it; give one plain"
+            " line."
         )
 
 
@@ -199,7 +218,13 @@ def _as_float(name: str, value: object) -> float:
 
 
 def check_positive(name: str, value: object) -> float:
-    """Return `value` as a float if it is positive and finite, else raise `ParameterError`."""
+    """Return `value` as a float if it is positive and finite, else raise `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number, not positive, infinite or nan.
+    """
     number = _as_float(name, value)
     if not (number > 0 and math.isfinite(number)):
         raise ParameterError(f"{name} is {shown(value)}; it must be a positive, finite number.")
@@ -207,7 +232,13 @@ def check_positive(name: str, value: object) -> float:
 
 
 def check_finite(name: str, value: object) -> float:
-    """Return `value` as a float if it is finite, else raise `ParameterError`."""
+    """Return `value` as a float if it is finite, else raise `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number, infinite or nan.
+    """
     number = _as_float(name, value)
     if not math.isfinite(number):
         raise ParameterError(f"{name} is {shown(value)}; it must be a finite number.")
@@ -216,7 +247,13 @@ def check_finite(name: str, value: object) -> float:
 
 def check_probability(name: str, value: object) -> float:
     """Return `value` as a float if it lies strictly between 0 and 1, else raise
-    `ParameterError`."""
+    `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number strictly between 0 and 1.
+    """
     number = _as_float(name, value)
     if not 0 < number < 1:
         raise ParameterError(f"{name} is {shown(value)}; it must lie strictly between 0 and 1.")
@@ -225,7 +262,13 @@ def check_probability(name: str, value: object) -> float:
 
 def check_delta(name: str, value: object) -> float:
     """Return `value` as a float if it is a delta: at least 0 and less than 1, else raise
-    `ParameterError`."""
+    `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no number of at least 0 and less than 1.
+    """
     number = _as_float(name, value)
     if not 0 <= number < 1:
         raise ParameterError(f"{name} is {shown(value)}; it must be at least 0 and less than 1.")
@@ -234,7 +277,13 @@ def check_delta(name: str, value: object) -> float:
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int if it is an integer of at least `minimum`, else raise
-    `ParameterError`."""
+    `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no integer, or less than `minimum`.
+    """
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -251,7 +300,13 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    """Return `value` if it is one of the `allowed` words, else raise `ParameterError`."""
+    """Return `value` if it is one of the `allowed` words, else raise `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is another word, or no word.
+    """
     if not isinstance(value, str) or value not in allowed:
         raise ParameterError(f"{name} is {shown(value)}; it must be one of {', '.join(allowed)}.")
     return value
@@ -259,7 +314,13 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
 
 def check_relation(unit: str, neighbours: str) -> None:
     """Refuse a unit with a relation that it cannot have, with `ParameterError`: a label is
-    replaced, never removed."""
+    replaced, never removed.
+
+    Raises
+    ------
+    ParameterError
+        If the unit is a label and the relation is not replace-one.
+    """
     if unit == "label" and neighbours != "replace-one":
         raise ParameterError(
             f"unit 'label' does not go with neighbours {neighbours!r}: the features are public, so"

@@ -91,7 +91,13 @@ def shown(value: object) -> str:
 
 def blocks_of(path: str, limit: int) -> Iterator[bytes]:
     """Yield the content of a regular file of bounded size; links, pipes and devices are not
-    opened."""
+    opened.
+
+    Raises
+    ------
+    WrongError
+        If the file is not regular, too large, changing or unreadable.
+    """
     name = shown(os.path.basename(path))
     flags = os.O_RDONLY | sum(
         getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
@@ -115,14 +121,26 @@ def blocks_of(path: str, limit: int) -> Iterator[bytes]:
 
 
 def no_repeated_field(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object, or refuse one that names a field twice."""
+    """Return a JSON object, or refuse one that names a field twice.
+
+    Raises
+    ------
+    ValueError
+        If a field is named twice.
+    """
     if len(dict(pairs)) < len(pairs):
         raise ValueError
     return dict(pairs)
 
 
 def check_values(value: object, depth: int = 0) -> None:
-    """Refuse JSON that is nested too deeply, or holds numbers or strings beyond bounds."""
+    """Refuse JSON that is nested too deeply, or holds numbers or strings beyond bounds.
+
+    Raises
+    ------
+    WrongError
+        If it is nested too deeply, or a value is beyond its bounds.
+    """
     if depth > 32:
         raise WrongError("The certificate is nested more than 32 deep.")
     if isinstance(value, dict):
@@ -140,7 +158,13 @@ def check_values(value: object, depth: int = 0) -> None:
 
 
 def read_certificate(folder: str) -> dict[str, Any]:
-    """Return the certificate of a folder, whose digest fits."""
+    """Return the certificate of a folder, whose digest fits.
+
+    Raises
+    ------
+    WrongError
+        If the file is no certificate of this format.
+    """
     content = b"".join(blocks_of(os.path.join(folder, "certificate.json"), _MAX_CERTIFICATE))
     try:
         document = json.loads(content.decode("utf-8"), object_pairs_hook=no_repeated_field)
@@ -308,7 +332,13 @@ _FILE_SHAPE = {"sha256": is_digest, "bytes": is_count}
 
 
 def check_shape(value: object, shape: dict[str, Any], place: str) -> None:
-    """Refuse an object that lacks a field, has one too many, or holds one of the wrong kind."""
+    """Refuse an object that lacks a field, has one too many, or holds one of the wrong kind.
+
+    Raises
+    ------
+    WrongError
+        If it has another shape.
+    """
     if not isinstance(value, dict):
         raise WrongError(f"{place} is no JSON object.")
     fields = {name.rstrip("?"): rule for name, rule in shape.items()}
@@ -361,7 +391,13 @@ def event_of(mechanism: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_event(event: dict[str, Any]) -> None:
-    """Refuse an event of no known kind, or with parameters out of range."""
+    """Refuse an event of no known kind, or with parameters out of range.
+
+    Raises
+    ------
+    WrongError
+        If it is of no known kind, or a parameter is out of range.
+    """
     ranges: dict[str, dict[str, Callable[[Any], bool]]] = {
         "gaussian": {"sigma": is_scale, "shifts": is_events_count},
         "label-gaussian": {
@@ -415,7 +451,13 @@ def is_events_count(value: object) -> bool:
 
 def check_mechanism(document: dict[str, Any]) -> str:
     """Refuse a mechanism that is unknown, or whose event is another one than the certificate
-    states."""
+    states.
+
+    Raises
+    ------
+    WrongError
+        If it is unknown, or its event is another one.
+    """
     mechanism, released = document["mechanism"], document["released"]
     event, budget = (
         document["events"][0],
@@ -464,7 +506,13 @@ def check_relation(event: dict[str, Any], document: dict[str, Any]) -> None:
 
 
 def check_chosen(document: dict[str, Any]) -> None:
-    """Refuse a choice among candidates that was drawn with less noise than its event states."""
+    """Refuse a choice among candidates that was drawn with less noise than its event states.
+
+    Raises
+    ------
+    WrongError
+        If the noise is less than the event states.
+    """
     mechanism, event, released = document["mechanism"], document["events"][0], document["released"]
     if (event["event"], event.get("count")) != ("pure", 1) or mechanism.get("epsilon") != document[
         "epsilon"
@@ -484,7 +532,13 @@ def check_chosen(document: dict[str, Any]) -> None:
 
 
 def check_counts(document: dict[str, Any]) -> str:
-    """Refuse more queries, counts or abstentions than the mechanism pays for."""
+    """Refuse more queries, counts or abstentions than the mechanism pays for.
+
+    Raises
+    ------
+    WrongError
+        If there is more than was paid for.
+    """
     released, mechanism = document["released"], document["mechanism"]
     # the number of columns follows from the mechanism; the certificate's own word is only compared
     columns = 0
@@ -513,7 +567,13 @@ def check_counts(document: dict[str, Any]) -> str:
 
 
 def check_account(document: dict[str, Any]) -> str:
-    """Refuse units, relations and sums that do not fit the dataset's budget."""
+    """Refuse units, relations and sums that do not fit the dataset's budget.
+
+    Raises
+    ------
+    WrongError
+        If unit, relation or a sum does not fit.
+    """
     composition = document["composition"]
     if (document["unit"] == "user") != (document["unit_column"] is not None):
         raise WrongError(
@@ -550,7 +610,13 @@ def check_account(document: dict[str, Any]) -> str:
 
 
 def check_software(document: dict[str, Any]) -> str:
-    """Refuse noise of a version of OpenDP that is known to draw another distribution."""
+    """Refuse noise of a version of OpenDP that is known to draw another distribution.
+
+    Raises
+    ------
+    WrongError
+        If that version is known to draw another distribution.
+    """
     version = document["software"]["opendp"]
     found = re.match(r"\s*v?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?", version)
     if found and tuple(int(part or 0) for part in found.groups()) in _WRONG_OPENDP:
@@ -562,7 +628,13 @@ def check_software(document: dict[str, Any]) -> str:
 
 
 def check_plan(document: dict[str, Any]) -> str:
-    """Refuse a plan that does not fit what was released."""
+    """Refuse a plan that does not fit what was released.
+
+    Raises
+    ------
+    WrongError
+        If it does not fit.
+    """
     plan, used = document["plan"], document["released"]["queries"]
     if (
         plan["planned"] != document["mechanism"].get("n_queries")
@@ -578,7 +650,13 @@ def check_plan(document: dict[str, Any]) -> str:
 
 
 def check_assumptions(document: dict[str, Any]) -> str:
-    """Refuse assumptions on choices that are not listed, and silence on choices that are."""
+    """Refuse assumptions on choices that are not listed, and silence on choices that are.
+
+    Raises
+    ------
+    WrongError
+        If the list and the choices do not agree.
+    """
     listed = sum(line.endswith(_OR_PAID) for line in document["assumptions"])
     if (listed > 0) != bool(document.get("choices")):
         raise WrongError(
@@ -590,7 +668,13 @@ def check_assumptions(document: dict[str, Any]) -> str:
 
 def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
     """Refuse a choice whose outcome is more than the one number, or the labels, that its event
-    is about."""
+    is about.
+
+    Raises
+    ------
+    WrongError
+        If the outcome is anything else.
+    """
     check_shape(choice, _CHOICE_SHAPE, f"Choice {number}")
     outcome, event = choice["outcome"], choice["events"][0]
     check_event(event)
@@ -629,7 +713,13 @@ def check_choice(number: int, choice: Any, document: dict[str, Any]) -> None:
 
 def check_choices(document: dict[str, Any]) -> str:
     """Refuse choices that are no choices, that share a reservation, or that would take hours to
-    price."""
+    price.
+
+    Raises
+    ------
+    WrongError
+        If one is no choice, or two share a reservation.
+    """
     choices = document["choices"]
     for number, choice in enumerate(choices, 1):
         check_choice(number, choice, document)
@@ -651,7 +741,13 @@ _FILES = re.compile(
 
 
 def check_files(document: dict[str, Any], folder: str) -> str:
-    """Refuse a folder that is not, file by file, the one that the certificate lists."""
+    """Refuse a folder that is not, file by file, the one that the certificate lists.
+
+    Raises
+    ------
+    WrongError
+        If a file is missing, added or changed.
+    """
     listed = document["files"]
     # a folder of millions of names is not read to its end
     with os.scandir(folder) as entries:
@@ -690,7 +786,13 @@ def cell(text: str) -> str:
 
 def check_labels(document: dict[str, Any], folder: str) -> str:
     """Refuse rows of labels.csv that the mechanism did not pay for, and every other way to write
-    them."""
+    them.
+
+    Raises
+    ------
+    WrongError
+        If a row was not paid for, or is written in another way.
+    """
     released, mechanism = document["released"], document["mechanism"]
     names, columns = [class_text(value) for value in released["classes"]], released["count_columns"]
     counted = names[1:] if columns == 1 else names[:columns]
@@ -749,7 +851,13 @@ def check_labels(document: dict[str, Any], folder: str) -> str:
 
 def lines_of(path: str, longest: int, digest: Any) -> Iterator[str]:
     """Yield the lines of labels.csv, none of which is longer than a release writes, and digest
-    them."""
+    them.
+
+    Raises
+    ------
+    WrongError
+        If a line is longer.
+    """
     decode = codecs.getincrementaldecoder("utf-8")("surrogatepass").decode
     rest = ""
     for block in blocks_of(path, _MAX_LABELS):
@@ -777,7 +885,13 @@ class Asked:
 
     def add(self, query: int) -> None:
         """Take one query more, or refuse one that was named before or is no row of a public
-        pool."""
+        pool.
+
+        Raises
+        ------
+        WrongError
+            If it was named before, or is no row.
+        """
         self.count += 1
         if not 0 <= query <= _MAX_INTEGER:
             raise WrongError("labels.csv names a row of no public pool.")
@@ -1274,6 +1388,11 @@ def game_delta(
     Cells are a geometric grid of likelihood ratios x; `cells` of them make one step of the pair in
     the middle, which therefore falls on the grid. Values have `precision` bits after the point.
     Left of the grid the chord to (0, 1) lies above the value, right of it the last value.
+
+    Raises
+    ------
+    UndecidedError
+        If the game is too long to be played here.
     """
     p, q = corners[0][:2]
     step = math.log(q / p) / cells

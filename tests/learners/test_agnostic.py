@@ -293,9 +293,9 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
         sb.SparseVectorAggregator.calibrate(BUDGET, 40, max_unstable=1),
         sb.GaussianAggregator.calibrate(BUDGET, 5, n_teachers=100, release="labels"),
     ):
-        with pytest.raises(ParameterError, match="drawn for one (plan|request)"):
+        with pytest.raises(ParameterError, match=r"drawn for one (plan|request)"):
             sb.LabelingSession(kept, aggregator, ledger, name="another")
-    with pytest.raises(ParameterError, match="drawn for one (plan|request)"):
+    with pytest.raises(ParameterError, match=r"drawn for one (plan|request)"):
         kept.vote(kept.points([[0.1]]))
     memory = sb.Ledger.in_memory(dataset="D", budget=roomy, neighbours="replace-one")
     with pytest.raises(ParameterError, match="in memory"):

@@ -73,7 +73,10 @@ class AnswerRun(ABC):
     @abstractmethod
     def answer(self, counts: IntArray) -> Answers:
         """Draw the answers to the next queries; `n_reached` of them, fewer than asked where the
-        run stops."""
+        run stops.
+
+        `counts` has shape (n_queries, n_classes), the labels shape (n_queries,).
+        """
 
     @property
     @abstractmethod
@@ -152,7 +155,10 @@ class Aggregator(ABC):
 
     @abstractmethod
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
-        """Draw the answers to at most `n_queries` queries."""
+        """Draw the answers to at most `n_queries` queries.
+
+        `counts` has shape (n_queries, n_classes), the labels shape (n_queries,).
+        """
 
     @abstractmethod
     def start(
@@ -207,7 +213,13 @@ def check_fields(
     description: Mapping[str, Any], name: str, fields: Sequence[str]
 ) -> dict[str, Any]:
     """Return the fields of a description without its name, the budget rebuilt, or raise
-    `ParameterError`."""
+    `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If the name is another one, or a field is missing or unknown.
+    """
     given = dict(description)
     if given.pop("name", None) != name or set(given) != set(fields):
         wanted = ", ".join(fields)

@@ -251,7 +251,13 @@ class GaussianAggregator(Aggregator):
 
     def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...]:
         """Return what the first `n_asked` queries were to the accountant: the noise
-        does not look back."""
+        does not look back.
+
+        Raises
+        ------
+        ParameterError
+            If `n_asked` is more than the priced queries.
+        """
         asked = check_count("n_asked", n_asked, minimum=0)
         if not asked <= self.n_queries:
             raise ParameterError(
@@ -379,7 +385,10 @@ class GaussianRun(AnswerRun):
         self._aggregator, self._n_teachers, self._noise = aggregator, n_teachers, noise
 
     def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries; all of them are reached."""
+        """Draw the answers to the next queries; all of them are reached.
+
+        `counts` has shape (n_queries, n_classes).
+        """
         return self._aggregator.answer(counts, self._n_teachers, self._noise)
 
     @property

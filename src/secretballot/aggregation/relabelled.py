@@ -174,7 +174,10 @@ class RelabelledAggregator(Aggregator):
 
     def answer(self, counts: IntArray, n_teachers: int, noise: NoiseSource) -> Answers:
         """Draw the answers to at most `n_queries` queries, as `SparseVectorAggregator.answer`
-        does."""
+        does.
+
+        `counts` has shape (n_queries, n_classes).
+        """
         return self._voting.answer(counts, n_teachers, noise)
 
     def start(

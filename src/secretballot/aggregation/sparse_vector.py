@@ -370,7 +370,10 @@ class SparseVectorVoting(AnswerRun):
         self._aggregator, self._n_teachers, self._run = aggregator, n_teachers, run
 
     def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries; those after the last abstention are not reached."""
+        """Draw the answers to the next queries; those after the last abstention are not reached.
+
+        `counts` has shape (n_queries, n_classes).
+        """
         votes = check_votes(counts, self._aggregator, self._n_teachers)
         answered = self._run.test(stability(votes))
         labels = np.full(len(votes), ABSTAINED, dtype=np.int64)

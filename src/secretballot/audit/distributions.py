@@ -109,7 +109,7 @@ def discrete_gaussian_distribution(sigma: float, tail: float = 1e-14) -> Distrib
 def _symmetric_support(reach: int) -> FloatArray:
     if not 2 * reach + 1 <= _MAX_SUPPORT:
         raise ParameterError(
-            f"The noise distribution has {2 * reach + 1} values; an audit lists at most {_MAX_SUPPORT}: use"
-            " less noise."
+            f"The noise distribution has {2 * reach + 1} values; an audit lists at most"
+            f" {_MAX_SUPPORT}: use less noise."
         )
     return np.arange(-reach, reach + 1, dtype=np.float64)

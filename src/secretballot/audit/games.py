@@ -34,7 +34,10 @@ _MAX_STATES = 3_000_000
 
 def hockey_stick(p: FloatArray, q: FloatArray, epsilon: float) -> float:
     """Return the sum of max(0, p - e^epsilon q): the delta of two listed distributions, in this
-    direction."""
+    direction.
+
+    `p` and `q` have one shape, (n_outcomes,).
+    """
     return float(np.maximum(0.0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
 
 

@@ -191,6 +191,8 @@ def held_out(
 ) -> Verdict:
     """Measure a rule on runs held out; half of `alpha` pays for guesses, half for rates.
 
+    `worlds` has shape (n_runs,), one entry for each of `runs`.
+
     Parameters
     ----------
     rule : Rule or None
@@ -250,7 +252,10 @@ class _Column:
     same: int = 0
 
     def telltale(self, worlds: BoolArray) -> Telltale:
-        """Return the field with the log ratio of each of its values, from all runs that choose."""
+        """Return the field with the log ratio of each of its values, from all runs that choose.
+
+        `worlds` has shape (n_runs,).
+        """
         second, first = _counts_by_world(self.codes, worlds)
         weights = _log_ratio(second, int(worlds.sum()), first, int((~worlds).sum()))
         return Telltale(

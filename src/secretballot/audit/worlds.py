@@ -132,7 +132,8 @@ def output_distribution(
     """
     if not len(distribution.pmf) ** draws <= _MAX_RUNS:
         raise ParameterError(
-            f"{draws} draws of {len(distribution.pmf)} values are too many to enumerate; use less noise."
+            f"{draws} draws of {len(distribution.pmf)} values are too many to enumerate; use less"
+            " noise."
         )
     # every combination of draws runs once through the mechanism's own code, all of them as one
     # batch

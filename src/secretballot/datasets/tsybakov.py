@@ -103,7 +103,10 @@ class TsybakovThresholds:
 
     def excess(self, threshold: npt.ArrayLike) -> FloatArray:
         """Return the error of 1[x >= threshold] beyond `bayes_error`, exactly: see
-        `disagreement`."""
+        `disagreement`.
+
+        Any shape; the result has the shape of `threshold`.
+        """
         at = self._clipped_threshold(threshold)
         z = np.abs(at - self.threshold)
         near = self.tau * self.scale * (np.minimum(z, self.scale) / self.scale) ** (1 / self.tau)

@@ -106,8 +106,8 @@ def check_sample(
         )
     if declared != {**(sample or {}), "plan": request}:
         raise ParameterError(
-            "These teachers learned from a secret sample that was drawn for one request, and this is"
-            " another; fit a new AgnosticLabeler under another name. Nothing was spent."
+            "These teachers learned from a secret sample that was drawn for one request, and this"
+            " is another; fit a new AgnosticLabeler under another name. Nothing was spent."
         )
 
 

@@ -72,8 +72,8 @@ class ReservationFiles:
                 )
         if not reserved:
             raise LedgerError(
-                f"Request {self._request!r} was reserved before, and the ledger has lost it; restore"
-                " the newest copy of the ledger. Nothing was spent."
+                f"Request {self._request!r} was reserved before, and the ledger has lost it;"
+                " restore the newest copy of the ledger. Nothing was spent."
             )
 
     def tie(

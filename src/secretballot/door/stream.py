@@ -418,8 +418,8 @@ class ReleaseStream:
         if counts.n_teachers != self.n_teachers or tuple(counts.classes) != self.classes:
             raise DataError(
                 f"The votes are of {counts.n_teachers} teachers on {counts.classes}, and the"
-                f" reservation is for {self.n_teachers} on {list(self.classes)}; ask the teachers that"
-                " it began with."
+                f" reservation is for {self.n_teachers} on {list(self.classes)}; ask the teachers"
+                " that it began with."
             )
 
     def _answers_of(

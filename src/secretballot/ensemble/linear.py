@@ -210,7 +210,7 @@ def _folded_form(linear: Any, scaler: Any, width: int) -> LinearForm | None:
     if weights.shape != (decisions, width) or classes.dtype.kind not in "iu":
         return None
     bias = np.broadcast_to(np.asarray(linear.intercept_), (decisions,))
-    mean = None if scaler is None else scaler.mean_ if scaler.with_mean else None
+    mean = scaler.mean_ if scaler is not None and scaler.with_mean else None
     scale = None if scaler is None else scaler.scale_
     arrays = [array for array in (weights, bias, mean, scale) if array is not None]
     # with infinite or missing numbers the error bound says nothing, so the model votes by itself

@@ -202,8 +202,8 @@ def _refuse_ids(column: npt.NDArray[Any]) -> NoReturn:
             unfit.append(row)
     if missing:
         raise DataError(
-            f"unit ids are missing in {len(missing)} rows ({_first_rows(missing)}); give every record"
-            " its unit's id."
+            f"unit ids are missing in {len(missing)} rows ({_first_rows(missing)}); give every"
+            " record its unit's id."
         )
     raise DataError(
         f"unit ids in {len(unfit)} rows ({_first_rows(unfit)}) are neither integers nor text; "

@@ -79,7 +79,10 @@ def n_rows(table: Any) -> int:
 
 
 def take_rows(table: Any, rows: npt.NDArray[np.intp]) -> Any:
-    """Return a copy of some rows, in a form that depends on these rows alone."""
+    """Return a copy of some rows, in a form that depends on these rows alone.
+
+    `rows` has shape (n_taken,).
+    """
     if hasattr(table, "iloc"):
         part = table.iloc[rows].reset_index(drop=True)
         part.attrs = {}

@@ -44,12 +44,19 @@ class Recipe:
 
     @classmethod
     def of(cls, teacher: Any, random_state: int) -> "Recipe":
-        """Check the learner and find the seeds it takes."""
+        """Check the learner and find the seeds it takes.
+
+        Raises
+        ------
+        ParameterError
+            If it is no learner, or shares a random generator between teachers.
+        """
         if isinstance(teacher, type) or not all(
             hasattr(teacher, name) for name in ("fit", "predict", "get_params")
         ):
             raise ParameterError(
                 "teacher is"
+                ""
                 f" {type(teacher).__name__ if not isinstance(teacher, type) else teacher.__name__!r};"
                 " it must be an instance with fit, predict and get_params, as scikit-learn's"
                 " classifiers have."
@@ -105,6 +112,8 @@ class Shards:
 def train_shard(recipe: Recipe, X: Any, y: IntArray, number: int) -> Any:
     """Fit one teacher; return None, which stands for the fixed vote, where its shard does not allow
     that.
+
+    `X` has shape (n_records, n_features) and `y` shape (n_records,), of this shard alone.
 
     Raises
     ------

@@ -58,6 +58,11 @@ def read_counts(
     counts : ndarray of shape (n_queries, C), int32
     classes : list of length C
     n_teachers : int
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or does not fit; places are named, never cells.
     """
     if kind is not None:
         check_choice("kind", kind, ("votes", "counts"))
@@ -105,8 +110,8 @@ def _by_class(table: _Table, classes: list[Any] | None) -> Iterator[npt.NDArray[
         return table.blocks
     odd = [place + 1 for place, name in enumerate(names) if name not in wanted]
     raise DataError(
-        f"the columns of counts are not named by the {len(wanted)} classes ({_named_columns(odd)} by none"
-        " of them); name each column by its class."
+        f"the columns of counts are not named by the {len(wanted)} classes ({_named_columns(odd)}"
+        " by none of them); name each column by its class."
     )
 
 
@@ -169,8 +174,8 @@ def _read_or_refuse(path: Path, read: Callable[[], Any]) -> Any:
         pass
     # Outside of the handler: an exception's context is shown in tracebacks, whatever `from` says.
     raise DataError(
-        f"the file {_shown_path(path)} is no readable {path.suffix.lower()} table; it is damaged, cut"
-        " short or of another kind."
+        f"the file {_shown_path(path)} is no readable {path.suffix.lower()} table; it is damaged,"
+        " cut short or of another kind."
     )
 
 
@@ -192,8 +197,8 @@ def _open_npy(path: Path, reading: _Reading) -> _Table:
     table = np.lib.format.open_memmap(path, mode="r")
     if table.ndim != 2:
         raise DataError(
-            f"the file {_shown_path(path)} has {table.ndim} dimensions; give one row per query and two"
-            " dimensions."
+            f"the file {_shown_path(path)} has {table.ndim} dimensions; give one row per query and"
+            " two dimensions."
         )
     return _Table(table.shape[1], blocks_of(table))
 
@@ -207,8 +212,8 @@ def _open_csv(path: Path, reading: _Reading) -> _Table:
     records = (line or [""] for line in lines) if len(first) == 1 else filter(None, lines)
     if reading.header != "no" and not first[0].strip():
         raise DataError(
-            f"the file {_shown_path(path)} has a first column without a name; write it without the row"
-            " index."
+            f"the file {_shown_path(path)} has a first column without a name; write it without the"
+            " row index."
         )
     kind = reading.kind or _kind_by_shape(len(first), reading.classes, reading.n_teachers)
     has_header = _has_header(first, kind, reading)
@@ -232,8 +237,8 @@ def _csv_records(path: Path) -> Iterator[list[str]]:
         for number, record in enumerate(reader, start=1):
             if reader.line_num != number:
                 raise DataError(
-                    f"the file {_shown_path(path)} has a quoted cell that does not end on its line (line"
-                    f" {number}); write every row on one line."
+                    f"the file {_shown_path(path)} has a quoted cell that does not end on its line"
+                    f" (line {number}); write every row on one line."
                 )
             yield record
 
@@ -245,8 +250,8 @@ def _csv_blocks(path: Path, rows: Iterator[list[str]], width: int) -> Iterator[n
         if odd:
             named = ", ".join(map(str, odd[:_COLUMNS_NAMED]))
             raise DataError(
-                f"the file {_shown_path(path)} has {len(odd)} rows of another number of cells than the"
-                f" first one's {width} (rows {named}, counted from 0); give every row as many, and"
+                f"the file {_shown_path(path)} has {len(odd)} rows of another number of cells than"
+                f" the first one's {width} (rows {named}, counted from 0); give every row as many, and"
                 " quote cells with a comma."
             )
         done += len(lines)
@@ -281,8 +286,8 @@ def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
     # one changed cell must not decide whether a row counts: mixed evidence is refused
     if odd and len(odd) < len(first):
         raise DataError(
-            f"the first line of the file is neither header nor data: {_named_columns(odd)} cannot be"
-            f" {kind} and others can; correct it, or say which it is by header='yes' or"
+            f"the first line of the file is neither header nor data: {_named_columns(odd)} cannot"
+            f" be {kind} and others can; correct it, or say which it is by header='yes' or"
             " header='no'."
         )
     return bool(odd)
@@ -315,14 +320,14 @@ def _open_parquet(path: Path, reading: _Reading) -> _Table:
     odd = [place + 1 for place, kind in enumerate(schema.types) if not _is_flat(kind)]
     if odd:
         raise DataError(
-            f"the file {_shown_path(path)} has cells in {_named_columns(odd)} that are neither numbers nor"
-            " texts; write plain votes or counts."
+            f"the file {_shown_path(path)} has cells in {_named_columns(odd)} that are neither"
+            " numbers nor texts; write plain votes or counts."
         )
     rows = pq.read_metadata(path).num_rows
     if rows * _ROW_BYTES > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         raise DataError(
-            f"the file {_shown_path(path)} claims {rows} rows, more than this machine's memory holds;"
-            " give a part."
+            f"the file {_shown_path(path)} claims {rows} rows, more than this machine's memory"
+            " holds; give a part."
         )
     return _Table(len(schema.names), _parquet_blocks(path, len(schema.names)), tuple(schema.names))
 

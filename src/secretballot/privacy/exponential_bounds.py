@@ -34,7 +34,10 @@ def running_bounds(
     gaps: IntArray, sizes: IntArray, scale: Fraction, bits: int
 ) -> tuple[list[int], list[int]]:
     """Return integers below and above 2^bits times the running sums of sizes * exp(-gaps /
-    scale)."""
+    scale).
+
+    `gaps` and `sizes` have shape (n_groups,).
+    """
     product, number = _exponential_products(gaps, scale, bits), sizes.astype(object)
     lower = np.cumsum((product[:, 0] >> bits) * number)
     upper = np.cumsum(-(-product[:, 1] >> bits) * number)

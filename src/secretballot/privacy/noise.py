@@ -106,14 +106,20 @@ class ExponentialNoise(Protocol):
         self, scores: IntArray, scale: float, multiplicities: IntArray | None = None
     ) -> int:
         """Draw an index i with probability proportional to multiplicities[i] * exp(scores[i] /
-        scale)."""
+        scale).
+
+        `scores` and `multiplicities` have shape (n_candidates,).
+        """
         ...
 
     def exponential_range(
         self, starts: IntArray, ends: IntArray, scale: float
     ) -> tuple[int, int] | None:
         """Draw i <= j with probability proportional to exp((starts[i] - ends[j]) / scale), or
-        None with weight 1."""
+        None with weight 1.
+
+        `starts` and `ends` have shape (m,).
+        """
         ...
 
 
@@ -380,7 +386,13 @@ def entropy_bytes(n: int) -> bytes:
 
 def check_scale(name: str, value: object) -> float:
     """Return a noise scale as a float: positive and at most `MAX_SCALE`, or raise
-    `ParameterError`."""
+    `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no such number.
+    """
     scale = check_positive(name, value)
     if not scale <= MAX_SCALE:
         raise ParameterError(

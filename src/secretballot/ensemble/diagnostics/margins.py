@@ -113,6 +113,11 @@ def expected_margins(counts: npt.ArrayLike) -> tuple[FloatArray, FloatArray, Flo
     resampling_errors : ndarray of shape (m,), or None for one ensemble
         Against the mean over infinitely many ensembles of the same records.
 
+    Raises
+    ------
+    DataError
+        If the votes do not fit; no vote is named.
+
     Privacy
     -------
     Sensitivity : one unit may move all of it.
@@ -166,6 +171,11 @@ def high_margin_shares(
     Returns
     -------
     shares, low, high : ndarray of shape (k,)
+
+    Raises
+    ------
+    DataError
+        If the margins do not fit; no margin is named. `ParameterError` for levels that do not.
 
     Privacy
     -------
@@ -223,6 +233,11 @@ def unstable_shares(distances: npt.ArrayLike, needed: npt.ArrayLike) -> FloatArr
     needed : array of shape (k,)
         Distances from which on a query counts as stable, such as those that a sparse vector
         answers.
+
+    Raises
+    ------
+    DataError
+        If a distance is none; no value is named.
 
     Privacy
     -------

@@ -132,6 +132,11 @@ def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
     regression : array of shape (m,)
     tau : float
         From 0 to 1.
+
+    Raises
+    ------
+    ParameterError
+        If `tau` is out of its range.
     """
     exponent = check_finite("tau", tau)
     if not 0 <= exponent <= 1:

@@ -74,6 +74,11 @@ def diagnose_expected_margins(
         `diagnostics.expected_margins`; ``levels``, ``shares``, ``low`` and ``high`` of shape
         (101,): nu at each Delta, and its band.
 
+    Raises
+    ------
+    DataError
+        If there are no ensembles, or their shapes differ.
+
     Privacy
     -------
     Sensitivity : one unit may move all of it.

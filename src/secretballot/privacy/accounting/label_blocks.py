@@ -70,6 +70,8 @@ class LossDistribution:
 def loss_distribution(value: FloatArray, grid: Grid) -> LossDistribution:
     """Return the losses whose profile lies on or above a game's value at every x.
 
+    `value` has shape (grid.size,).
+
     Between grid points the profile is linear, so at each of them sits the probability by which its
     slope changes. Below x = 1 it is read off its mirror image, since neighbours have no order: V(x)
     = 1 - x + x V(1 / x).

@@ -83,7 +83,13 @@ class _Route:
 
 def renyi_divergence(event: Event, order: float) -> float:
     """Return an upper bound on the Renyi divergence of `order` that `event` allows, its failures
-    set aside."""
+    set aside.
+
+    Raises
+    ------
+    ParameterError
+        If the event is of no known kind.
+    """
     match event:
         case GaussianEvent():
             return order * event.shifts / (2 * event.sigma**2)

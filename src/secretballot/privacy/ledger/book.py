@@ -67,7 +67,13 @@ class Book:
     @classmethod
     def of_file(cls, path: Path, dataset: str | None, digest: str | None) -> Self:
         """Open the file at `path`, if it is the account of `dataset` and has `digest`, where
-        these are given."""
+        these are given.
+
+        Raises
+        ------
+        LedgerError
+            If the file is missing, damaged or another account.
+        """
         with file.sqlite_in_words(f"Ledger {path}"):
             file.check_place(path)
         book = cls(path, None, f"Ledger {path}")
@@ -93,7 +99,13 @@ class Book:
 
     @staticmethod
     def create_file(path: Path, terms: GivenTerms) -> None:
-        """Make a new account at `path`, or leave the one that another process made meanwhile."""
+        """Make a new account at `path`, or leave the one that another process made meanwhile.
+
+        Raises
+        ------
+        LedgerError
+            If no budget is given for a new account.
+        """
         if terms.budget is None:
             raise LedgerError(
                 f"There is no ledger at {path}; give a budget to make one, or the right path."

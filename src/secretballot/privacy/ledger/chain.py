@@ -268,7 +268,13 @@ def _move_head(connection: sqlite3.Connection, position: int, chain: bytes) -> N
 
 
 def read_account(connection: sqlite3.Connection, where: str) -> Account:
-    """Return what was fixed at creation, or raise `LedgerError` if it is gone."""
+    """Return what was fixed at creation, or raise `LedgerError` if it is gone.
+
+    Raises
+    ------
+    LedgerError
+        If it is gone.
+    """
     row = connection.execute(
         "SELECT dataset, unit, neighbours, epsilon, delta, composition, filter_order, created_at"
         " FROM account"

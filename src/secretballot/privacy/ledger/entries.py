@@ -30,7 +30,8 @@ _STATE = (
 _KNOWN = {
     "committed": "was answered already; use the stored answer, which is public",
     "reserved": (
-        "is being drawn or was interrupted, and stays spent; ask under another key to pay for it again"
+        "is being drawn or was interrupted, and stays spent; ask under another key to pay for it"
+        " again"
     ),
     "forfeited": "was forfeited and stays spent; ask under another key to pay for it again",
 }

@@ -101,6 +101,11 @@ def create_file(path: Path, account: Account) -> None:
 
     The file is written under a passing name and then linked, so that nobody ever finds a half-made
     or empty one: an empty file at `path` is damage, not a fresh start.
+
+    Raises
+    ------
+    LedgerError
+        If the folder is missing or published, or an old ledger was lost there.
     """
     if not path.parent.is_dir():
         raise LedgerError(
@@ -173,7 +178,13 @@ def check_place(path: Path) -> None:
 
 
 def check_application(connection: sqlite3.Connection, where: str) -> None:
-    """Refuse an SQLite file of another program, with `LedgerError`."""
+    """Refuse an SQLite file of another program, with `LedgerError`.
+
+    Raises
+    ------
+    LedgerError
+        If the file is of another program.
+    """
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise LedgerError(f"{where} is an SQLite file but no ledger; give the path of the ledger.")
 
@@ -229,7 +240,13 @@ _FEW_PAGES = 2000  # 8 MB: reading them takes some hundredths of a second
 
 
 def check_pages(connection: sqlite3.Connection, where: str) -> None:
-    """Refuse a file with a damaged page, with `LedgerError`; it reads all of them."""
+    """Refuse a file with a damaged page, with `LedgerError`; it reads all of them.
+
+    Raises
+    ------
+    LedgerError
+        If a page is damaged.
+    """
     report = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if report != "ok":
         raise LedgerError(
@@ -319,6 +336,11 @@ def sqlite_in_words(where: str, after: str = NOTHING_CHANGED) -> Iterator[None]:
         Name of the ledger.
     after : str
         How things stand then: that nothing was changed, unless an answer was to be stored.
+
+    Raises
+    ------
+    LedgerError
+        For every error of SQLite and of the system.
     """
     try:
         yield

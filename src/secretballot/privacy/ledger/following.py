@@ -38,17 +38,21 @@ __all__ = [
 # chain covers, filled up with NULL; last the released bytes of a closing, which the chain covers
 # through their SHA-256.
 _ROWS = """
-SELECT position, 'reservation', chain, id, request, purpose, events, epsilon, delta, reserved_at, NULL
+SELECT position, 'reservation', chain, id, request, purpose, events, epsilon, delta, reserved_at,
+       NULL
 FROM reservation WHERE position {which}
 UNION ALL
-SELECT position, 'part', chain, reservation, number, CASE typeof(question) WHEN 'blob' THEN hex(question) END,
+SELECT position, 'part', chain, reservation, number,
+       CASE typeof(question) WHEN 'blob' THEN hex(question) END,
        CASE typeof(answer) WHEN 'blob' THEN hex(answer) END, answered_at, NULL, NULL, NULL
 FROM part WHERE position {which}
 UNION ALL
-SELECT position, 'closing', chain, reservation, state, released_sha256, reason, used, closed_at, NULL, released
+SELECT position, 'closing', chain, reservation, state, released_sha256, reason, used, closed_at,
+       NULL, released
 FROM closing WHERE position {which}
 UNION ALL
-SELECT position, 'checkpoint', chain, reservations, parts, closings, totals, open_parts, priced_by, made_at, NULL
+SELECT position, 'checkpoint', chain, reservations, parts, closings, totals, open_parts, priced_by,
+       made_at, NULL
 FROM checkpoint WHERE position {which}
 ORDER BY position
 """
@@ -109,7 +113,13 @@ class _Walk:
         self._open_parts, self._checkpoint = dict(seen.open_parts), seen.checkpoint
 
     def follow(self, row: Row) -> None:
-        """Take one row more, or refuse it."""
+        """Take one row more, or refuse it.
+
+        Raises
+        ------
+        LedgerError
+            If the row does not follow from the one before it.
+        """
         self.position += 1
         self.chain = _next_link(self.chain, row)
         if (row[0], row[2]) != (self.position, self.chain) or not self._take[row[1]](row):
@@ -271,9 +281,11 @@ def start_of(
 
 
 _COUNTS = """
-SELECT (SELECT count(*) FROM reservation), (SELECT count(*) FROM part), (SELECT count(*) FROM closing),
+SELECT (SELECT count(*) FROM reservation), (SELECT count(*) FROM part),
+       (SELECT count(*) FROM closing),
        (SELECT count(*) FROM checkpoint), (SELECT position FROM head),
-       (SELECT count(*) FROM reservation WHERE position > :at), (SELECT count(*) FROM part WHERE position > :at),
+       (SELECT count(*) FROM reservation WHERE position > :at),
+       (SELECT count(*) FROM part WHERE position > :at),
        (SELECT count(*) FROM closing WHERE position > :at)
 """
 _PARTS_BEFORE = "SELECT count(*), max(number) FROM part WHERE reservation = ? AND position < ?"

@@ -102,7 +102,10 @@ BEGIN SELECT RAISE(ABORT, 'a ledger is append-only: {verb} on {table} is refused
 _NOT_ALONE = "WHEN EXISTS (SELECT 1 FROM {table})"
 # INSERT OR REPLACE deletes without firing delete triggers, so a row may take no place that is
 # taken.
-_NOT_NEXT = """WHEN new.position <> (SELECT position FROM head) + 1 OR EXISTS (SELECT 1 FROM {table} WHERE {taken})"""
+_NOT_NEXT = (
+    "WHEN new.position <> (SELECT position FROM head) + 1 OR EXISTS"
+    " (SELECT 1 FROM {table} WHERE {taken})"
+)
 _TAKEN = {
     "reservation": "id = new.id OR request = new.request OR position = new.position",
     "part": (

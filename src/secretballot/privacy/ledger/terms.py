@@ -313,7 +313,13 @@ def certified_grant(
 
 def check_text(name: str, value: object, *, empty: bool = False) -> None:
     """Refuse anything but text that a file can hold, and blank text unless `empty`, with
-    `ParameterError`."""
+    `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is not such text.
+    """
     if not isinstance(value, str):
         raise ParameterError(f"{name} is a {type(value).__name__}; it must be text.")
     if not empty and not value.strip():
@@ -325,7 +331,13 @@ def check_text(name: str, value: object, *, empty: bool = False) -> None:
 
 def absolute_path(path: object) -> Path:
     """Return `path` made absolute, so that a change of folder does not lead a handle to another
-    file."""
+    file.
+
+    Raises
+    ------
+    ParameterError
+        If it is no path of a file.
+    """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ParameterError(f"path is {shown(path)}; it must be the path of a file.")

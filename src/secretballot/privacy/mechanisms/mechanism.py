@@ -45,7 +45,13 @@ class Mechanism(ABC):
 
 def check_counts(counts: IntArray, n_classes: int) -> IntArray:
     """Return vote counts as int64 of shape (n_queries, n_classes), or raise `DataError`, no
-    value named."""
+    value named.
+
+    Raises
+    ------
+    DataError
+        If they do not fit; no count is named.
+    """
     array = np.asarray(counts)
     if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != n_classes:
         raise DataError(
@@ -62,7 +68,15 @@ def check_counts(counts: IntArray, n_classes: int) -> IntArray:
 
 def check_values(values: IntArray) -> IntArray:
     """Return one integer of sensitivity 1 per query as int64, or raise `DataError`, no value
-    named."""
+    named.
+
+    `values` has shape (n_queries,).
+
+    Raises
+    ------
+    DataError
+        If they do not fit; no value is named.
+    """
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise DataError(

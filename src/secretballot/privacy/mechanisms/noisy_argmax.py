@@ -24,6 +24,8 @@ __all__ = [
 def majority(noisy_counts: IntArray, n_teachers: int) -> IntArray:
     """Return 1 where twice the (noisy) count of class 1 is at least the number of teachers, else 0.
 
+    `noisy_counts` has shape (n_queries,), as has the result.
+
     Integers throughout: for an even number of teachers the tie goes to class 1.
     """
     return (2 * noisy_counts >= n_teachers).astype(np.int64)

@@ -17,7 +17,13 @@ __all__ = ["GaussianThreshold", "check_threshold"]
 
 
 def check_threshold(value: object) -> int:
-    """Return a threshold in whole votes, at most 2^40 in size, or raise `ParameterError`."""
+    """Return a threshold in whole votes, at most 2^40 in size, or raise `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it is no integer of that size.
+    """
     if isinstance(value, bool):
         raise ParameterError(f"threshold is {shown(value)}; it must be an integer of votes.")
     try:

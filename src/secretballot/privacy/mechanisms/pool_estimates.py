@@ -142,7 +142,10 @@ class StabilityQuantile(Mechanism):
         )
 
     def distribution(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
-        """Return the probability of each of some outcomes: private, for audits and tests."""
+        """Return the probability of each of some outcomes: private, for audits and tests.
+
+        `counts` has shape (n_points, n_classes), the result the shape of `outcomes`.
+        """
         return _laplace_pmf(
             np.asarray(outcomes) - stability_quantile(counts, self.fraction), self.scale
         )
@@ -234,7 +237,10 @@ class MinoritySum(Mechanism):
         return self._exact_sum(counts) + int(noise.discrete_laplace(self.scale, 1)[0])
 
     def distribution(self, counts: IntArray, outcomes: IntArray) -> FloatArray:
-        """Return the probability of each of some outcomes: private, for audits and tests."""
+        """Return the probability of each of some outcomes: private, for audits and tests.
+
+        `counts` has shape (n_points, n_classes), the result the shape of `outcomes`.
+        """
         return _laplace_pmf(np.asarray(outcomes) - self._exact_sum(counts), self.scale)
 
     def mean_share(self, released: int, n_teachers: int) -> float:
