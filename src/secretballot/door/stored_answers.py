@@ -38,10 +38,7 @@ class StoredAnswer:
         A draw whose answer cannot be stored is drawn again, so whether the disk has room must not
         depend on the answer.
         """
-        if self.noisy is None:
-            numbers = 0
-        else:
-            numbers = 1 if isinstance(self.noisy, int) else len(self.noisy)
+        numbers = 1 if isinstance(self.noisy, int) else len(self.noisy or ())
         text = json.dumps([self.label, self.noisy, self.abstained, self.mark])
         return text.ljust(LABEL_BYTES + COUNT_BYTES * numbers).encode()
 
