@@ -44,8 +44,10 @@ _SMALLEST = settings(
 
 
 class _Enough(BaseException):
-    """All inputs were read; Hypothesis lets go of a test that raises this without looking for a
-    smaller one."""
+    """All inputs were read.
+
+    Hypothesis lets go of a test that raises this without looking for a smaller one.
+    """
 
 
 class _TimeOut(BaseException):

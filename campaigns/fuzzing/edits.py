@@ -141,8 +141,10 @@ few_byte_edits = st.one_of(st.just([]), st.just([]), byte_edits)
 
 
 def moved(found: Any, rng: random.Random) -> Any:
-    """Return a copy of drawn edits at other places: the integers in front of the last part
-    of every tuple."""
+    """Return a copy of drawn edits at other places.
+
+    The integers in front of the last part of every tuple.
+    """
     if isinstance(found, list):
         return [moved(part, rng) if isinstance(part, tuple) else part for part in found]
     if not found:
@@ -208,8 +210,10 @@ def _edit_field(holder: Any, key: Any, action: str, value: Any, other: tuple[Any
 
 
 def text_of(document: Any) -> bytes:
-    """Return a document as JSON bytes; nan and infinity as Python writes them, half surrogates
-    as escapes."""
+    """Return a document as JSON bytes.
+
+    Nan and infinity as Python writes them, half surrogates as escapes.
+    """
     return json.dumps(document).encode()
 
 

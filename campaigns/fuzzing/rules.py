@@ -32,8 +32,10 @@ class Answer:
 
 
 def breach(answer: Answer, allowed: Collection[int]) -> str | None:
-    """Return which rule the answer breaks, in words that are the same for the same defect; None
-    if it breaks none."""
+    """Return which rule the answer breaks, in words that are the same for the same defect.
+
+    None if it breaks none.
+    """
     if answer.code not in allowed:
         return f"exit code {answer.code}: {answer.said[:160]}"
     if answer.seconds > LONGEST_SECONDS:

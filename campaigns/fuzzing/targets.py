@@ -57,8 +57,10 @@ class Target:
 
 
 def _records() -> list[list[str]]:
-    """Return private records with a header; the marker stands in the last rows, so that no edit
-    makes it a header."""
+    """Return private records with a header.
+
+    The marker stands in the last rows, so that no edit makes it a header.
+    """
     rng = np.random.default_rng(3)
     rows = [["person", "age", "ward", "dose", "ill"]]
     for number in range(N_PRIVATE):
@@ -353,8 +355,10 @@ _folder_edits = st.tuples(edits.cell_edits, edits.few_byte_edits, st.integers(0,
 
 
 def _write_release(folder: Path, certificate: Any, found: Any) -> None:
-    """Write a release whose labels are edited and, sometimes, whose other files are; a forger
-    lists them anew."""
+    """Write a release whose labels are edited and, sometimes, whose other files are.
+
+    A forger lists them anew.
+    """
     in_cells, in_bytes, which, forged = found
     place = folder / "release"
     shutil.rmtree(place, ignore_errors=True)

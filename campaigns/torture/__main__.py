@@ -95,8 +95,10 @@ def main() -> int:
 
 
 def _import_everything() -> None:
-    """Import what commands import, once, before children are forked; and draw, so that the
-    sampler is loaded."""
+    """Import what commands import, once, before children are forked.
+
+    And draw, so that the sampler is loaded.
+    """
     warnings.simplefilter("ignore")
     from secretballot.privacy.noise import ExactNoise
 

@@ -17,8 +17,9 @@ def _wait_all(children: list[int]) -> Counter[int]:
 
 
 def ledger_races(purchases: int, folder: Path, crowd: int = 16) -> tuple[Counter[str], list[str]]:
-    """Let processes buy from one ledger at once until the budget is gone; half of the purchases
-    must be refused.
+    """Let processes buy from one ledger at once until the budget is gone.
+
+    Half of the purchases must be refused.
 
     Parameters
     ----------
@@ -82,8 +83,10 @@ def _buy(place: Path, number: int, each: int, price: sb.PrivacyBudget) -> None:
 def folder_races(
     verb: str, rounds: int, folder: Path, crowd: int = 4
 ) -> tuple[Counter[str], list[str]]:
-    """Start the same command several times at once in one folder: one works, the others are
-    refused or find it done."""
+    """Start the same command several times at once in one folder.
+
+    One works, the others are refused or find it done.
+    """
     counts, faults = Counter[str](), list[str]()
     for _ in range(rounds):
         clear(folder)

@@ -1,5 +1,7 @@
-"""Drafts: written beside their place and renamed into it; locked while the writer lives, removed
-once it is dead."""
+"""Drafts: written beside their place and renamed into it.
+
+Locked while the writer lives, removed once it is dead.
+"""
 
 import os
 import re
@@ -29,8 +31,9 @@ _WITHOUT_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 @contextmanager
 def draft_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
-    """Give a new file of mode 0600 beside `path`, and its place; it is gone at the end unless it
-    was renamed.
+    """Give a new file of mode 0600 beside `path`, and its place.
+
+    It is gone at the end unless it was renamed.
 
     Raises
     ------
@@ -47,8 +50,9 @@ def draft_file(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
 
 @contextmanager
 def draft_folder(parent: Path, name: str) -> Iterator[Path]:
-    """Give a new folder of mode 0700 in `parent` for what will be called `name`; it is gone at the
-    end.
+    """Give a new folder of mode 0700 in `parent` for what will be called `name`.
+
+    It is gone at the end.
 
     Raises
     ------
@@ -68,8 +72,9 @@ def draft_folder(parent: Path, name: str) -> Iterator[Path]:
 
 
 def sweep_drafts(folder: Path, *names: str) -> None:
-    """Remove the drafts that dead writers left in a folder, and nothing else; whatever cannot be
-    removed stays.
+    """Remove the drafts that dead writers left in a folder, and nothing else.
+
+    Whatever cannot be removed stays.
 
     Parameters
     ----------
@@ -127,8 +132,10 @@ def wait_for_lock(handle: int, seconds: float) -> bool:
 
 
 def _locked_draft(path: Path) -> tuple[int, Path]:
-    """Return an open draft that no sweeper removes: one that was swept before it was locked is
-    made again."""
+    """Return an open draft that no sweeper removes.
+
+    One that was swept before it was locked is made again.
+    """
     while True:
         # mkstemp opens with mode 0600
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")

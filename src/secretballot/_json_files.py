@@ -55,8 +55,10 @@ def _is_of(value: object, kind: Kind) -> bool:
 
 
 def _is_flat_enough(value: object) -> bool:
-    """Return whether nothing is nested deeper than `_DEEPEST`: what follows may walk it by
-    recursion."""
+    """Return whether nothing is nested deeper than `_DEEPEST`.
+
+    What follows may walk it by recursion.
+    """
     level: list[Any] = [value]
     for _ in range(_DEEPEST):
         inside = [item for item in level if isinstance(item, dict | list)]

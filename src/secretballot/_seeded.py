@@ -131,8 +131,10 @@ def _seeded_generators(seed: int) -> Iterator[None]:
 
 
 def _torch_state() -> tuple[Any, Any] | None:
-    """Return the states of torch's generators, on the processor and on the devices in use; None
-    if not imported."""
+    """Return the states of torch's generators, on the processor and on the devices in use.
+
+    None if not imported.
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         return None

@@ -15,8 +15,9 @@ _ENDING = tuple(
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Hold back the signals that ask for an end until the block is left; then the first that came
-    does its work.
+    """Hold back the signals that ask for an end until the block is left.
+
+    Then the first that came does its work.
 
     Python handles signals in the main thread alone, so in any other one nothing is held back, and
     nothing needs to be where the handler raises. A signal that nobody can catch, such as number 9,

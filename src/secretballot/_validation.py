@@ -85,8 +85,9 @@ def plain_line(text: str, *, longest: int = LONGEST_LINE) -> str:
 
 
 def shown(value: object) -> str:
-    """Return how a message names something that was given: numbers and short text as they are, the
-    rest by its type.
+    """Return how a message names something that was given.
+
+    Numbers and short text as they are, the rest by its type.
 
     Anything may be given for anything, the private labels for a number of teachers too, so arrays,
     frames, lists and objects are told by type and shape alone, and all of them on one line of at
@@ -121,8 +122,10 @@ def shown_kind(value: object) -> str:
 
 
 def shown_classes(values: Sequence[object]) -> str:
-    """Return how a message names classes: as they are where they are few and plain; private
-    labels are many."""
+    """Return how a message names classes: as they are where they are few and plain.
+
+    Private labels are many.
+    """
     plain = all(value is None or isinstance(value, str | bool | numbers.Number) for value in values)
     if not plain or len(values) > MOST_CLASSES_SHOWN:
         return f"{_with_article(type(values).__name__)} of {len(values)} values"
@@ -152,8 +155,7 @@ def _with_article(kind: str) -> str:
 def check_instance(
     name: str, value: object, kind: type | tuple[type, ...], *, hint: str = ""
 ) -> None:
-    """Refuse anything but an instance of `kind` with `ParameterError`; `hint` says what to give
-    instead.
+    """Refuse anything but an instance of `kind`; `hint` says what to give instead.
 
     Raises
     ------
@@ -184,8 +186,7 @@ def check_path(name: str, value: object) -> None:
 
 
 def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
-    """Refuse, with `ParameterError`, anything but a name on one line: text, not blank, of at
-    most `longest` characters.
+    """Refuse anything but a name on one line: text, not blank, of at most `longest` characters.
 
     Raises
     ------
@@ -246,8 +247,7 @@ def check_finite(name: str, value: object) -> float:
 
 
 def check_probability(name: str, value: object) -> float:
-    """Return `value` as a float if it lies strictly between 0 and 1, else raise
-    `ParameterError`.
+    """Return `value` as a float if it lies strictly between 0 and 1.
 
     Raises
     ------
@@ -261,8 +261,7 @@ def check_probability(name: str, value: object) -> float:
 
 
 def check_delta(name: str, value: object) -> float:
-    """Return `value` as a float if it is a delta: at least 0 and less than 1, else raise
-    `ParameterError`.
+    """Return `value` as a float if it is a delta: at least 0 and less than 1.
 
     Raises
     ------
@@ -276,8 +275,7 @@ def check_delta(name: str, value: object) -> float:
 
 
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
-    """Return `value` as an int if it is an integer of at least `minimum`, else raise
-    `ParameterError`.
+    """Return `value` as an int if it is an integer of at least `minimum`.
 
     Raises
     ------
@@ -313,8 +311,7 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
 
 
 def check_relation(unit: str, neighbours: str) -> None:
-    """Refuse a unit with a relation that it cannot have, with `ParameterError`: a label is
-    replaced, never removed.
+    """Refuse a unit with a relation that it cannot have: a label is replaced, never removed.
 
     Raises
     ------

@@ -93,8 +93,9 @@ class LedgerError(SecretBallotError):
 
 
 class ResourceError(SecretBallotError):
-    """Memory, files or processes ran out; the run ended, since all shards together may have
-    caused it.
+    """Memory, files or processes ran out.
+
+    The run ended, since all shards together may have caused it.
 
     Examples
     --------
@@ -104,8 +105,9 @@ class ResourceError(SecretBallotError):
 
 
 class SamplerError(SecretBallotError):
-    """Exact noise cannot be drawn: OpenDP is missing, broken, or draws wrong noise; nothing was
-    drawn.
+    """Exact noise cannot be drawn: OpenDP is missing, broken, or draws wrong noise.
+
+    Nothing was drawn.
 
     Examples
     --------

@@ -177,15 +177,19 @@ class ReleasedLabels:
 
     @property
     def class_values(self) -> NDArray[Any]:
-        """Array of shape (n_classes,) of the class values; of dtype object only if their types
-        are mixed."""
+        """Array of shape (n_classes,) of the class values.
+
+        Of dtype object only if their types are mixed.
+        """
         uniform = len({type(value) for value in self.classes}) == 1
         return np.array(self.classes, dtype=None if uniform else object)
 
     @property
     def label_values(self) -> NDArray[Any]:
-        """Class values of the answered queries, in their order: one for each row of
-        ``queries[answered]``."""
+        """Class values of the answered queries, in their order.
+
+        One for each row of ``queries[answered]``.
+        """
         values: NDArray[Any] = self.class_values[self.labels[self.answered]]
         return values
 

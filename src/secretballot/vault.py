@@ -98,8 +98,9 @@ def _reason_unfit(found: os.stat_result, largest: int | None) -> str:
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Write a file of the vault with mode 0600: to a temporary name, to the disk, then under its
-    own name.
+    """Write a file of the vault with mode 0600.
+
+    To a temporary name, to the disk, then under its own name.
 
     Raises
     ------
@@ -110,8 +111,9 @@ def write_secret(path: Path, content: bytes) -> None:
 
 
 def keep_secret(path: Path, content: bytes) -> bytes:
-    """Write a file of the vault unless there is one, and return what is kept there: the first
-    writer's content.
+    """Write a file of the vault unless there is one, and return what is kept there.
+
+    The first writer's content.
 
     Raises
     ------
@@ -152,8 +154,9 @@ def _write_secret(path: Path, content: bytes, settle: Callable[[Path], object]) 
 
 
 class SeenHead:
-    """The last row that was seen of a ledger: its number and its SHA-256, in a file that is
-    overwritten in place.
+    """The last row that was seen of a ledger.
+
+    Its number and its SHA-256, in a file that is overwritten in place.
 
     Two records take turns, so that a write that breaks off leaves the other; one write to the disk
     each time, and no space beyond the first.
@@ -180,8 +183,9 @@ class SeenHead:
         return max((head for head in found if head is not None), default=None)
 
     def write(self, position: int, chain: str) -> None:
-        """Remember a row if it is further than those before; where that fails, the memory lags
-        behind.
+        """Remember a row if it is further than those before.
+
+        Where that fails, the memory lags behind.
 
         Several processes may write at once: one at a time reads and writes, so that the furthest
         row stays.

@@ -919,8 +919,10 @@ def written(query: int, label: str | None, counts: Iterable[int]) -> str:
 
 
 def label_of(counts: list[int], n_teachers: int) -> int:
-    """Return the class that noisy counts give: at least half of two classes, else the largest,
-    the first of ties."""
+    """Return the class that noisy counts give.
+
+    At least half of two classes, else the largest, the first of ties.
+    """
     if len(counts) == 1:
         return int(2 * counts[0] >= n_teachers)
     return counts.index(max(counts))
@@ -936,8 +938,10 @@ def check_range(counts: list[int], n_teachers: int, mechanism: dict[str, Any]) -
 
 
 def gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
-    """Return delta of `n` integers under discrete Gaussian noise, each moved by one; at least
-    the truth."""
+    """Return delta of `n` integers under discrete Gaussian noise, each moved by one.
+
+    At least the truth.
+    """
     variance = n * sigma * sigma
     reach = 12.5 * math.sqrt(variance)
     kink = sigma * sigma * epsilon - n / 2  # below it the hockey stick is 0
@@ -978,8 +982,10 @@ def wide_gaussian_delta(sigma: float, n: int, epsilon: float, kink: float) -> fl
 
 
 def small_gaussian_delta(sigma: float, n: int, epsilon: float) -> float:
-    """Return delta where the noise is too small for the normal density: its distribution is
-    convolved, in integers."""
+    """Return delta where the noise is too small for the normal density.
+
+    Its distribution is convolved, in integers.
+    """
     if n > 16_384:
         return renyi_delta(lambda a: a * n / (2 * sigma * sigma), epsilon)
     reach = math.ceil(12.5 * sigma * math.sqrt(n)) + 1
@@ -1295,8 +1301,10 @@ class Pairs:
 
 
 def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> float:
-    """Return what is reached by asking one and the same vote again and again: no price can be
-    smaller."""
+    """Return what is reached by asking one and the same vote again and again.
+
+    No price can be smaller.
+    """
     best = 0.0
     for t in sorted(
         {
@@ -1325,8 +1333,10 @@ def attack_delta(pairs: Pairs, queries: int, epsilon: float, sigma: float) -> fl
 
 
 def one_label_delta(pairs: Pairs, epsilon: float) -> float:
-    """Return what a single label costs: the worst pair of neighbouring votes, all of them looked
-    at, rounded up."""
+    """Return what a single label costs.
+
+    The worst pair of neighbouring votes, all of them looked at, rounded up.
+    """
     ratio, worst = math.exp(epsilon), 0.0
     for t in range(2 - pairs.reach, pairs.reach + 1):
         p, q, r, s = pairs.at(t)
@@ -1382,8 +1392,9 @@ def game_delta(
     cells: int,
     precision: int,
 ) -> float:
-    """Return the value of the game, from above: convexity makes interpolation an upper bound,
-    integers round up.
+    """Return the value of the game, from above.
+
+    Convexity makes interpolation an upper bound, integers round up.
 
     Cells are a geometric grid of likelihood ratios x; `cells` of them make one step of the pair in
     the middle, which therefore falls on the grid. Values have `precision` bits after the point.
@@ -1440,8 +1451,10 @@ def game_delta(
 
 
 def giveaway(corner: tuple[float, float, float, float]) -> float:
-    """Return the probability of an outcome that the other side never has: x becomes 0, and its
-    value is 1."""
+    """Return the probability of an outcome that the other side never has.
+
+    There x becomes 0, and its value is 1.
+    """
     p, q, r, s = corner
     return (p if q <= 0 else 0.0) + (r if s <= 0 else 0.0)
 

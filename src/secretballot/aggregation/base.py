@@ -67,13 +67,16 @@ class Answers:
 
 
 class AnswerRun(ABC):
-    """One run of queries while it is being answered, a few queries at a time; obtained from
-    `Aggregator.start`."""
+    """One run of queries while it is being answered, a few queries at a time.
+
+    Obtained from `Aggregator.start`.
+    """
 
     @abstractmethod
     def answer(self, counts: IntArray) -> Answers:
-        """Draw the answers to the next queries; `n_reached` of them, fewer than asked where the
-        run stops.
+        """Draw the answers to the next queries.
+
+        `n_reached` of them are answered, fewer than asked where the run stops.
 
         `counts` has shape (n_queries, n_classes), the labels shape (n_queries,).
         """
@@ -81,8 +84,10 @@ class AnswerRun(ABC):
     @property
     @abstractmethod
     def secret_state(self) -> dict[str, int] | None:
-        """What the next answer depends on besides its votes, with ``n_below``: for the vault
-        alone; None for none."""
+        """What the next answer depends on besides its votes, with ``n_below``: for the vault alone.
+
+        None where there is nothing of that kind.
+        """
 
     @property
     @abstractmethod
@@ -129,14 +134,18 @@ class Aggregator(ABC):
 
     @property
     def most_abstentions(self) -> int | None:
-        """Abstentions after which nothing more is answered; a recipe with such a stop keeps a
-        secret state."""
+        """Abstentions after which nothing more is answered.
+
+        A recipe with such a stop keeps a secret state.
+        """
         return None
 
     @property
     def sample(self) -> dict[str, Any] | None:
-        """The secret sample that the price speaks of, as JSON values; None where teachers learn
-        from all records."""
+        """The secret sample that the price speaks of, as JSON values.
+
+        None where teachers learn from all records.
+        """
         return None
 
     @abstractmethod
@@ -212,8 +221,7 @@ def budget_or_price(
 def check_fields(
     description: Mapping[str, Any], name: str, fields: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the fields of a description without its name, the budget rebuilt, or raise
-    `ParameterError`.
+    """Return the fields of a description without its name, the budget rebuilt.
 
     Raises
     ------

@@ -250,8 +250,9 @@ class GaussianAggregator(Aggregator):
         return k
 
     def used_events(self, n_teachers: int, n_asked: int) -> tuple[Event, ...]:
-        """Return what the first `n_asked` queries were to the accountant: the noise
-        does not look back.
+        """Return what the first `n_asked` queries were to the accountant.
+
+        The noise does not look back.
 
         Raises
         ------

@@ -25,8 +25,9 @@ _FIELDS = (*_NOISE, *_SAMPLE, "n_queries", "n_classes", "calibration", "budget")
 
 
 class RelabelledAggregator(Aggregator):
-    """Answer as the sparse vector does; pay what it costs on a relabelled secret sample of the
-    records.
+    """Answer as the sparse vector does.
+
+    Pay what it costs on a relabelled secret sample of the records.
 
     The price is true only of teachers that learned from a sample drawn for this one reservation, as
     `secretballot.learners.labelers.agnostic` draws it: asked of other teachers, or twice of the

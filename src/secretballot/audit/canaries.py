@@ -121,8 +121,10 @@ class CanaryTask:
         return np.asarray(own.mean(axis=1) - others - tipped / 2, dtype=np.float64)
 
     def _released_answers(self, released: Fields) -> FloatArray:
-        """Return the released answer on every public point: the count of "yes", or 1 for the
-        label "yes"."""
+        """Return the released answer on every public point.
+
+        The count of "yes", or 1 for the label "yes".
+        """
         answers = np.zeros(self.queries)
         for number in range(self.queries):
             point = released.get(f"labels.csv:query[{number}]")
@@ -199,8 +201,10 @@ class CanaryAudit:
 
     @property
     def can_fail(self) -> bool:
-        """Whether right guesses alone would have refuted the promise; else it says nothing that it
-        passed."""
+        """Whether right guesses alone would have refuted the promise.
+
+        Else it says nothing that it passed.
+        """
         return self.power > self.epsilon
 
     def to_json(self) -> dict[str, Any]:

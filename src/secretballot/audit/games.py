@@ -33,8 +33,9 @@ _MAX_STATES = 3_000_000
 
 
 def hockey_stick(p: FloatArray, q: FloatArray, epsilon: float) -> float:
-    """Return the sum of max(0, p - e^epsilon q): the delta of two listed distributions, in this
-    direction.
+    """Return the sum of max(0, p - e^epsilon q).
+
+    The delta of two listed distributions, in this direction.
 
     `p` and `q` have one shape, (n_outcomes,).
     """

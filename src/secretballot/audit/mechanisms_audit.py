@@ -159,8 +159,10 @@ def audit_mechanisms(
 
 
 def _all_games() -> list[Callable[[], MechanismFinding]]:
-    """Return one game for each mechanism: a small world in which its price is nearly reached,
-    where one is known."""
+    """Return one game for each mechanism.
+
+    A small world in which its price is nearly reached, where one is known.
+    """
     # the worlds are small enough for their games to be enumerated exactly, in seconds
     return [
         _label_attack(

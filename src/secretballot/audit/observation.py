@@ -91,8 +91,10 @@ def _observed_file(path: Path, name: str) -> Fields:
 
 
 def _content_fields(name: str, content: bytes, depth: int) -> Fields:
-    """Return the fields of a file's bytes: digest first, then the structure that its bytes say
-    it has."""
+    """Return the fields of a file's bytes.
+
+    Digest first, then the structure that its bytes say it has.
+    """
     fields: Fields = {f"{name}:digest": _digest_of(content)}
     try:
         found = _structure_of(name, content, depth)

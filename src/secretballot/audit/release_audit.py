@@ -131,8 +131,10 @@ class ReleaseAudit:
 
     @property
     def power(self) -> float:
-        """The largest epsilon that this many runs could have certified: larger promises cannot
-        be refuted."""
+        """The largest epsilon that this many runs could have certified.
+
+        Larger promises cannot be refuted.
+        """
         return max(one.verdict.power for one in self.channels)
 
     def to_json(self) -> dict[str, Any]:
@@ -410,8 +412,10 @@ def _prepared_command(
 
 
 def _without_out(words: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the words without an ``--out`` and its folder, and whether there was one: the audit
-    sets its own."""
+    """Return the words without an ``--out`` and its folder, and whether there was one.
+
+    The audit sets its own.
+    """
     kept = [word for word in words if not word.startswith("--out=")]
     if "--out" in kept:
         place = kept.index("--out")
@@ -420,8 +424,10 @@ def _without_out(words: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _noted_input(word: str, inputs: dict[str, Path], named: dict[Path, str]) -> str:
-    """Return the plain name of a word that is a file, having noted the file; any other word as
-    it is."""
+    """Return the plain name of a word that is a file, having noted the file.
+
+    Any other word as it is.
+    """
     path = Path(word)
     try:
         if not word or not path.is_file():
@@ -455,8 +461,10 @@ def _files_of_worlds(
     row: int,
     target: str | None,
 ) -> tuple[Path, Path]:
-    """Return the private file of each world; where a change is made, both are written anew, in
-    one style."""
+    """Return the private file of each world.
+
+    Where a change is made, both are written anew, in one style.
+    """
     if neighbour is not None:
         return private, Path(neighbour)
     first, second = folder / "first", folder / "second"

@@ -229,8 +229,10 @@ def _collect_finished(
 
 
 def _refuse_failures(trials: Mapping[int, Trial]) -> None:
-    """Refuse a command that always fails: there is nothing to see. Its own sentence may be
-    private and stays unsaid."""
+    """Refuse a command that always fails.
+
+    There is nothing to see. Its own sentence may be private and stays unsaid.
+    """
     if len(trials) >= 4 and all(trial.exit_code != 0 for trial in trials.values()):
         code = next(iter(trials.values())).exit_code
         raise DataError(

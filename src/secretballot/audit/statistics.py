@@ -44,8 +44,9 @@ def frequency_p_value(successes: int, trials: int, probability: float) -> float:
 
 
 def sample_p_value(sample: IntArray, distribution: Distribution) -> float:
-    """Return the p-value of independent draws under a distribution: too many or too few up to any
-    of several quantiles.
+    """Return the p-value of independent draws under a distribution.
+
+    Too many or too few up to any of several quantiles.
 
     Parameters
     ----------
@@ -78,8 +79,9 @@ def sample_p_value(sample: IntArray, distribution: Distribution) -> float:
 
 
 def outcomes_p_value(outcomes: Sequence[Outcome], distribution: Mapping[Outcome, float]) -> float:
-    """Return the p-value of independent outcomes under their exact probabilities; 0 if one has
-    none.
+    """Return the p-value of independent outcomes under their exact probabilities.
+
+    0 if one has none.
 
     Parameters
     ----------

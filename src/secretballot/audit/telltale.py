@@ -240,8 +240,10 @@ def held_out(
 
 @dataclass
 class _Column:
-    """A field in one reading on the runs that choose: the values, and the number of each run's
-    value."""
+    """A field in one reading on the runs that choose.
+
+    The values, and the number of each run's value.
+    """
 
     field: str
     reading: str
@@ -310,8 +312,10 @@ def _field_read(value: Field | None, reading: str, cuts: tuple[float, ...]) -> F
 
 
 def _best_cut(values: Sequence[Field | None], worlds: BoolArray) -> tuple[float, ...]:
-    """Return the number that parts the worlds best, in the middle of its gap; nothing unless
-    both have numbers."""
+    """Return the number that parts the worlds best, in the middle of its gap.
+
+    Nothing unless both have numbers.
+    """
     known = [
         (value, world)
         for value, world in zip(values, worlds, strict=True)

@@ -28,8 +28,9 @@ _MAX_STATES = 2_000_000
 
 @dataclass(frozen=True)
 class StreamQuery:
-    """One query on both sides: its distances, and whether the label that an answer would show
-    differs.
+    """One query on both sides.
+
+    Its distances, and whether the label that an answer would show differs.
 
     Examples
     --------
@@ -154,8 +155,10 @@ class ThresholdGame:
         below: int,
         left: int,
     ) -> float:
-        """Return the value of a state; q carries e^epsilon. `epoch` lists the outcomes that p
-        and q remember."""
+        """Return the value of a state.
+
+        q carries e^epsilon. `epoch` lists the outcomes that p and q remember.
+        """
         if left == 0 or below == self.max_below:
             return max(0.0, float(p.sum() - q.sum()))
         # states whose likelihoods are proportional have proportional values, so one of them is

@@ -195,8 +195,10 @@ def _plain_float(number: float) -> float | int | str:
 
 
 def _plain_decimal(number: decimal.Decimal) -> str:
-    """Return a decimal without the zeros at its end: the scale of a column depends on all of its
-    cells."""
+    """Return a decimal without the zeros at its end.
+
+    The scale of a column depends on all of its cells.
+    """
     if number and not (number.is_finite() and abs(number.adjusted()) <= _WRITTEN_OUT_ORDER):
         return str(number)
     text = f"{number:f}" if number else "0"

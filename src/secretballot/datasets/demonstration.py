@@ -34,8 +34,9 @@ class DemonstrationFiles:
 
 
 def write_clinic(folder: Path) -> DemonstrationFiles:
-    """Write synthetic patients of one clinic: numbers, categories, a few gaps, and whether each
-    came back.
+    """Write synthetic patients of one clinic.
+
+    Numbers, categories, a few gaps, and whether each came back.
 
     Parameters
     ----------

@@ -45,8 +45,9 @@ class Split(NamedTuple):
 
 
 def data_folder(folder: Folder = None) -> Path:
-    """Return the folder of the reference data: the one given, else $SECRETBALLOT_DATA, else
-    ../shared/data.
+    """Return the folder of the reference data.
+
+    The one given, else $SECRETBALLOT_DATA, else ../shared/data.
 
     Raises
     ------
@@ -152,8 +153,10 @@ def _read_votes(folder: Folder, name: str) -> IntArray:
 
 
 def _read_idx(path: Path) -> npt.NDArray[np.uint8]:
-    """Read an IDX file of bytes: two zero bytes, the type, the number of dimensions, the
-    dimensions, the values."""
+    """Read an IDX file of bytes.
+
+    Two zero bytes, the type, the number of dimensions, the dimensions, the values.
+    """
     try:
         data = gzip.decompress(path.read_bytes())
         n_dimensions = data[3]

@@ -85,8 +85,9 @@ class Schema:
     def from_json(
         cls, declared: Mapping[str, Any], *, public: Any = None, ignore: Sequence[str] = ()
     ) -> "Schema":
-        """Build a schema from its JSON form; what the JSON leaves open is taken from the public
-        table.
+        """Build a schema from its JSON form.
+
+        What the JSON leaves open is taken from the public table.
 
         Parameters
         ----------

@@ -89,8 +89,9 @@ def synthetic_massart(
     noise: float = 0.0,
     seed: int,
 ) -> TwoClassSample:
-    """Label points by a concept, and flip every label with one probability: Massart noise at its
-    strongest.
+    """Label points by a concept, and flip every label with one probability.
+
+    Massart noise at its strongest.
 
     The best possible classifier is the concept, and its error is `noise`. A classifier that differs
     from the concept on a share s of the points errs by ``(1 - 2 noise) s`` more.

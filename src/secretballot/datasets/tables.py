@@ -293,8 +293,10 @@ def _read_parquet(path: Path, where: str) -> pd.DataFrame:
 
 
 def _claimed_cells(about: Any) -> int:
-    """Return how many cells the metadata of a Parquet file claims; a few bytes can claim any
-    number."""
+    """Return how many cells the metadata of a Parquet file claims.
+
+    A few bytes can claim any number.
+    """
     groups = [about.row_group(place) for place in range(about.num_row_groups)]
     rows = max(about.num_rows, sum(group.num_rows for group in groups))
     return int(rows * max(1, about.num_columns))

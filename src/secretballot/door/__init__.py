@@ -1,5 +1,6 @@
-"""The door: check, price, reserve durably, draw exact noise, commit, return. In that order, and
-nowhere else.
+"""The door: check, price, reserve durably, draw exact noise, commit, return.
+
+In that order, and nowhere else.
 
 Left of here everything is secret, right of here everything is public. What is refused is refused
 before anything is reserved; once reserved it is spent, whether or not an answer comes out.

@@ -103,8 +103,9 @@ def estimate_stability(
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
 ) -> PaidOutcome:
-    """Release how stable the votes on a public pool are: all but a share `fraction` are at least so
-    stable, about.
+    """Release how stable the votes on a public pool are.
+
+    All but a share `fraction` are at least so stable, about.
 
     Parameters
     ----------
@@ -296,8 +297,10 @@ def _drawn_by(
 
 
 def _drawn_at(epsilon: float) -> float:
-    """Return the loss to draw at for a price of (epsilon, 0): less by a hair, so that its
-    rounded-up delta is 0."""
+    """Return the loss to draw at for a price of (epsilon, 0).
+
+    Less by a hair, so that its rounded-up delta is 0.
+    """
     return calibrate_pure(PrivacyBudget(epsilon, 0.0), 1)
 
 
@@ -358,8 +361,10 @@ def _paid_outcome(
     purpose: str,
     declaration: Mapping[str, object] | None,
 ) -> PaidOutcome:
-    """Check, price, ready the noise, reserve, draw, commit, return; a known request gets its
-    stored answer."""
+    """Check, price, ready the noise, reserve, draw, commit, return.
+
+    A known request gets its stored answer.
+    """
     purchase.check_ledger(ledger)
     declared = check_declaration(declaration)
     unit, neighbours = str(declared["unit"]), str(declared["neighbours"])

@@ -114,8 +114,9 @@ def check_sample(
 def declaration_of(
     counts: VoteCounts, declaration: Mapping[str, object] | None
 ) -> Mapping[str, object] | None:
-    """Return what is declared of how votes came about: by the caller, or else by the votes
-    themselves.
+    """Return what is declared of how votes came about.
+
+    By the caller, or else by the votes themselves.
 
     Raises
     ------
@@ -142,8 +143,9 @@ def declaration_of(
 
 
 def noise_source() -> NoiseSource:
-    """Return where all noise comes from, loaded and checked: ask for it before anything is
-    reserved.
+    """Return where all noise comes from, loaded and checked.
+
+    Ask for it before anything is reserved.
 
     Raises
     ------
@@ -155,8 +157,9 @@ def noise_source() -> NoiseSource:
 
 
 def exact_noise() -> ExactNoise:
-    """Return where estimates and choices get their noise, loaded and checked; it draws indices as
-    well as integers.
+    """Return where estimates and choices get their noise, loaded and checked.
+
+    It draws indices as well as integers.
 
     Raises
     ------

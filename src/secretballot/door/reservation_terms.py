@@ -41,8 +41,9 @@ class ReservationFiles:
         return None if self._folder is None else self._folder / f"{self._name}.state"
 
     def kept(self) -> dict[str, Any] | None:
-        """Return the terms that the vault holds; read them before the ledger, as terms are kept
-        after the purchase.
+        """Return the terms that the vault holds.
+
+        Read them before the ledger, as terms are kept after the purchase.
 
         Raises
         ------

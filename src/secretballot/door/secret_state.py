@@ -23,8 +23,9 @@ FILE_BYTES = 1024  # whatever the state: whether it can be written must not depe
 
 
 class StateStore:
-    """Keep the states that may still be needed: that of the last stored answer, and the one being
-    drawn.
+    """Keep the states that may still be needed.
+
+    That of the last stored answer, and the one being drawn.
 
     It refuses pickling, as a copy would be a second stream over one state.
 
@@ -60,8 +61,10 @@ class StateStore:
         return states[name]
 
     def save(self, name: str | None, state: Mapping[str, int]) -> str:
-        """Keep the state that a draw left, beside the one of this name that it began with;
-        return its new name."""
+        """Keep the state that a draw left, beside the one of this name that it began with.
+
+        Return its new name.
+        """
         new = entropy_bytes(NAME_BYTES).hex()
         states = {} if name is None else {name: self._read_states()[name]}
         states[new] = dict(state)
@@ -96,8 +99,10 @@ class StateStore:
 
 
 def _parsed_states(content: bytes) -> tuple[str, dict[str, dict[str, int]]] | None:
-    """Return binding and states, None for damage: an error raised in here would carry the states
-    along."""
+    """Return binding and states, None for damage.
+
+    An error raised in here would carry the states along.
+    """
     kept = json_fields(content, {"stream": str, "states": dict})
     if kept is None or not all(_is_state(state) for state in kept["states"].values()):
         return None

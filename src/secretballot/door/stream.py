@@ -267,8 +267,10 @@ class ReleaseStream:
     def _draw_and_store(
         self, page: AnswerPage, counts: VoteCounts, questions: Sequence[bytes], noise: NoiseSource
     ) -> dict[bytes, bytes]:
-        """Draw, keep the secret state, store: inside the transaction that makes it all hold or
-        nothing."""
+        """Draw, keep the secret state, store.
+
+        Inside the transaction that makes it all hold or nothing.
+        """
         abstained, mark = _last_answer(page.last())
         run = self.aggregator.start(self.n_teachers, noise, self._state_after(mark))
         if run.stopped:

@@ -1,5 +1,7 @@
-"""The private side: partition units, train teachers, count their votes. It knows no noise, no
-price, no student."""
+"""The private side: partition units, train teachers, count their votes.
+
+It knows no noise, no price, no student.
+"""
 
 from secretballot.ensemble.partition import KeyedHashPartition, PositionPartition
 from secretballot.ensemble.teachers import Progress, TeacherEnsemble

@@ -15,8 +15,10 @@ __all__ = ["count_ballots", "count_in_worker", "fixed_vote", "predicted"]
 
 
 def fixed_vote(number: int, n_classes: int) -> int:
-    """Return the class for which a teacher that could not be trained always votes: a rule that
-    reads no data."""
+    """Return the class for which a teacher that could not be trained always votes.
+
+    A rule that reads no data.
+    """
     return number % n_classes
 
 
@@ -91,8 +93,10 @@ def count_ballots(
 
 
 def count_in_worker(giver: int, *args: Any) -> tuple[int, CountArray]:
-    """Count as `count_ballots` does, in a worker of the process `giver`; return the number of
-    teachers too."""
+    """Count as `count_ballots` does, in a worker of the process `giver`.
+
+    Return the number of teachers too.
+    """
     end_with(giver)
     with one_thread():
         return len(args[0]), count_ballots(*args)

@@ -206,8 +206,10 @@ def _no_logging() -> Iterator[None]:
 
 
 def one_thread() -> Any:
-    """Return a context in which BLAS and OpenMP use one thread: small fits lose more than they
-    gain by more."""
+    """Return a context in which BLAS and OpenMP use one thread.
+
+    Small fits lose more than they gain by more.
+    """
     return _thread_controller(len(sys.modules)).limit(limits=1)
 
 

@@ -152,8 +152,9 @@ class LinearStack:
         width: int,
         dtypes: set[np.dtype[Any]],
     ) -> FloatArray:
-        """Return a bound on |stacked - teacher's own decision|, shape (rows, teachers); infinite
-        where unsure.
+        """Return a bound on |stacked - teacher's own decision|, shape (rows, teachers).
+
+        Infinite where unsure.
 
         With gamma = (n_features + a few) * eps, the standard bound of a dot product in any order is
         gamma * |x|.|w|, at most gamma * norm(x) * norm(w). Scaling first or folding the scale adds

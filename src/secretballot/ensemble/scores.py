@@ -17,8 +17,9 @@ __all__ = ["PrivateScores", "unit_numbers"]
 
 
 def unit_numbers(units: Any, n_records: int) -> IntArray:
-    """Return a number for the unit of every record: 0, 1, ... in the order of their first records;
-    private.
+    """Return a number for the unit of every record: 0, 1, ... in the order of their first records.
+
+    Private.
 
     Parameters
     ----------
@@ -50,8 +51,9 @@ def unit_numbers(units: Any, n_records: int) -> IntArray:
 
 
 class PrivateScores(Sealed):
-    """The number of units on which each candidate is right: private until the door has chosen by
-    it.
+    """The number of units on which each candidate is right.
+
+    Private until the door has chosen by it.
 
     Make one with `of`. Its shape is public and shown, its values are not.
 

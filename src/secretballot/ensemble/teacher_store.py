@@ -54,8 +54,10 @@ class TeacherStore:
         sweep_drafts(self._folder, "*.teachers")
 
     def load(self) -> dict[int, Any]:
-        """Return the teachers found, by number; a file that is damaged, foreign or of another
-        run counts as absent."""
+        """Return the teachers found, by number.
+
+        A file that is damaged, foreign or of another run counts as absent.
+        """
         found: dict[int, Any] = {}
         for path in sorted(self._folder.glob(f"{self._binding[:16]}-*.teachers")):
             found.update(self._read_models(path))

@@ -34,8 +34,9 @@ _ROWS_NAMED = 5
 
 
 class TeacherEnsemble:
-    """Teachers trained on disjoint shards; private, so it shows its shape alone and refuses to be
-    pickled.
+    """Teachers trained on disjoint shards.
+
+    Private, so it shows its shape alone and refuses to be pickled.
 
     Make one with `fit`.
 

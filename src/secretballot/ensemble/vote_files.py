@@ -119,8 +119,10 @@ _AMBIGUOUS = "the file could hold votes or counts; say which by kind='votes' or 
 
 
 def _kind_by_shape(n_columns: int, classes: list[Any] | None, n_teachers: int | None) -> str:
-    """Tell votes from counts by public numbers alone: a guess from the values could differ
-    between neighbours."""
+    """Tell votes from counts by public numbers alone.
+
+    A guess from the values could differ between neighbours.
+    """
     if classes is not None and n_columns != len(classes):
         return "votes"
     if n_teachers is not None and n_columns == n_teachers:
@@ -162,8 +164,10 @@ def _read_all(path: Path, blocks: Iterator[npt.NDArray[Any]]) -> Iterator[npt.ND
 
 
 def _read_or_refuse(path: Path, read: Callable[[], Any]) -> Any:
-    """Return what a reader returns, or raise one sentence for whatever it raises: its own may
-    quote the file."""
+    """Return what a reader returns, or raise one sentence for whatever it raises.
+
+    Its own may quote the file.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -204,8 +208,10 @@ def _open_npy(path: Path, reading: _Reading) -> _Table:
 
 
 def _open_csv(path: Path, reading: _Reading) -> _Table:
-    """Read a CSV file of which every record stands on one line, cell by cell; no type is found
-    for a column."""
+    """Read a CSV file of which every record stands on one line, cell by cell.
+
+    No type is found for a column.
+    """
     lines = _csv_records(path)
     first = next(lines, None) or [""]
     # in a file of one column a blank line is a row with a missing vote
@@ -259,8 +265,9 @@ def _csv_blocks(path: Path, rows: Iterator[list[str]], width: int) -> Iterator[n
 
 
 def _has_header(first: list[str], kind: str, reading: _Reading) -> bool:
-    """Return whether the first line names columns; no single cell can turn the answer, it can only
-    lead to a refusal.
+    """Return whether the first line names columns.
+
+    No single cell can turn the answer, it can only lead to a refusal.
 
     A line in which every cell could be a vote (or count) is data, one in which none could be is a
     header, and any other is refused. With one column a single cell would decide, so the caller has

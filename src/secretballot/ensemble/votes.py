@@ -221,8 +221,9 @@ class VoteCounts(Sealed):
         return taken
 
     def open_at_the_door(self) -> IntArray:
-        """Return a copy of the counts, shape (n_queries, n_classes), int64; for the release and
-        diagnostics alone.
+        """Return a copy of the counts, shape (n_queries, n_classes), int64.
+
+        For the release and diagnostics alone.
 
         Privacy
         -------
@@ -232,8 +233,9 @@ class VoteCounts(Sealed):
         return self.__counts.astype(np.int64)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts as `.npy`, mode 0600, into a vault: a folder that is closed to everyone
-        else.
+        """Write the counts as `.npy`, mode 0600, into a vault.
+
+        A folder that is closed to everyone else.
 
         Parameters
         ----------

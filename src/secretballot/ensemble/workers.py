@@ -13,8 +13,9 @@ _PARENT_GONE = 1  # exit code, which nobody is left to read
 
 
 def end_with(giver: int) -> None:
-    """End this process soon after the process `giver` ended; does nothing unless that one is its
-    parent.
+    """End this process soon after the process `giver` ended.
+
+    Does nothing unless that one is its parent.
 
     Workers on other machines, and threads of the giver itself, are left to their own masters.
 

@@ -45,8 +45,9 @@ def running_bounds(
 
 
 def _exponential_products(gaps: IntArray, scale: Fraction, bits: int) -> ObjectArray:
-    """Return integers below and above 4^bits exp(-gaps / scale), shape (n, 2); the gaps ascend
-    from 0 or more.
+    """Return integers below and above 4^bits exp(-gaps / scale), shape (n, 2).
+
+    The gaps ascend from 0 or more.
 
     Every gap is split into a multiple of about its root and a rest, so that few exponentials are
     computed.

@@ -124,8 +124,9 @@ class ExponentialNoise(Protocol):
 
 
 def ready_sampler() -> None:
-    """Load the sampler, draw from it, and check it on its first use on this machine: do this before
-    anything is paid.
+    """Load the sampler, draw from it, and check it on its first use on this machine.
+
+    Do this before anything is paid.
 
     In this order: the version is read and compared with the list of wrong ones, the package is
     loaded, and the check draws from it, or a single number where a mark says that this sampler has
@@ -172,8 +173,10 @@ _INSTALL = (
 
 
 def _failure_of(version: str) -> str | None:
-    """Return what is wrong with the installed sampler, None if nothing was found; draws at least
-    once."""
+    """Return what is wrong with the installed sampler, None if nothing was found.
+
+    Draws at least once.
+    """
     import opendp
 
     identity = identity_of(version, Path(str(opendp.__file__)).parent)
@@ -385,8 +388,7 @@ def entropy_bytes(n: int) -> bytes:
 
 
 def check_scale(name: str, value: object) -> float:
-    """Return a noise scale as a float: positive and at most `MAX_SCALE`, or raise
-    `ParameterError`.
+    """Return a noise scale as a float: positive and at most `MAX_SCALE`.
 
     Raises
     ------

@@ -70,14 +70,18 @@ def has_passed(identity: str) -> bool:
 
 
 def _is_own_file(found: os.stat_result) -> bool:
-    """Return whether it is an ordinary file of this user: the folder may be one that others can
-    write, too."""
+    """Return whether it is an ordinary file of this user.
+
+    The folder may be one that others can write, too.
+    """
     return stat.S_ISREG(found.st_mode) and (os.name == "nt" or found.st_uid == os.geteuid())
 
 
 def remember(identity: str) -> None:
-    """Leave a mark that a sampler of this identity has passed; where none can be written, the
-    next process checks."""
+    """Leave a mark that a sampler of this identity has passed.
+
+    Where none can be written, the next process checks.
+    """
     with suppress(OSError, RuntimeError):
         mark = _mark_file(identity)
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -11,8 +11,9 @@ __all__ = ["kept_teachers"]
 def kept_teachers(
     vault: Path, n_classes: int, *, n_teachers: int, random_state: int = 0
 ) -> TeacherEnsemble | None:
-    """Return the teachers kept in a vault; None unless there is exactly one whole set of them that
-    can be read.
+    """Return the teachers kept in a vault.
+
+    None unless there is exactly one whole set of them that can be read.
 
     Only reads. A set is the files of one binding: teachers of the same records, settings and
     library versions.
@@ -40,7 +41,9 @@ def kept_teachers(
 
 
 def _bindings_in_use(vault: Path) -> set[str]:
-    """Return the bindings that the files of teachers name; the store checks each file against
-    its own."""
+    """Return the bindings that the files of teachers name.
+
+    The store checks each file against its own.
+    """
     named = map(binding_in, (vault / "teachers").glob("*.teachers"))
     return {binding for binding in named if binding is not None}

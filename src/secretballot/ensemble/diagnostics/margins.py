@@ -1,5 +1,6 @@
-"""What votes look like from inside: margins, expected margins, agreement, stability. Everything
-here is private.
+"""What votes look like from inside: margins, expected margins, agreement, stability.
+
+Everything here is private.
 
 These functions take and return plain arrays; `diagnostics_votes` seals the same quantities, so that
 they cannot slip out. One record moves one vote at every query, so that counts of clear queries,
@@ -47,8 +48,9 @@ def vote_margins(counts: npt.ArrayLike) -> IntArray:
 
 
 def instability_distances(counts: npt.ArrayLike) -> IntArray:
-    """Return how many teachers must change before the label may, less one: max(0, ceil(margin / 2)
-    - 1), shape (m,).
+    """Return how many teachers must change before the label may, less one.
+
+    Max(0, ceil(margin / 2) - 1), shape (m,).
 
     The stability that sparse-vector voting tests (Liu et al. 2021, Algorithm 2); the whole margin,
     which earlier papers print, moves by 2 with one vote.
@@ -65,8 +67,9 @@ def instability_distances(counts: npt.ArrayLike) -> IntArray:
 
 
 def label_margins(counts: npt.ArrayLike, labels: npt.ArrayLike) -> IntArray:
-    """Return the votes for a given label less those for the best other class, shape (m,); negative
-    where outvoted.
+    """Return the votes for a given label less those for the best other class, shape (m,).
+
+    Negative where outvoted.
 
     Parameters
     ----------
@@ -223,8 +226,9 @@ def agreement(counts: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[float, floa
 
 
 def unstable_shares(distances: npt.ArrayLike, needed: npt.ArrayLike) -> FloatArray:
-    """Return, for every needed distance, the share of queries that fall short of it: the unstable
-    ones, shape (k,).
+    """Return, for every needed distance, the share of queries that fall short of it.
+
+    The unstable ones, shape (k,).
 
     Parameters
     ----------

@@ -17,8 +17,9 @@ _NOTICE = (
 
 
 class Diagnosis(Sealed):
-    """A result about private votes: for the curator, who asks for it by `values` or
-    `to_private_json`.
+    """A result about private votes.
+
+    For the curator, who asks for it by `values` or `to_private_json`.
 
     Its kind and sizes are public and shown; its values are not. It refuses to become an array, to
     be iterated, searched, pickled or copied.

@@ -119,8 +119,9 @@ def tsybakov_fit(
 
 
 def tsybakov_constant(regression: npt.ArrayLike, tau: float) -> float:
-    """Return the least eta of Lemma 4 at a given tau, on these points; infinite where there is
-    none.
+    """Return the least eta of Lemma 4 at a given tau, on these points.
+
+    Infinite where there is none.
 
     The labellings that disagree most for their excess error flip the points with the least |r -
     1/2|, so that eta is the greatest of (k / m) / (sum of the k least |2 r - 1| / m)^tau, and at

@@ -110,8 +110,9 @@ def diagnose_expected_margins(
 
 
 def diagnose_agreement(counts: VoteCounts, labels: npt.ArrayLike) -> Diagnosis:
-    """Return how often the vote and a single teacher agree with given labels: of one model on all
-    records, or true.
+    """Return how often the vote and a single teacher agree with given labels.
+
+    Of one model on all records, or true.
 
     Parameters
     ----------

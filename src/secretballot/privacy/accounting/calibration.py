@@ -1,5 +1,7 @@
-"""Inverses of the prices: the least noise that keeps a promise. What is returned was priced,
-never only solved for."""
+"""Inverses of the prices: the least noise that keeps a promise.
+
+What is returned was priced, never only solved for.
+"""
 
 import functools
 import math
@@ -298,8 +300,10 @@ def _sparse_vector(
 def _pattern_scale(
     budget: PrivacyBudget, t: int, refresh: bool, ratio: float, failure: float
 ) -> float:
-    """Return the least threshold scale at which the pattern of answers keeps delta less
-    `failure`; infinite if none."""
+    """Return the least threshold scale at which the pattern of answers keeps delta less `failure`.
+
+    Infinite if none.
+    """
 
     def fits(scale: float) -> bool:
         event = SparseVectorEvent(scale, ratio * scale, 0, t, refresh)

@@ -100,8 +100,9 @@ class Totals:
 
 
 class Filter(ABC):
-    """Admits grants one by one; the whole sequence stays within the budget, however each grant
-    was chosen.
+    """Admits grants one by one.
+
+    The whole sequence stays within the budget, however each grant was chosen.
 
     Examples
     --------
@@ -262,8 +263,10 @@ class RenyiFilter(Filter):
         return round_up(share * self.budget.epsilon), used
 
     def left_of(self, totals: Totals) -> tuple[float, float]:
-        """Return the unused share of epsilon, and of the delta kept for failures; the first
-        grant takes the other."""
+        """Return the unused share of epsilon, and of the delta kept for failures.
+
+        The first grant takes the other.
+        """
         if not totals.grants:
             return self.budget.epsilon, self.budget.delta
         share = max(0.0, 1 - float(totals.loss) / self.divergence_limit)
@@ -288,8 +291,9 @@ def _exact_fraction(value: float) -> Fraction:
 
 
 def filter_for(composition: str, budget: PrivacyBudget, order: float | None = None) -> Filter:
-    """Return the filter by its name; the order of a Renyi filter is the one that suits Gaussian
-    noise, unless given.
+    """Return the filter by its name.
+
+    The order of a Renyi filter is the one that suits Gaussian noise, unless given.
 
     Raises
     ------
@@ -302,8 +306,10 @@ def filter_for(composition: str, budget: PrivacyBudget, order: float | None = No
 
 
 def _gaussian_order(budget: PrivacyBudget) -> float:
-    """Return the order at which the most Gaussian noise fits: divergence a rho, so largest limit
-    / a."""
+    """Return the order at which the most Gaussian noise fits.
+
+    Divergence a rho, so largest limit / a.
+    """
     if not budget.delta > 0:
         raise ParameterError(
             "delta is 0; a Renyi filter needs a delta above 0. Choose the basic composition."

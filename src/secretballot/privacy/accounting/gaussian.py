@@ -77,8 +77,10 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def discrete_gaussian_pmf(sigma: float) -> tuple[int, FloatArray]:
-    """Return (reach, pmf) of the discrete Gaussian on -reach..reach; what is left out weighs
-    less than 1e-42."""
+    """Return (reach, pmf) of the discrete Gaussian on -reach..reach.
+
+    What is left out weighs less than 1e-42.
+    """
     reach = math.ceil(14 * sigma) + 2
     x = np.arange(-reach, reach + 1, dtype=np.float64)
     weight = np.exp(-(x * x) / (2 * sigma * sigma))

@@ -89,8 +89,10 @@ def loss_distribution(value: FloatArray, grid: Grid) -> LossDistribution:
 
 
 def _without_ends(losses: LossDistribution) -> LossDistribution:
-    """Return the losses without their ends: low ones are raised to the lowest that stays, high
-    ones become certain."""
+    """Return the losses without their ends.
+
+    Low ones are raised to the lowest that stays, high ones become certain.
+    """
     chance = losses.chance
     low = int(np.searchsorted(np.cumsum(chance), NEGLIGIBLE))
     high = len(chance) - int(np.searchsorted(np.cumsum(chance[::-1]), NEGLIGIBLE))
@@ -104,8 +106,10 @@ def _without_ends(losses: LossDistribution) -> LossDistribution:
 
 
 def _on_coarser_grid(losses: LossDistribution) -> LossDistribution:
-    """Return the losses on a grid of twice the distance: odd ones are split so that P and Q keep
-    their mass."""
+    """Return the losses on a grid of twice the distance.
+
+    Odd ones are split so that P and Q keep their mass.
+    """
     h, chance = losses.h, losses.chance
     first = losses.first - losses.first % 2
     before = losses.first - first
@@ -163,8 +167,9 @@ def block_size(sigma: float, n_teachers: int | None) -> int | None:
 def composed_blocks(
     sigma: float, queries: int, n_teachers: int | None, block: int
 ) -> LossDistribution | None:
-    """Return losses that dominate `queries` adaptively asked labels, by blocks of `block`; None if
-    they are too many.
+    """Return losses that dominate `queries` adaptively asked labels, by blocks of `block`.
+
+    None if they are too many.
 
     Parameters
     ----------

@@ -66,8 +66,9 @@ MIN_SIGMA = 0.25
 
 @dataclass(frozen=True)
 class VoteCurve:
-    """Pairs (p, p + gap): the probability of label 1 under v and under v + 1 votes, or corners that
-    cover them.
+    """Pairs (p, p + gap).
+
+    The probability of label 1 under v and under v + 1 votes, or corners that cover them.
 
     Attributes
     ----------
@@ -110,8 +111,9 @@ def vote_curve(sigma: float, n_teachers: int | None) -> VoteCurve:
 
 
 def _corners_around(pairs: VoteCurve, first_t: int, sigma: float) -> VoteCurve:
-    """Return corners of a polygon around the pairs, dense near an even vote; each edge lies on or
-    above all pairs.
+    """Return corners of a polygon around the pairs, dense near an even vote.
+
+    Each edge lies on or above all pairs.
 
     Edge k joins pair k to pair k + 1: a step of gap[k] in p, along which the gap changes with slope
     expm1((2 t_k - 3) / (2 sigma^2)), decreasing in k. Where edges i < j meet is a sum of positive
@@ -148,8 +150,10 @@ class Grid:
     def of(
         cls, sigma: float, queries: int, epsilon: float, resolution: int, reach: float = REACH
     ) -> "Grid":
-        """Return the grid for a game: `reach` standard deviations of its total loss, and
-        `epsilon` on the grid."""
+        """Return the grid for a game.
+
+        `reach` standard deviations of its total loss, and `epsilon` on the grid.
+        """
         even = _even_chance(sigma)
         step = math.log1p(even) - math.log1p(-even) if even < 1 else 40.0
         total = step * math.sqrt(queries)
@@ -225,15 +229,19 @@ def game_cost(
 
 @dataclass(frozen=True, eq=False)
 class LabelProfile:
-    """delta(epsilon) of a label-only release: an upper bound everywhere, sharp up to the epsilon
-    it was made for."""
+    """delta(epsilon) of a label-only release.
+
+    An upper bound everywhere, sharp up to the epsilon it was made for.
+    """
 
     value: FloatArray
     grid: Grid
 
     def delta(self, epsilon: float) -> float:
-        """Return the bound at `epsilon`: linear between grid points in x = e^epsilon, as V is
-        convex there."""
+        """Return the bound at `epsilon`.
+
+        Linear between grid points in x = e^epsilon, as V is convex there.
+        """
         grid, value = self.grid, self.value
         place = epsilon / grid.h + grid.below
         if place <= 0:
@@ -322,8 +330,10 @@ def label_game_delta(
 
 
 def _outer_value(value: FloatArray, outer: float, h: float) -> FloatArray:
-    """Value of the two outer corners: (0, outer) keeps V(x (1 - outer)); (1 - outer, 1) loses
-    `outer` to certainty."""
+    """Value of the two outer corners: (0, outer) keeps V(x (1 - outer)).
+
+    (1 - outer, 1) loses `outer` to certainty.
+    """
     # outer is far below h: x (1 - outer) lies between a grid point and the one before
     part = (-math.expm1(-h) - outer) / -math.expm1(-h)
     first = part * value + (1 - part) * np.concatenate([value[:1], value[:-1]])
@@ -332,8 +342,10 @@ def _outer_value(value: FloatArray, outer: float, h: float) -> FloatArray:
 
 
 def corner_numbers(sigma: float) -> float:
-    """Return about how many numbers `label_renyi` handles to find its corners; 0 where it gives
-    no bound."""
+    """Return about how many numbers `label_renyi` handles to find its corners.
+
+    0 where it gives no bound.
+    """
     return 30 * sigma if sigma <= MAX_SIGMA else 0.0
 
 
@@ -368,8 +380,10 @@ def label_renyi_at_orders(sigma: float, n_teachers: int | None) -> FloatArray:
 
 @functools.lru_cache(maxsize=64)
 def _all_corners(sigma: float, n_teachers: int | None) -> tuple[VoteCurve | None, bool]:
-    """Return corners around all pairs within 14 sigma, and whether that is all there are; None
-    where floats run out."""
+    """Return corners around all pairs within 14 sigma, and whether that is all there are.
+
+    None where floats run out.
+    """
     reach, pmf = discrete_gaussian_pmf(sigma)
     complete = n_teachers is not None and n_teachers // 2 <= reach - 2
     half = n_teachers // 2 if n_teachers is not None and complete else reach - 2

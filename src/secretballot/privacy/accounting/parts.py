@@ -87,8 +87,9 @@ def compose_parts(parts: Sequence[Part], epsilon: float, profile: Profile = poin
 
 
 def beside_parts(parts: Sequence[Part], profile: Profile = point_profile) -> Profile:
-    """Return the profile of the parts composed with a mechanism of the given privacy profile; see
-    `compose_parts`.
+    """Return the profile of the parts composed with a mechanism of the given privacy profile.
+
+    See `compose_parts`.
 
     Where the parts have many total losses, the other profile is read at `MAX_READINGS` points or
     so, and by chords between them: a hockey-stick divergence is convex in e^epsilon, so a chord

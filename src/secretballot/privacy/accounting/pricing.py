@@ -167,8 +167,10 @@ def _renyi_route(events: Sequence[Event]) -> _Route:
 
 
 def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray:
-    """Return `renyi_divergence` at all of `ORDERS`; labels as their noisy counts unless
-    `labels_apart`."""
+    """Return `renyi_divergence` at all of `ORDERS`.
+
+    Labels as their noisy counts unless `labels_apart`.
+    """
     # each bound holds for adaptive composition, so counts multiply; source and proof stand at each
     # event's price
     match event:
@@ -199,8 +201,9 @@ def _renyi_divergences(event: Event, *, labels_apart: bool = True) -> FloatArray
 
 
 def _profile_route(events: Sequence[Event], epsilon: float) -> _Route | None:
-    """Return the one profile among the events: of Gaussian noise of one scale or of one sample;
-    with none, of silence.
+    """Return the one profile among the events: of Gaussian noise of one scale or of one sample.
+
+    With none, of silence.
 
     None where there is more than one of them.
     """
@@ -293,8 +296,10 @@ def _sample_route(event: RelabelledSampleEvent) -> _Route:
 def _game_profile(
     labels: Sequence[LabelGaussianEvent], epsilon: float
 ) -> Callable[[float], float] | None:
-    """Return the profile of labels alone, from one game or from blocks; None where no game is
-    played."""
+    """Return the profile of labels alone, from one game or from blocks.
+
+    None where no game is played.
+    """
     sigma, queries = labels[0].sigma, sum(e.queries for e in labels)
     sizes = [e.n_teachers for e in labels if e.n_teachers is not None]
     teachers = max(sizes) if len(sizes) == len(labels) else None
@@ -379,8 +384,9 @@ def delta_upper(events: Sequence[Event], epsilon: float) -> float:
 
 
 def epsilon_upper(events: Sequence[Event], delta: float) -> float:
-    """Return the smallest certified epsilon >= 0, rounded up, at `delta`; infinite where no route
-    gives one.
+    """Return the smallest certified epsilon >= 0, rounded up, at `delta`.
+
+    Infinite where no route gives one.
 
     Raises
     ------

@@ -9,8 +9,10 @@ SLACK = 1e-10  # relative; float error of every sum and special function used he
 
 
 def round_up(value: float) -> float:
-    """Return a number above `value` by more than the float error it may carry; nan and negatives
-    become infinity."""
+    """Return a number above `value` by more than the float error it may carry.
+
+    Nan and negatives become infinity.
+    """
     if not value >= 0:
         return math.inf
     return value * (1 + SLACK) + 1e-300

@@ -1,5 +1,7 @@
-"""How large a secret sample may be, and what it may be asked by, under a budget. What is
-returned was priced."""
+"""How large a secret sample may be, and what it may be asked by, under a budget.
+
+What is returned was priced.
+"""
 
 import functools
 import math
@@ -22,8 +24,9 @@ _MOST_DELTA = 0.5
 
 
 def sample_grid(neighbours: str, n_records: int | None) -> int:
-    """Return out of how many the sample is drawn: the records, or a grid of rates where their
-    number is private.
+    """Return out of how many the sample is drawn.
+
+    The records, or a grid of rates where their number is private.
 
     Raises
     ------

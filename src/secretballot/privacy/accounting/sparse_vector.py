@@ -57,8 +57,9 @@ def laplace_above(value: float, scale: float) -> float:
 
 
 def false_answer(event: SparseVectorEvent, distance: int = 0) -> float:
-    """Return the probability that one query at `distance` passes the noisy threshold; p0 at
-    distance 0.
+    """Return the probability that one query at `distance` passes the noisy threshold.
+
+    P0 at distance 0.
 
     P(X - Y > w - distance) for discrete Laplace noises X and Y. Both are symmetric, so it is the
     tail of X + Y.
@@ -111,8 +112,10 @@ def pure_bound(event: SparseVectorEvent) -> float:
 
 
 def abstention_charge(order: float, loss: float) -> float:
-    """Return kappa(order) for one abstention, `loss` = 2 / query_scale: the supremum over all f,
-    attained at f = p."""
+    """Return kappa(order) for one abstention, `loss` = 2 / query_scale.
+
+    The supremum over all f, attained at f = p.
+    """
     # with g = p^a q^(1-a), h = q^a p^(1-a): kappa = log(g / (1 - h)) = log1p((g + h - 1) / (1 -
     # h)), and h <= 1/2
     h = math.exp(-order * loss) / (1 + math.exp(-loss))
@@ -154,8 +157,10 @@ def hit_charges_renyi(event: SparseVectorEvent) -> FloatArray:
 
 
 def answer_failure(event: SparseVectorEvent) -> float:
-    """Return the probability that some query whose label differs is answered: at most 1 - (1 -
-    p0)^T, any stream."""
+    """Return the probability that some query whose label differs is answered.
+
+    At most 1 - (1 - p0)^T, any stream.
+    """
     return one_of_many(false_answer(event), event.max_unstable)
 
 

@@ -39,8 +39,10 @@ class AnswerPage:
         self._seen, self._reservation, self._where = seen, reservation, where
 
     def close(self) -> None:
-        """Let go of the ledger: the transaction is over, and a row that was added now would be
-        checked by nobody."""
+        """Let go of the ledger.
+
+        The transaction is over, and a row that was added now would be checked by nobody.
+        """
         self._open = None
 
     @property

@@ -139,8 +139,9 @@ class Book:
     def writing(
         self, *, answer_to: int | None = None
     ) -> Iterator[tuple[sqlite3.Connection, Progress]]:
-        """Give a connection inside a transaction that may write; at the end it is on the disk, or
-        nothing is changed.
+        """Give a connection inside a transaction that may write.
+
+        At the end it is on the disk, or nothing is changed.
 
         In this order: the room that was claimed for an answer is given back, in a transaction of
         its own whose lock is kept, so that nobody else takes it; the caller writes; what was

@@ -33,8 +33,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Account:
-    """What is fixed when a ledger is made: whose data, what is promised, how much, and how releases
-    compose.
+    """What is fixed when a ledger is made.
+
+    Whose data, what is promised, how much, and how releases compose.
 
     Parameters
     ----------
@@ -197,8 +198,10 @@ def add_parts(
     parts: Sequence[tuple[bytes, bytes]],
     at: str,
 ) -> Progress:
-    """Append answers, as (question, answer), to an open reservation, numbered from `first`;
-    return where to go on."""
+    """Append answers, as (question, answer), to an open reservation, numbered from `first`.
+
+    Return where to go on.
+    """
     position, chain = seen.position, seen.chain
     for number, (question, answer) in enumerate(parts, first):
         position += 1
@@ -234,8 +237,10 @@ def add_closing(
     used: str | None,
     at: str,
 ) -> None:
-    """Append the closing of reservation `number` after `seen`: committed if `released` is given,
-    else forfeited."""
+    """Append the closing of reservation `number` after `seen`.
+
+    Committed if `released` is given, else forfeited.
+    """
     position = seen.position + 1
     state = "forfeited" if released is None else "committed"
     digest = None if released is None else hashlib.sha256(released).hexdigest()

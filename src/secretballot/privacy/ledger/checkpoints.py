@@ -80,15 +80,18 @@ class Checkpoint:
 
 
 def priced_by(rule: Filter) -> str:
-    """Return what names the program whose prices are in the sums of a filter: none where it adds
-    up decimals."""
+    """Return what names the program whose prices are in the sums of a filter.
+
+    None where it adds up decimals.
+    """
     return "decimals" if rule.order is None else _pricing_program()
 
 
 @functools.cache
 def _pricing_program() -> str:
-    """Return a digest of all that may move the last digit of a price: our own sources, and what
-    computes them.
+    """Return a digest of all that may move the last digit of a price.
+
+    Our own sources, and what computes them.
 
     The C library and the processor have no version to ask for, so their functions are tried out.
     """

@@ -96,8 +96,9 @@ def create_tables(connection: sqlite3.Connection, account: Account) -> None:
 
 
 def create_file(path: Path, account: Account) -> None:
-    """Make a ledger file, complete or not at all; if another process made one meanwhile, leave that
-    one.
+    """Make a ledger file, complete or not at all.
+
+    If another process made one meanwhile, leave that one.
 
     The file is written under a passing name and then linked, so that nobody ever finds a half-made
     or empty one: an empty file at `path` is damage, not a fresh start.
@@ -255,8 +256,9 @@ def check_pages(connection: sqlite3.Connection, where: str) -> None:
 
 
 def upgrade_file(path: Path) -> bool:
-    """Bring a file of the version before to this one, in one transaction: wholly or not at all,
-    whatever breaks.
+    """Bring a file of the version before to this one, in one transaction.
+
+    Wholly or not at all, whatever breaks.
 
     In this order: the file is checked as the program that wrote it would have done, the new tables
     are made, every row is followed along the chain, and only then the version is changed. The rows,
@@ -327,8 +329,8 @@ _IN_WORDS = {
 
 @contextmanager
 def sqlite_in_words(where: str, after: str = NOTHING_CHANGED) -> Iterator[None]:
-    """Turn every error of SQLite and of the system into a `LedgerError` of one sentence that begins
-    with `where`.
+    """Turn every error of SQLite and of the system into a `LedgerError` of one sentence that
+    begins.
 
     Parameters
     ----------

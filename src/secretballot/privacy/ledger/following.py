@@ -171,8 +171,10 @@ class _Walk:
         return True
 
     def _agrees_with_count(self, row: Row) -> bool:
-        """Return whether a checkpoint says what was counted; sums only if this very program has
-        priced them."""
+        """Return whether a checkpoint says what was counted.
+
+        Sums only if this very program has priced them.
+        """
         self._checkpoint = row[0]
         stated = Checkpoint.of_row(row[_FIRST:])
         own = self.progress().as_checkpoint(self._rule)
@@ -229,8 +231,10 @@ def _linked_row(connection: sqlite3.Connection, position: int, where: str) -> Ro
 def contains_row(
     connection: sqlite3.Connection, position: int, chain: str, account: Account
 ) -> bool:
-    """Return whether the row at a position has this SHA-256, in hexadecimal; that of no row is
-    the account's."""
+    """Return whether the row at a position has this SHA-256, in hexadecimal.
+
+    That of no row is the account's.
+    """
     if not position:
         return chain == account.digest.hex()
     row = _row_at(connection, position)
@@ -240,8 +244,9 @@ def contains_row(
 def start_of(
     connection: sqlite3.Connection, account: Account, rule: Filter, where: str
 ) -> Progress:
-    """Return the progress from which a new reader follows: that of the last checkpoint but one,
-    else of no row at all.
+    """Return the progress from which a new reader follows.
+
+    That of the last checkpoint but one, else of no row at all.
 
     So the newest thousand rows and more are always followed. Of a checkpoint are looked at: its own
     link, the number of all rows, and the parts of every reservation that was open then, on which
@@ -325,8 +330,10 @@ def bought_of(
 def _purchase_of(
     connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
 ) -> tuple[str, float, float]:
-    """Return events, epsilon and delta of a reservation: what is given back must not exceed what
-    was taken."""
+    """Return events, epsilon and delta of a reservation.
+
+    What is given back must not exceed what was taken.
+    """
     select = "SELECT position, events, epsilon, delta FROM reservation WHERE id = ?"
     position, events, epsilon, delta = connection.execute(select, (reservation,)).fetchone()
     check_row(connection, seen, position, where)

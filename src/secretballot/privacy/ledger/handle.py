@@ -174,8 +174,9 @@ class Ledger:
 
     @staticmethod
     def upgrade(path: str | os.PathLike[str]) -> bool:
-        """Bring a file of the format before to this one, in one transaction; return whether
-        anything was to be done.
+        """Bring a file of the format before to this one, in one transaction.
+
+        Return whether anything was to be done.
 
         Every row is checked first and stays as it is, and vaults go on knowing the account. Earlier
         versions of this program cannot read the file afterwards.
@@ -250,8 +251,10 @@ class Ledger:
             return Amount(*self._own_book.filter.spent_of(seen.totals))
 
     def remaining(self) -> Amount:
-        """Return what is left, rounded down; with basic composition a release at just this price
-        is admitted."""
+        """Return what is left, rounded down.
+
+        With basic composition a release at just this price is admitted.
+        """
         with self._own_book.reading() as (_, seen):
             return Amount(*self._own_book.filter.left_of(seen.totals))
 
@@ -280,14 +283,18 @@ class Ledger:
         self._own_book.check_all()
 
     def head(self) -> tuple[int, str]:
-        """Return the number of rows, and the SHA-256 of the last one, in hexadecimal: it stands
-        for all of them."""
+        """Return the number of rows, and the SHA-256 of the last one, in hexadecimal.
+
+        It stands for all of them.
+        """
         with self._own_book.reading() as (_, seen):
             return seen.position, seen.chain.hex()
 
     def contains(self, position: int, chain: str) -> bool:
-        """Return whether the row at this position has this SHA-256: whether the ledger goes on
-        from where that was."""
+        """Return whether the row at this position has this SHA-256.
+
+        Whether the ledger goes on from where that was.
+        """
         with self._own_book.reading() as (connection, _):
             return contains_row(
                 connection,
@@ -303,8 +310,10 @@ class Ledger:
             return entry_of(connection, seen, request, self._own_book.where)
 
     def call_after_commits(self, name: str, work: Callable[[int, str], object]) -> None:
-        """Let `work` have what `head` returns after everything that this handle writes; one of
-        each name."""
+        """Let `work` have what `head` returns after everything that this handle writes.
+
+        One of each name.
+        """
         self._own_book.after_commit[name] = work
 
     # --- buying ---
@@ -319,8 +328,9 @@ class Ledger:
         queries: int | None = None,
         room: int = 0,
     ) -> int:
-        """Buy `events` at `price` and return the number of the reservation; only then may noise be
-        drawn.
+        """Buy `events` at `price` and return the number of the reservation.
+
+        Only then may noise be drawn.
 
         Parameters
         ----------
@@ -370,8 +380,9 @@ class Ledger:
 
     @contextmanager
     def answering(self, reservation: int) -> Iterator[AnswerPage]:
-        """Hold the answers of an open reservation while some are added; they are on the disk at the
-        end, or not at all.
+        """Hold the answers of an open reservation while some are added.
+
+        They are on the disk at the end, or not at all.
 
         Parameters
         ----------
@@ -409,8 +420,9 @@ class Ledger:
         parts: int = 0,
         used: Sequence[Event] | None = None,
     ) -> None:
-        """Close a reservation with the bytes that will be released; return them to the world only
-        afterwards.
+        """Close a reservation with the bytes that will be released.
+
+        Return them to the world only afterwards.
 
         Parameters
         ----------

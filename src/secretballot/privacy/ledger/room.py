@@ -20,8 +20,9 @@ BALLAST_STATEMENT = f"INSERT INTO room VALUES (1, NULL, zeroblob({_BALLAST}))"
 
 
 def claim(connection: sqlite3.Connection, path: Path | None, reservation: int, size: int) -> None:
-    """Take room for an answer of `size` bytes, inside the transaction that reserves; in memory
-    nothing is taken.
+    """Take room for an answer of `size` bytes, inside the transaction that reserves.
+
+    In memory nothing is taken.
 
     Raises
     ------

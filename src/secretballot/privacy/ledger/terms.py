@@ -115,8 +115,9 @@ class LedgerEntry:
 
 
 def in_brief(detail: object) -> str:
-    """Return what a message may say of something that was read from a file: one line, bounded,
-    without control characters.
+    """Return what a message may say of something that was read from a file.
+
+    One line, bounded, without control characters.
 
     Whoever can write the file chose these words.
     """
@@ -138,8 +139,9 @@ def utc_now() -> str:
 
 @dataclass(frozen=True)
 class GivenTerms:
-    """What a caller says of a ledger; None leaves a term to the file, or to the default of a new
-    one.
+    """What a caller says of a ledger.
+
+    None leaves a term to the file, or to the default of a new one.
 
     Attributes
     ----------
@@ -264,8 +266,9 @@ def budget_of(account: Account) -> PrivacyBudget:
 
 
 def filter_of(account: Account, where: str) -> Filter:
-    """Return the filter of an account, at the order stored in it: a later version may choose
-    another for new ones.
+    """Return the filter of an account, at the order stored in it.
+
+    A later version may choose another for new ones.
 
     Raises
     ------
@@ -312,8 +315,7 @@ def certified_grant(
 
 
 def check_text(name: str, value: object, *, empty: bool = False) -> None:
-    """Refuse anything but text that a file can hold, and blank text unless `empty`, with
-    `ParameterError`.
+    """Refuse anything but text that a file can hold, and blank text unless `empty`.
 
     Raises
     ------

@@ -108,8 +108,10 @@ class DistanceToInstability(Mechanism):
         return np.where(self.passes(distances, noise), exact, ABSTAINED)
 
     def answer_probability(self, distance: int) -> float:
-        """Return the probability that a query at `distance` is answered: P(noise > threshold -
-        distance)."""
+        """Return the probability that a query at `distance` is answered.
+
+        P(noise > threshold - distance).
+        """
         return laplace_above(self.threshold - distance, self.scale)
 
     def stable_distance(self, beta: float) -> int:

@@ -109,8 +109,9 @@ def answerable_fraction(
     n_queries: int,
     beta: float,
 ) -> float:
-    """Return the share of the pool that a released quantile shows to be answerable: 1 - fraction,
-    or 0.
+    """Return the share of the pool that a released quantile shows to be answerable.
+
+    1 - fraction, or 0.
 
     Parameters
     ----------

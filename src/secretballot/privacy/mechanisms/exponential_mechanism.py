@@ -133,8 +133,10 @@ class ExponentialMechanism(Mechanism):
         return noise.exponential_range(_check_scores(starts), _check_scores(ends), self.scale)
 
     def distribution(self, scores: IntArray, multiplicities: IntArray | None = None) -> FloatArray:
-        """Return the probability of each candidate, shape (n_candidates,): private, for audits
-        and tests."""
+        """Return the probability of each candidate, shape (n_candidates,).
+
+        Private, for audits and tests.
+        """
         values = _check_scores(scores)
         weights = np.exp((values - values.max()) / self.scale)
         if multiplicities is not None:

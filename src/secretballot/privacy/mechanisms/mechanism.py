@@ -44,8 +44,7 @@ class Mechanism(ABC):
 
 
 def check_counts(counts: IntArray, n_classes: int) -> IntArray:
-    """Return vote counts as int64 of shape (n_queries, n_classes), or raise `DataError`, no
-    value named.
+    """Return vote counts as int64 of shape (n_queries, n_classes).
 
     Raises
     ------
@@ -67,8 +66,7 @@ def check_counts(counts: IntArray, n_classes: int) -> IntArray:
 
 
 def check_values(values: IntArray) -> IntArray:
-    """Return one integer of sensitivity 1 per query as int64, or raise `DataError`, no value
-    named.
+    """Return one integer of sensitivity 1 per query as int64.
 
     `values` has shape (n_queries,).
 

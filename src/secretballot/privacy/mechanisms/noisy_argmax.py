@@ -33,8 +33,9 @@ def majority(noisy_counts: IntArray, n_teachers: int) -> IntArray:
 
 @dataclass(frozen=True)
 class GaussianNoisyMajority(Mechanism):
-    """Release one of two labels: 1 if the count of class 1, with discrete Gaussian noise, is at
-    least half.
+    """Release one of two labels.
+
+    1 if the count of class 1, with discrete Gaussian noise, is at least half.
 
     Parameters
     ----------
@@ -145,8 +146,9 @@ class GaussianNoisyArgmax(Mechanism):
 
 @dataclass(frozen=True)
 class LaplaceNoisyMajority(Mechanism):
-    """Release one of two labels: 1 if the count of class 1, with discrete Laplace noise, is at
-    least half.
+    """Release one of two labels.
+
+    1 if the count of class 1, with discrete Laplace noise, is at least half.
 
     Parameters
     ----------

@@ -22,8 +22,9 @@ MAX_POINTS = 2**22  # times 2^40 votes still fits 64 bits
 
 
 def stability_quantile(counts: IntArray, fraction: float) -> int:
-    """Return the smallest distance to instability but floor(fraction * n_points), in votes:
-    private.
+    """Return the smallest distance to instability but floor(fraction * n_points), in votes.
+
+    Private.
 
     At least a share 1 - fraction of the points lies at this distance or beyond.
 

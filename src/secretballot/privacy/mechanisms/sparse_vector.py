@@ -24,8 +24,9 @@ _FIRST_LOOK = 64  # queries examined first after new threshold noise; doubled wh
 
 @dataclass(frozen=True)
 class SparseVector(Mechanism):
-    """Tell, query after query, whether value + noise > threshold + its noise; stop at the T-th that
-    is not.
+    """Tell, query after query, whether value + noise > threshold + its noise.
+
+    Stop at the T-th that is not.
 
     Parameters
     ----------
@@ -131,8 +132,9 @@ class SparseVector(Mechanism):
         return SparseVectorRun(self, noise, below, threshold)
 
     def release(self, values: IntArray, noise: NoiseSource) -> BoolArray:
-        """Return whether each value is above, shape (n_reached,): the stream up to where it
-        stopped.
+        """Return whether each value is above, shape (n_reached,).
+
+        The stream up to where it stopped.
 
         Parameters
         ----------
@@ -195,8 +197,10 @@ class SparseVectorRun:
 
     @property
     def secret_state(self) -> dict[str, int]:
-        """What the next outcome depends on besides its value: for the vault, and for
-        `SparseVector.resume`."""
+        """What the next outcome depends on besides its value.
+
+        For the vault, and for `SparseVector.resume`.
+        """
         return {"n_below": self.n_below, "noisy_threshold": self._noisy_threshold}
 
     def test(self, values: IntArray) -> BoolArray:
