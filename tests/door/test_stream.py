@@ -431,7 +431,7 @@ def test_another_vault_does_not_take_up_a_plan(ledger: sb.Ledger, tmp_path: Path
 
 def test_a_release_as_a_whole_is_no_stream(ledger: sb.Ledger, tmp_path: Path) -> None:
     sb.release(votes(*[0] * 6), GAUSSIAN, ledger, request="plan")
-    with pytest.raises(sb.LedgerError, match="bought before"):
+    with pytest.raises(sb.LedgerError, match="reserved before"):
         opened(GAUSSIAN, ledger, tmp_path / "vault")
 
 

@@ -261,7 +261,7 @@ def test_other_teachers_do_not_go_on_with_a_session(
     names = np.array(["no", "yes"])[y]
     for place in (tmp_path / "other", None):
         other = sb.train_teachers(None, X, names, classes=["no", "yes"], n_teachers=K, vault=place)
-        with pytest.raises(sb.LedgerError, match="bought before"):
+        with pytest.raises(sb.LedgerError, match="reserved before"):
             sb.LabelingSession(other, LABELS, ledger)
     # teachers trained anew into the old vault's place
     for file in ("streams", "sessions"):
