@@ -1,9 +1,10 @@
 """Excess error against private records, public points and epsilon under known noise: slopes beside
 the theorems'.
 
-    python benchmarks/noise_rates.py [runs per cell, 30; 100 for the full grid] [folder, build/noise-rates]
-    python benchmarks/noise_rates.py tune
-    python benchmarks/noise_rates_figures.py [runs per cell] [folder]        # tables and pictures of what was run
+    python benchmarks/noise_rates.py [runs per cell, 30; 100 for the full grid] [folder,
+    build/noise-rates] python benchmarks/noise_rates.py tune python
+    benchmarks/noise_rates_figures.py [runs per cell] [folder]        # tables and pictures of what
+    was run
 
 Thresholds of uniform points whose labels hold the Tsybakov noise condition with exponent tau and no
 larger one (`datasets.TsybakovThresholds`), in two worlds: "asymmetric", where labels are half as

@@ -1,6 +1,6 @@
-"""Are plans accurate, and are they better than what one would do without one?
+"""How accurate are plans, and are they better than what one would do without one?
 
-    python benchmarks/plan_accuracy.py [n_runs] [--rehearse] [--only TASK]
+    python benchmarks/plan_accuracy.py [n_runs] [--on-training-file] [--only TASK]
     python benchmarks/plan_accuracy.py [n_runs] --streams         # answers of sparse vectors
 
 Five tasks, four budgets. For each a plan is made from public numbers and a stand-in (or, for the
@@ -10,17 +10,18 @@ public points asked, labels or noisy counts released.
 
 - adult: the stand-in is 2,500 random rows of adult.data, which are then no longer private; the
   other 30,061 are. Public pool and held-out test are the two halves of adult.test, as in
-  `adult_students.py`; with --rehearse all comes from adult.data, and the held-out rows stay unread.
+  `adult_students.py`; with --on-training-file all comes from adult.data, and the held-out rows
+  stay unread.
 - mnist votes: the published votes of 250 teachers, so K is given, and so is what one knows of
   learners of digits: after 240 of them right on 83.9 % (Papernot et al. 2017), after 60,000 on 99.2
   %. The teachers behind these votes are not so good: they are right on 70.3 %. "mnist votes, own
   curve" is planned for by that, as by someone who had measured these learners on other digits. The
   pool is test images 0 to 8,999, the test the other thousand.
-- normal, blobs, moons: made up, 20,000 or 10,000 private records; the stand-in is another sample of
-  the same law. The teachers of moons are decision trees.
+- normal, blobs, moons: synthetic, 20,000 or 10,000 private records; the stand-in is another sample
+  of the same distribution. The teachers of moons are decision trees.
 
-Accuracies in percent. "off" is predicted less measured. No plan recommends a sparse vector here, so
---streams asks how well the number of its answers is foretold: three tasks at epsilon 2, with as
+Accuracies in percent. "off" is predicted less observed. No plan recommends a sparse vector here, so
+--streams asks how well the number of its answers is predicted: three tasks at epsilon 2, with as
 many teachers as leave ten records each.
 """
 
@@ -70,8 +71,7 @@ OWN_CURVE = {240: 0.703, 60_000: 0.992}
 
 @dataclass(frozen=True)
 class Job:
-    """A task with everything that a plan may know, everything that it may not, and what is only
-    scored."""
+    """A task: what a plan may know, what it may not, and what is only scored."""
 
     name: str
     X: Any
@@ -94,21 +94,20 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run on the private data: queries answered, accuracy of released labels and of the
-    student in percent."""
+    """One run on the private data: queries answered, accuracies of labels and student in percent."""
 
     answered: int
     label: float
     student: float
 
 
-def adult_job(rehearse: bool) -> Job:
+def adult_job(on_training_file: bool) -> Job:
     """Return Adult with a labelled stand-in taken out of adult.data."""
     data = adult()
     shuffled = data.train.iloc[np.random.default_rng(SPLIT_SEED).permutation(len(data.train))]
     stand_in, private = shuffled.iloc[:STAND_IN_ROWS], shuffled.iloc[STAND_IN_ROWS:]
     outside = data.test.iloc[np.random.default_rng(SPLIT_SEED).permutation(len(data.test))]
-    if rehearse:
+    if on_training_file:
         private, outside = private.iloc[8000:], private.iloc[:8000]
     pool, held_out = (outside.iloc[half] for half in np.array_split(np.arange(len(outside)), 2))
     frames = [on_log_scale(frame) for frame in (private, pool, held_out, stand_in)]
@@ -124,15 +123,14 @@ def adult_job(rehearse: bool) -> Job:
     )
 
 
-def mnist_job(name: str, curve: dict[int, float], rehearse: bool) -> Job:
-    """Return the published votes; X holds the votes and y stands for the 60,000 digits behind
-    them."""
+def mnist_job(name: str, curve: dict[int, float], on_training_file: bool) -> Job:
+    """Return the published votes as X; y stands for the 60,000 digits behind them."""
     images = mnist()
     X_test, y_test = (
         np.asarray(images.X_test, dtype=float) / 255,
         np.asarray(images.y_test, dtype=np.int64),
     )
-    last = 8000 if rehearse else 9000
+    last = 8000 if on_training_file else 9000
     return Job(
         name,
         mnist_votes()[:last],
@@ -145,10 +143,10 @@ def mnist_job(name: str, curve: dict[int, float], rehearse: bool) -> Job:
     )
 
 
-def made_up_job(
+def synthetic_job(
     name: str, draw: Callable[[int, int], tuple[np.ndarray, np.ndarray]], n: int, teacher: str
 ) -> Job:
-    """Return a task of which every part is a sample of its own from one law."""
+    """Return a task of which every part is a sample of its own from one distribution."""
     (X, y), (X_public, y_public), (X_test, y_test), like = (
         draw(size, seed) for seed, size in enumerate((n, 5000, 20_000, STAND_IN_ROWS))
     )
@@ -175,17 +173,17 @@ def moons(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y.astype(np.int64)
 
 
-def jobs(rehearse: bool) -> Iterator[Job]:
+def jobs(on_training_file: bool) -> Iterator[Job]:
     """Make the tasks one after the other."""
-    yield adult_job(rehearse)
-    yield mnist_job("mnist votes", PUBLISHED_CURVE, rehearse)
-    yield mnist_job("mnist votes, own curve", OWN_CURVE, rehearse)
-    yield made_up_job("normal", normal, 20_000, "logistic")
-    yield made_up_job("blobs", blobs, 20_000, "logistic")
-    yield made_up_job("moons", moons, 10_000, "tree")
+    yield adult_job(on_training_file)
+    yield mnist_job("mnist votes", PUBLISHED_CURVE, on_training_file)
+    yield mnist_job("mnist votes, own curve", OWN_CURVE, on_training_file)
+    yield synthetic_job("normal", normal, 20_000, "logistic")
+    yield synthetic_job("blobs", blobs, 20_000, "logistic")
+    yield synthetic_job("moons", moons, 10_000, "tree")
 
 
-def planned(job: Job, budget: sb.PrivacyBudget) -> Plan:
+def plan_of(job: Job, budget: sb.PrivacyBudget) -> Plan:
     """Return the plan, made without the private data."""
     return sb.plan(
         job.n_records,
@@ -197,7 +195,7 @@ def planned(job: Job, budget: sb.PrivacyBudget) -> Plan:
     )
 
 
-def carried_out(job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int) -> Outcome:
+def run_outcome(job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int) -> Outcome:
     """Return what came of one run on the private data."""
     released, student = (from_votes if job.name.startswith("mnist") else from_records)(
         job, setting, budget, run
@@ -213,7 +211,7 @@ def carried_out(job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int) 
 def from_records(
     job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int
 ) -> tuple[sb.ReleasedLabels, Any]:
-    """Train teachers, buy answers and train a student, as `learn` does."""
+    """Train teachers, release answers and train a student, as `learn` does."""
     settings: dict[str, Any] = {
         "n_teachers": setting.n_teachers,
         "budget": budget,
@@ -237,7 +235,7 @@ def from_records(
 def from_votes(
     job: Job, setting: Setting, budget: sb.PrivacyBudget, run: int
 ) -> tuple[sb.ReleasedLabels, Any]:
-    """Buy answers to votes that exist, and train a student."""
+    """Release answers from votes that exist, and train a student."""
     aggregator: Any
     if setting.aggregator == "sparse-vector":
         assert setting.max_unstable is not None
@@ -263,7 +261,7 @@ def from_votes(
     return released, fit_student(default_student(released), job.X_public, released)
 
 
-def off(estimate: Any, measured: float, scale: float = 100.0) -> str:
+def predicted_and_observed(estimate: Any, measured: float, scale: float = 100.0) -> str:
     """Return the estimate, what was measured, and the difference."""
     return (
         f"{scale * estimate.value:.1f} | {measured:.1f} | {scale * estimate.value - measured:+.1f}"
@@ -273,13 +271,14 @@ def off(estimate: Any, measured: float, scale: float = 100.0) -> str:
 def report(job: Job, epsilon: float, n_runs: int) -> None:
     """Plan, carry out, and print one line."""
     budget = sb.PrivacyBudget(epsilon=epsilon, delta=DELTA)
-    recommended = planned(job, budget).recommended
+    recommended = plan_of(job, budget).recommended
     setting, expected = recommended.setting, recommended.expected
-    runs = [carried_out(job, setting, budget, run) for run in range(n_runs)]
+    runs = [run_outcome(job, setting, budget, run) for run in range(n_runs)]
+    # what one would do without a plan, with the same seeds, so that the difference is the setting
     naive = [
         np.mean(
             [
-                carried_out(
+                run_outcome(
                     job, Setting(NAIVE_TEACHERS, "gaussian", kind, len(job.X_public)), budget, run
                 ).student
                 for run in range(n_runs)
@@ -301,13 +300,15 @@ def report(job: Job, epsilon: float, n_runs: int) -> None:
     )
     print(
         f"| {job.name} | {epsilon:g} | K {setting.n_teachers}, {recipe}, {setting.strategy} "
-        f"| {expected.answered.value:.0f} | {answered:.0f} | {off(expected.label_accuracy, label)} "
-        f"| {off(expected.student_accuracy, student)} | {span} | {naive[0]:.1f} | {naive[1]:.1f} |",
+        f"| {expected.answered.value:.0f} | {answered:.0f} "
+        f"| {predicted_and_observed(expected.label_accuracy, label)} "
+        f"| {predicted_and_observed(expected.student_accuracy, student)} "
+        f"| {span} | {naive[0]:.1f} | {naive[1]:.1f} |",
         flush=True,
     )
 
 
-def shuffled(job: Job, seed: int) -> Job:
+def with_shuffled_public(job: Job, seed: int) -> Job:
     """Return a task with its public points in another order."""
     order = np.random.default_rng(seed).permutation(len(job.y_public))
     return replace(job, X_public=job.X_public[order], y_public=job.y_public[order])
@@ -338,7 +339,10 @@ def report_stream(job: Job, max_unstable: int, n_runs: int) -> None:
         for name in ("answered", "answered_low", "answered_high", "label_accuracy")
     )
     # a stream ends after a hundred points or so: other ones in every run
-    runs = [carried_out(shuffled(job, run), setting, STREAM_BUDGET, run) for run in range(n_runs)]
+    runs = [
+        run_outcome(with_shuffled_public(job, run), setting, STREAM_BUDGET, run)
+        for run in range(n_runs)
+    ]
     counts = [run.answered for run in runs]
     print(
         f"| {job.name} | K {setting.n_teachers}, T {max_unstable} | {answered:.0f} ({low:.0f} to"
@@ -352,24 +356,26 @@ def main() -> None:
     """Print one row for each task and budget."""
     parser = argparse.ArgumentParser()
     parser.add_argument("n_runs", type=int, nargs="?", default=3)
-    parser.add_argument("--rehearse", action="store_true")
+    # tuning on the held-out rows would spoil them: settle everything with this option first
+    parser.add_argument("--on-training-file", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--streams", action="store_true")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     if chosen.streams:
-        print("| task | setting | answers: planned | measured | labels: planned | measured |")
+        print("| task | setting | answers: predicted | observed | labels: predicted | observed |")
         print("|" + "---|" * 6)
-        for job in jobs(chosen.rehearse):
+        for job in jobs(chosen.on_training_file):
             for max_unstable in (2, 10) if job.name in STREAM_TASKS else ():
                 report_stream(job, max_unstable, chosen.n_runs)
         return
     print(
-        "| task | epsilon | plan | answers: planned | measured | labels: planned | measured | off "
-        "| student: planned | measured | off | range | naive labels | naive counts |"
+        "| task | epsilon | plan | answers: predicted | observed "
+        "| labels: predicted | observed | off "
+        "| student: predicted | observed | off | range | naive labels | naive counts |"
     )
     print("|" + "---|" * 14)
-    for job in jobs(chosen.rehearse):
+    for job in jobs(chosen.on_training_file):
         if chosen.only in ("", job.name):
             for epsilon in EPSILONS:
                 report(job, epsilon, chosen.n_runs)

@@ -10,8 +10,8 @@ __all__ = ["with_plain_names"]
 def with_plain_names(model: Any) -> Any:
     """Return an ONNX model, changed in place, whose inner names follow from its graph alone.
 
-    Names of the graph's inputs and outputs stay: readers use them. Those of values, nodes, constants and graphs inside
-    become v0, v1, ... in order of appearance.
+    Names of the graph's inputs and outputs stay: readers use them. Those of values, nodes,
+    constants and graphs inside become v0, v1, ... in order of appearance.
 
     Parameters
     ----------
