@@ -111,7 +111,7 @@ def test_students_learn_more_from_less_noise() -> None:
     model = CurveModel({100: 0.8}, n_classes=2)
     setting = Setting(200, "gaussian", "labels", 500)
     found = [
-        model.rehearse(
+        model.simulate(
             setting, Noise(PrivacyBudget(epsilon, 1e-5), 2).aggregator(setting), 20_000, MIDDLE
         ).student
         for epsilon in (0.01, 0.1, 1.0, 10.0)

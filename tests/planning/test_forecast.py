@@ -1,4 +1,4 @@
-"""Forecasts against the aggregators themselves, run many times on the same made-up votes."""
+"""Forecasts against the aggregators themselves, run many times on the same simulated votes."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from secretballot.planning.simulation.forecast import (
     right_chances,
     vote_accuracy,
 )
-from secretballot.planning.simulation.seeded_noise import RehearsalNoise
+from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
@@ -24,7 +24,7 @@ from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
 BUDGET = PrivacyBudget(1.0, 1e-5)
 
 
-def made_up(n_points: int, n_teachers: int, n_classes: int, seed: int = 0) -> VoteSample:
+def sample_votes(n_points: int, n_teachers: int, n_classes: int, seed: int = 0) -> VoteSample:
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.full(n_classes, 0.7), size=n_points)
     counts = rng.multinomial(n_teachers, shares).astype(np.int64)
@@ -46,7 +46,7 @@ def test_two_classes_follow_the_definition_exactly(n_teachers: int, sigma: float
 
 
 def test_two_classes_under_much_noise_go_over_into_the_normal_law() -> None:
-    sample = made_up(200, 3001, 2)
+    sample = sample_votes(200, 3001, 2)
     lattice, integral = right_chances(sample, 1999.0), right_chances(sample, 2001.0)
     # the formula changes at 2,000; the accuracy itself moves by less than 1e-3 times the chance
     # beyond a half
@@ -57,9 +57,9 @@ def test_two_classes_under_much_noise_go_over_into_the_normal_law() -> None:
 @pytest.mark.parametrize("release", ["labels", "counts"])
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: str) -> None:
-    sample = made_up(300, 60, n_classes)
+    sample = sample_votes(300, 60, n_classes)
     aggregator = GaussianAggregator(9.0, 300, n_classes=n_classes, release=release, budget=BUDGET)
-    noise, repeats = RehearsalNoise(np.random.default_rng(1)), 150
+    noise, repeats = SeededNoise(np.random.default_rng(1)), 150
     runs = [
         np.mean(aggregator.answer(sample.counts, 60, noise).labels == sample.truth)
         for _ in range(repeats)
@@ -71,7 +71,7 @@ def test_label_accuracy_is_what_the_aggregator_gives(n_classes: int, release: st
 
 
 def test_little_noise_leaves_the_plurality_and_much_a_guess() -> None:
-    sample = made_up(400, 101, 4)
+    sample = sample_votes(400, 101, 4)
     assert forecast_gaussian(sample, 0.05, 50, "labels").label_accuracy == pytest.approx(
         np.mean([_untied(c, t) for c, t in zip(sample.counts, sample.truth, strict=True)]), abs=1e-6
     )
@@ -94,7 +94,7 @@ def test_vote_accuracy_breaks_ties_as_the_vote_does() -> None:
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("release", ["labels", "counts"])
 def test_rough_forecasts_are_near(sigma: float, n_classes: int, release: str) -> None:
-    sample = made_up(500, 150, n_classes)
+    sample = sample_votes(500, 150, n_classes)
     rough = RoughForecast(sample).gaussian(sigma, 70, release)
     exact = forecast_gaussian(sample, sigma, 70, release)
     assert rough.label_accuracy == pytest.approx(exact.label_accuracy, abs=0.004)
@@ -102,15 +102,15 @@ def test_rough_forecasts_are_near(sigma: float, n_classes: int, release: str) ->
 
 
 def test_information_grows_with_queries_and_falls_with_noise() -> None:
-    sample = made_up(400, 100, 3)
+    sample = sample_votes(400, 100, 3)
     for release in ("labels", "counts"):
-        worth = [
+        information = [
             forecast_gaussian(sample, sigma, 100, release).information for sigma in (1, 10, 50, 200)
         ]
-        assert worth == sorted(worth, reverse=True)
-        assert worth[0] <= 100
+        assert information == sorted(information, reverse=True)
+        assert information[0] <= 100
         twice = forecast_gaussian(sample, 10, 200, release).information
-        assert twice == pytest.approx(2 * worth[1])
+        assert twice == pytest.approx(2 * information[1])
 
 
 def test_votes_that_are_right_everywhere_are_worth_their_number() -> None:
@@ -123,10 +123,10 @@ def test_votes_that_are_right_everywhere_are_worth_their_number() -> None:
 
 
 def test_a_stream_is_forecast_like_it_runs() -> None:
-    sample = made_up(500, 1500, 3)
+    sample = sample_votes(500, 1500, 3)
     aggregator = SparseVectorAggregator.calibrate(BUDGET, 500, max_unstable=9, n_classes=3)
     rng = np.random.default_rng(3)
-    noise, answered, right = RehearsalNoise(rng), [], 0
+    noise, answered, right = SeededNoise(rng), [], 0
     for _ in range(600):
         rows = rng.integers(500, size=500)
         labels = aggregator.answer(sample.counts[rows], 1500, noise).labels
@@ -142,7 +142,7 @@ def test_a_stream_is_forecast_like_it_runs() -> None:
 
 
 def test_other_recipes_and_other_classes_are_refused() -> None:
-    sample = made_up(10, 10, 3)
+    sample = sample_votes(10, 10, 3)
     with pytest.raises(ParameterError, match="calibrate it for as many"):
         forecast(sample, GaussianAggregator(3.0, 10, budget=BUDGET))
     other = object.__new__(RelabelledAggregator)

@@ -3,7 +3,7 @@ import pytest
 from scipy.special import ndtr
 
 from secretballot.exceptions import ParameterError
-from secretballot.planning.simulation.more_teachers import _fitted, _moment_fit, drawn_votes
+from secretballot.planning.simulation.more_teachers import _moment_fit, _with_moments, drawn_votes
 from secretballot.planning.simulation.shard_votes import ShardVotes
 
 POINTS = 20_000
@@ -79,7 +79,7 @@ def test_what_common_rows_make_teachers_agree_on_is_taken_out():
 @pytest.mark.parametrize(("first", "second"), [(0.7, 0.55), (0.4, 0.17), (0.9, 0.88)])
 def test_fitted_shares_have_the_moments_asked_for_and_keep_their_order(first, second):
     shares = np.sort(np.random.default_rng(2).beta(2, 1.5, 500))
-    moved = _fitted(shares, first, second)
+    moved = _with_moments(shares, first, second)
     assert moved.mean() == pytest.approx(first, abs=1e-4)
     assert (moved**2).mean() == pytest.approx(second, abs=1e-3)
     assert (np.diff(moved) >= 0).all()
@@ -91,7 +91,7 @@ def test_fitted_shares_have_the_moments_asked_for_and_keep_their_order(first, se
 )
 def test_shares_stay_where_no_law_has_the_moments(first, second):
     shares = np.random.default_rng(2).beta(2, 1.5, 500)
-    assert _fitted(shares, first, second) is shares
+    assert _with_moments(shares, first, second) is shares
 
 
 def test_moment_fit_finds_a_dirichlet_law_again():

@@ -167,7 +167,7 @@ def test_the_page_says_all_there_is() -> None:
         "answers 1,000 of 1,000 queries",
         "labels 0.700 (0.680 to 0.720) right",
         "student 0.840 (0.820 to 0.860) right; the most frequent class alone 0.600",
-        "5 settings weighed",
+        "5 settings evaluated",
         "twice the private records: student 0.870 (0.850 to 0.890), 3.0 points more",
         "two students: student 0.840 (0.820 to 0.860), hardly more",
         "epsilon 0.1: nothing useful can be had",

@@ -36,7 +36,7 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
-def test_more_public_points_are_weighed_as_far_as_the_stand_in_has_rows_for_them(
+def test_more_public_points_are_evaluated_as_far_as_the_stand_in_has_rows_for_them(
     made: Plan,
 ) -> None:
     assert "twice the public points" in {one.change for one in made.improvements}
@@ -54,8 +54,8 @@ def test_classes_may_have_any_names(made: Plan) -> None:
 
 def test_what_a_small_stand_in_cannot_tell_is_said() -> None:
     found = plan(40_000, 100, budget=BUDGET, like=stand_in(120), n_classes=2)
-    assert any("teachers were not weighed" in text for text in found.assumptions)
-    assert min(one.setting.n_teachers for one in found.weighed) >= 40_000 / 60
+    assert any("teachers were not evaluated" in text for text in found.assumptions)
+    assert min(one.setting.n_teachers for one in found.evaluated) >= 40_000 / 60
 
 
 def test_a_curve_or_a_guess_will_do() -> None:

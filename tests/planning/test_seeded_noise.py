@@ -3,14 +3,14 @@ import pytest
 from scipy.stats import chisquare
 
 from secretballot.exceptions import ParameterError
-from secretballot.planning.simulation.seeded_noise import RehearsalNoise
+from secretballot.planning.simulation.seeded_noise import SeededNoise
 
 DRAWS = 200_000
 ALPHA = 1e-6
 
 
 def coins(seed=0):
-    return RehearsalNoise(np.random.default_rng(seed))
+    return SeededNoise(np.random.default_rng(seed))
 
 
 def weights(law, scale, x):

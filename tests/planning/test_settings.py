@@ -1,4 +1,4 @@
-"""Which settings are weighed, and how near the quick figure of their noise is."""
+"""Which settings are evaluated, and how near the quick figure of their noise is."""
 
 from itertools import pairwise
 
@@ -43,7 +43,7 @@ def test_queries_reach_from_few_to_all_points(m: int) -> None:
     assert all(1 <= s.n_queries <= m for s in settings)
 
 
-def test_streams_that_nothing_passes_are_not_weighed() -> None:
+def test_streams_that_nothing_passes_are_not_evaluated() -> None:
     task = Task(100_000, 2000, 2, 1.0, 1e-5)
     noise = Noise(task.budget, 2)
     assert list(stream_settings(task, 50, noise, STOPS)) == []
@@ -112,7 +112,7 @@ def test_a_stream_without_noise_that_keeps_the_budget_is_refused() -> None:
         noise.aggregator(Setting(1000, "sparse-vector", "labels", 100, max_unstable=3))
 
 
-def test_no_stream_is_longer_than_can_be_weighed() -> None:
+def test_no_stream_is_longer_than_can_be_evaluated() -> None:
     for m, longest in ((300, 300), (10**7, LONGEST_STREAM)):
         task = Task(10**9, m, 2, 1.0, 1e-12)
         streams = list(stream_settings(task, 10_000, Noise(task.budget, 2), (1, 10)))

@@ -6,7 +6,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from secretballot.datasets import synthetic_two_class
 from secretballot.ensemble.training import Recipe, train_shard
-from secretballot.planning.simulation.shard_votes import Stock, _made_up_shards, out_of_shard_votes
+from secretballot.planning.simulation.shard_votes import (
+    Stock,
+    _simulated_shards,
+    out_of_shard_votes,
+)
 
 
 class Broken(LogisticRegression):
@@ -24,7 +28,7 @@ def by_hand(teacher, stock, shard_size, n_teachers, largest, seed):
     its shard."""
     recipe, votes, shufflings = Recipe.of(teacher, seed), [], []
     for number, (shuffling, rows) in enumerate(
-        _made_up_shards(stock, shard_size, n_teachers, largest, seed)
+        _simulated_shards(stock, shard_size, n_teachers, largest, seed)
     ):
         model = train_shard(recipe, stock.X[rows], stock.y[rows], number)
         cast = np.full(len(stock.y), number % 2) if model is None else model.predict(stock.X)
@@ -35,7 +39,7 @@ def by_hand(teacher, stock, shard_size, n_teachers, largest, seed):
 
 
 def test_shards_of_one_shuffling_are_disjoint_and_shufflings_differ():
-    shards = list(_made_up_shards(stock(), 30, 40, 110, seed=5))
+    shards = list(_simulated_shards(stock(), 30, 40, 110, seed=5))
     assert len(shards) == 40
     for shuffling in {number for number, _ in shards}:
         rows = np.concatenate([rows for number, rows in shards if number == shuffling])
@@ -45,10 +49,10 @@ def test_shards_of_one_shuffling_are_disjoint_and_shufflings_differ():
 
 
 def test_shard_sizes_follow_a_poisson_law_below_the_cut():
-    sizes = np.array([len(rows) for _, rows in _made_up_shards(stock(), 20, 4000, 110, seed=1)])
+    sizes = np.array([len(rows) for _, rows in _simulated_shards(stock(), 20, 4000, 110, seed=1)])
     assert abs(sizes.mean() - 20) < 6 * np.sqrt(20 / 4000)
     assert abs(sizes.var() / 20 - 1) < 6 * np.sqrt(2 / 4000)
-    assert max(len(rows) for _, rows in _made_up_shards(stock(), 20, 500, 22, seed=1)) == 22
+    assert max(len(rows) for _, rows in _simulated_shards(stock(), 20, 500, 22, seed=1)) == 22
 
 
 @pytest.mark.parametrize("n_points", [240, 100])

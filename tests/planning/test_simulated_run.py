@@ -10,7 +10,7 @@ from secretballot.aggregation.base import Answers
 from secretballot.datasets import synthetic_two_class
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import Setting
-from secretballot.planning.simulation.simulated_run import Trial, distinct_rows
+from secretballot.planning.simulation.simulated_run import SimulatedRun, distinct_rows
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.students import NoisyCountsClassifier
@@ -27,7 +27,7 @@ class Listening(GaussianAggregator):
         return Answers(np.asarray(counts.argmax(axis=1)), None, len(counts))
 
 
-def trial(n_points=400, n_public=10_000, student=None, marked=False):
+def simulated(n_points=400, n_public=10_000, student=None, marked=False):
     """Points with votes of 90 of 100 teachers for the true class; `marked`: with different votes
     at every point."""
     data = synthetic_two_class(n_points + 1000, n_features=3, bayes_error=0.1, seed=0)
@@ -35,7 +35,9 @@ def trial(n_points=400, n_public=10_000, student=None, marked=False):
     for_one = np.where(truth == 1, 90, 10) if not marked else np.arange(n_points)
     counts = np.stack([(n_points if marked else K) - for_one, for_one], axis=1)
     sample = VoteSample(int(counts[0].sum()), counts, truth)
-    return Trial(data.X[:n_points], sample, data.X[n_points:], data.y[n_points:], n_public, student)
+    return SimulatedRun(
+        data.X[:n_points], sample, data.X[n_points:], data.y[n_points:], n_public, student
+    )
 
 
 def gaussian(sigma, n, release="labels"):
@@ -45,8 +47,10 @@ def gaussian(sigma, n, release="labels"):
 @pytest.mark.parametrize("release", ["labels", "counts"])
 def test_little_noise_teaches_and_much_noise_does_not(release):
     setting = Setting(K, "gaussian", release, 300)
-    good = [trial().run(setting, gaussian(5.0, 300, release), seed).student for seed in range(4)]
-    bad = [trial().run(setting, gaussian(1e5, 300, release), seed).student for seed in range(4)]
+    good = [
+        simulated().run(setting, gaussian(5.0, 300, release), seed).student for seed in range(4)
+    ]
+    bad = [simulated().run(setting, gaussian(1e5, 300, release), seed).student for seed in range(4)]
     assert min(good) > 0.87
     assert abs(np.mean(bad) - 0.5) < 0.25
     assert np.mean(bad) < np.mean(good) - 0.1
@@ -54,7 +58,7 @@ def test_little_noise_teaches_and_much_noise_does_not(release):
 
 def test_a_run_is_repeated_by_its_seed():
     setting, aggregator = Setting(K, "gaussian", "counts", 100), gaussian(60.0, 100, "counts")
-    scores = [trial().run(setting, aggregator, seed).student for seed in (1, 1, 2, 3)]
+    scores = [simulated().run(setting, aggregator, seed).student for seed in (1, 1, 2, 3)]
     assert scores[0] == scores[1]
     assert len(set(scores)) > 1
 
@@ -62,14 +66,15 @@ def test_a_run_is_repeated_by_its_seed():
 def test_a_student_without_a_seed_is_repeated_too():
     setting = Setting(K, "gaussian", "labels", 60)
     scores = [
-        trial(student=SGDClassifier()).run(setting, gaussian(60.0, 60), 5).student for _ in range(3)
+        simulated(student=SGDClassifier()).run(setting, gaussian(60.0, 60), 5).student
+        for _ in range(3)
     ]
     assert len(set(scores)) == 1
 
 
 def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated():
     aggregator = Listening(1.0, 120, budget=BUDGET)
-    trial(400, n_public=150, marked=True).run(
+    simulated(400, n_public=150, marked=True).run(
         Setting(400, "gaussian", "labels", 120), aggregator, 0
     )
     (asked,) = aggregator.asked
@@ -78,14 +83,14 @@ def test_passive_runs_ask_distinct_points_of_a_public_pool_of_the_size_imitated(
 
 def test_more_queries_than_points_ask_points_again_under_fresh_noise():
     aggregator = Listening(1.0, 1000, budget=BUDGET)
-    trial(100, n_public=60, marked=True).run(
+    simulated(100, n_public=60, marked=True).run(
         Setting(100, "gaussian", "labels", 1000), aggregator, 0
     )
     times = np.bincount(aggregator.asked[0][:, 1])
     assert (times > 0).sum() == 60
     assert set(times[times > 0]) == {16, 17}
     score = (
-        trial(100)
+        simulated(100)
         .run(Setting(K, "gaussian", "counts", 3000), gaussian(40.0, 3000, "counts"), 0)
         .student
     )
@@ -95,23 +100,23 @@ def test_more_queries_than_points_ask_points_again_under_fresh_noise():
 def test_the_given_student_is_used():
     setting = Setting(K, "gaussian", "labels", 50)
     constant = (
-        trial(student=DummyClassifier(strategy="constant", constant=1))
+        simulated(student=DummyClassifier(strategy="constant", constant=1))
         .run(setting, gaussian(1, 50), 0)
         .student
     )
-    assert constant == trial().y_test.mean()
+    assert constant == simulated().y_test.mean()
     with pytest.raises(DataError, match="release counts"):
-        trial(student=NoisyCountsClassifier()).run(setting, gaussian(1, 50), 0)
+        simulated(student=NoisyCountsClassifier()).run(setting, gaussian(1, 50), 0)
 
 
 def test_a_sparse_vector_that_stops_at_once_leaves_a_constant_student():
     never = SparseVectorAggregator(1.0, 1.0, 1000, 1, refresh=True, n_queries=100, budget=BUDGET)
-    score = trial().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).student
-    assert score == (trial().y_test == 0).mean()
+    score = simulated().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).student
+    assert score == (simulated().y_test == 0).mean()
 
 
 def test_abstentions_are_left_out():
-    sure = trial()
+    sure = simulated()
     # even votes are never answered, and the rest is enough to learn from
     sure.sample.counts[::2] = 50
     careful = SparseVectorAggregator(0.5, 0.5, 20, 300, refresh=True, n_queries=300, budget=BUDGET)
@@ -123,12 +128,12 @@ def test_abstentions_are_left_out():
 )
 def test_walks_learn(strategy):
     setting = Setting(K, "gaussian", "labels", 60, strategy=strategy)
-    assert trial(200).run(setting, gaussian(5.0, 60), 0).student > 0.85
+    assert simulated(200).run(setting, gaussian(5.0, 60), 0).student > 0.85
 
 
 def test_a_walk_asks_distinct_points_in_rounds():
     aggregator = Listening(1.0, 65, budget=BUDGET)
-    trial(400, n_public=300, marked=True).run(
+    simulated(400, n_public=300, marked=True).run(
         Setting(400, "gaussian", "labels", 65, strategy="margin"), aggregator, 0
     )
     sizes = [len(asked) for asked in aggregator.asked]
@@ -138,14 +143,14 @@ def test_a_walk_asks_distinct_points_in_rounds():
 
 def test_a_walk_learns_from_counts_and_ends_where_a_sparse_vector_stops():
     counts = Setting(K, "gaussian", "counts", 60, strategy="margin")
-    assert trial(200).run(counts, gaussian(10.0, 60, "counts"), 0).student > 0.85
+    assert simulated(200).run(counts, gaussian(10.0, 60, "counts"), 0).student > 0.85
     never = SparseVectorAggregator(1.0, 1.0, 1000, 4, refresh=True, n_queries=60, budget=BUDGET)
     stopped = Setting(K, "sparse-vector", "labels", 60, 4, strategy="margin")
-    assert trial(200).run(stopped, never, 0).student == (trial(200).y_test == 0).mean()
+    assert simulated(200).run(stopped, never, 0).student == (simulated(200).y_test == 0).mean()
 
 
 def test_a_walk_needs_a_distinct_point_for_each_query():
-    twice = trial(100)
+    twice = simulated(100)
     twice.points[50:] = twice.points[:50]
     fits, too_many = (Setting(K, "gaussian", "labels", n, strategy="margin") for n in (50, 51))
     assert twice.run(fits, gaussian(5.0, 50), 0).student > 0.8
@@ -165,19 +170,19 @@ def test_a_student_that_cannot_learn_is_told():
             raise RuntimeError("never")
 
     with pytest.raises(DataError, match="Broken"):
-        trial(student=Broken()).run(Setting(K, "gaussian", "labels", 50), gaussian(5.0, 50), 0)
+        simulated(student=Broken()).run(Setting(K, "gaussian", "labels", 50), gaussian(5.0, 50), 0)
 
 
 def test_a_run_tells_how_many_of_its_labels_are_right():
-    bayes = trial(400)
+    bayes = simulated(400)
     # teachers who know the best line, and err beside it only
     votes = (bayes.points.sum(axis=1) > 0).astype(int)
     bayes.sample.counts[:] = np.stack([90 - 80 * votes, 10 + 80 * votes], axis=1)
     everywhere = bayes.run(Setting(K, "gaussian", "labels", 400), gaussian(0.5, 400), 0).labels
     assert everywhere == (votes == bayes.sample.truth).mean()
-    walked = bayes.run(
+    outcomes = bayes.run(
         Setting(K, "gaussian", "labels", 80, strategy="margin"), gaussian(0.5, 80), 0
     ).labels
-    assert walked < everywhere - 0.05  # a walk asks where it is hard to tell
+    assert outcomes < everywhere - 0.05  # a strategy asks where it is hard to tell
     never = SparseVectorAggregator(1.0, 1.0, 1000, 1, refresh=True, n_queries=100, budget=BUDGET)
-    assert trial().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).labels is None
+    assert simulated().run(Setting(K, "sparse-vector", "labels", 100, 1), never, 0).labels is None

@@ -11,7 +11,7 @@ from secretballot.datasets import synthetic_two_class
 from secretballot.ensemble import TeacherEnsemble, teacher_by_name
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning import Setting
-from secretballot.planning.simulation.seeded_noise import RehearsalNoise
+from secretballot.planning.simulation.seeded_noise import SeededNoise
 from secretballot.planning.simulation.stand_in import StandInModel
 from secretballot.privacy.accounting import PrivacyBudget
 
@@ -51,7 +51,7 @@ def figures(counts, truth, aggregator):
     margin = (ordered[:, -1] - ordered[:, -2]) / n_teachers
     asked = slice(aggregator.n_queries)
     labels = aggregator.answer(
-        counts[asked], n_teachers, RehearsalNoise(np.random.default_rng(0))
+        counts[asked], n_teachers, SeededNoise(np.random.default_rng(0))
     ).labels
     right = counts[np.arange(len(truth)), truth] / n_teachers
     exact = (counts.argmax(axis=1) == truth).mean()
@@ -75,7 +75,7 @@ def real():
         X, y = X[N_RECORDS:], y[N_RECORDS:]
         counts = fitted.vote_counts(X).open_at_the_door()
         found.append(figures(counts, y, LABELS))
-        labels = LABELS.answer(counts[:400], K, RehearsalNoise(np.random.default_rng(run))).labels
+        labels = LABELS.answer(counts[:400], K, SeededNoise(np.random.default_rng(run))).labels
         students.append(
             LogisticRegression(max_iter=1000).fit(X[:400], labels).score(X[400:], y[400:])
         )
@@ -91,7 +91,7 @@ def forecast():
         sample = stand_in.votes(K, N_RECORDS, 0)
         found.append(figures(sample.counts, sample.truth, LABELS))
         setting = Setting(K, "gaussian", "labels", 400)
-        students.append(stand_in.rehearse(setting, LABELS, N_RECORDS, 0).student)
+        students.append(stand_in.simulate(setting, LABELS, N_RECORDS, 0).student)
     return np.mean(found, axis=0), np.mean(students)
 
 
@@ -111,7 +111,7 @@ def test_a_model_says_the_same_again_and_another_seed_says_something_else():
     assert np.array_equal(first.votes(40, 4000, 1).counts, second.votes(40, 4000, 1).counts)
     assert not np.array_equal(first.votes(40, 4000, 1).counts, other.votes(40, 4000, 1).counts)
     assert not np.array_equal(first.votes(40, 4000, 1).counts, first.votes(40, 4000, 2).counts)
-    scores = [one.rehearse(setting, aggregator, 4000, 0).student for one in (first, second)]
+    scores = [one.simulate(setting, aggregator, 4000, 0).student for one in (first, second)]
     assert scores[0] == scores[1]
 
 
@@ -190,7 +190,7 @@ def test_three_classes():
     assert abs((sample.counts.argmax(axis=1) == sample.truth).mean() - best) < 0.06
     for release in ("labels", "counts"):
         aggregator = GaussianAggregator(3.0, 200, n_classes=3, release=release, budget=BUDGET)
-        score = stand_in.rehearse(
+        score = stand_in.simulate(
             Setting(50, "gaussian", release, 200), aggregator, 2500, 0
         ).student
         assert abs(score - best) < 0.12
@@ -218,7 +218,7 @@ def test_frames_and_sparse_rows_are_forecast_as_arrays_are():
     found = [
         (
             stand_in.votes(30, 1500, 0).counts,
-            stand_in.rehearse(setting, aggregator, 1500, 0).student,
+            stand_in.simulate(setting, aggregator, 1500, 0).student,
         )
         for stand_in in (
             StandInModel(form, y, **settings) for form in (X, pd.DataFrame(X), sp.csr_matrix(X))
@@ -245,13 +245,15 @@ def test_it_knows_what_can_be_walked():
     X[:100] = X[0]
     stand_in = StandInModel(X, y, n_classes=2, teacher=LOGISTIC, n_public=150, n_folds=1)
     aggregator = GaussianAggregator(8.0, 200, budget=BUDGET)
-    walks = [Setting(30, "gaussian", "labels", n, strategy="margin") for n in range(20, 160, 10)]
-    possible = [setting for setting in walks if stand_in.can_walk(setting)]
-    assert 0 < len(possible) < len(walks)
-    assert 0.5 < stand_in.rehearse(possible[-1], aggregator, 2000, 0).student <= 1
-    assert stand_in.can_walk(Setting(30, "gaussian", "labels", 5000))
+    active_settings = [
+        Setting(30, "gaussian", "labels", n, strategy="margin") for n in range(20, 160, 10)
+    ]
+    possible = [setting for setting in active_settings if stand_in.can_simulate(setting)]
+    assert 0 < len(possible) < len(active_settings)
+    assert 0.5 < stand_in.simulate(possible[-1], aggregator, 2000, 0).student <= 1
+    assert stand_in.can_simulate(Setting(30, "gaussian", "labels", 5000))
     with pytest.raises(ParameterError, match="distinct public points"):
-        stand_in.rehearse(walks[-1], aggregator, 2000, 0)
+        stand_in.simulate(active_settings[-1], aggregator, 2000, 0)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +305,7 @@ def test_labels_of_a_walk_are_worse_in_a_pool_larger_than_the_stand_in() -> None
             n_folds=4,
         )
         return float(
-            np.mean([model.rehearse(setting, aggregator, 2000, fold).labels for fold in range(4)])
+            np.mean([model.simulate(setting, aggregator, 2000, fold).labels for fold in range(4)])
         )
 
     whole, small = labels(1200, slice(None)), labels(600, slice(800))

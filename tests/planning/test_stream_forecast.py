@@ -1,11 +1,11 @@
-"""The law of a made-up stream against the theory's forecast and against streams drawn one query
+"""The forecast of a simulated stream against the theory's forecast and against streams drawn one query
 at a time."""
 
 import numpy as np
 import pytest
 
-from secretballot.planning.simulation.seeded_noise import RehearsalNoise
-from secretballot.planning.simulation.stream_forecast import stream_law
+from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.privacy.mechanisms import SparseVector
 from secretballot.theory import stream_forecast
@@ -21,7 +21,7 @@ def test_answers_are_those_of_the_theory(n_queries: int, max_unstable: int, refr
     event = SparseVectorEvent(3.0, 5.0, 12, max_unstable, refresh)
     values, counts = np.unique(DISTANCES, return_counts=True)
     told = stream_forecast(event, n_queries, values.tolist(), (counts / counts.sum()).tolist())
-    law = stream_law(event, n_queries, DISTANCES, RIGHT)
+    law = expected_stream(event, n_queries, DISTANCES, RIGHT)
     assert law.answered == pytest.approx(told.answered, rel=1e-9)
     assert law.low <= law.answered <= law.high
     assert 0 <= law.right <= law.answered
@@ -32,13 +32,13 @@ def test_right_answers_are_those_of_drawn_streams(refresh: bool) -> None:
     event = SparseVectorEvent(4.0, 4.0, 15, 6, refresh)
     mechanism = SparseVector(4.0, 4.0, 15, 6, refresh)
     rng = np.random.default_rng(5)
-    noise, found = RehearsalNoise(rng), []
+    noise, found = SeededNoise(rng), []
     for _ in range(1500):
         rows = rng.integers(300, size=40)
         passed = np.asarray(mechanism.start(noise).test(DISTANCES[rows]))
         found.append((passed.sum(), (passed * RIGHT[rows[: len(passed)]]).sum()))
     drawn = np.array(found, dtype=float)
-    law = stream_law(event, 40, DISTANCES, RIGHT)
+    law = expected_stream(event, 40, DISTANCES, RIGHT)
     error = 4 * drawn.std(axis=0) / np.sqrt(len(drawn))
     assert abs(law.answered - drawn[:, 0].mean()) < error[0]
     assert abs(law.right - drawn[:, 1].mean()) < error[1]
@@ -50,16 +50,16 @@ def test_right_answers_are_those_of_drawn_streams(refresh: bool) -> None:
 
 def test_far_points_are_all_answered_and_near_ones_hardly_ever() -> None:
     event = SparseVectorEvent(1.0, 1.0, 20, 3, True)
-    far = stream_law(event, 100, np.full(10, 90), np.ones(10))
+    far = expected_stream(event, 100, np.full(10, 90), np.ones(10))
     assert (far.answered, far.right, far.low, far.high) == pytest.approx((100, 100, 100, 100))
-    near = stream_law(event, 100, np.zeros(10, dtype=np.int64), np.ones(10))
+    near = expected_stream(event, 100, np.zeros(10, dtype=np.int64), np.ones(10))
     assert near.answered < 1e-3
     assert near.high < 1e-3
 
 
 def test_the_same_seed_gives_the_same_range() -> None:
     event = SparseVectorEvent(4.0, 8.0, 10, 6, True)
-    assert stream_law(event, 90, DISTANCES, RIGHT, seed=4) == stream_law(
+    assert expected_stream(event, 90, DISTANCES, RIGHT, seed=4) == expected_stream(
         event, 90, DISTANCES, RIGHT, seed=4
     )
 
@@ -67,7 +67,7 @@ def test_the_same_seed_gives_the_same_range() -> None:
 def test_a_lead_of_any_size_costs_no_more_memory() -> None:
     event = SparseVectorEvent(20.0, 40.0, 100, 5, refresh=True)
     laws = [
-        stream_law(event, 50, np.array([0, 90, lead]), np.array([0.0, 1.0, 1.0]))
+        expected_stream(event, 50, np.array([0, 90, lead]), np.array([0.0, 1.0, 1.0]))
         for lead in (10**5, 10**12)
     ]
     assert laws[0] == laws[1]

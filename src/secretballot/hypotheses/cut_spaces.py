@@ -87,8 +87,8 @@ class CutDichotomies(Dichotomies):
 
     Notes
     -----
-    Cost: O(d n log n) for sorting; O(d^2 n) to find labellings that two features share; O(d n) for `errors`.
-    Memory: O(d n).
+    Cost: O(d n log n) for sorting; O(d^2 n) to find labellings that two features share; O(d n) for
+    `errors`. Memory: O(d n).
     """
 
     def __init__(self, points: FloatArray, directions: Sequence[str]) -> None:
@@ -211,9 +211,9 @@ class CutSpace(VersionSpace):
 
     Notes
     -----
-    Cost with n points and s segments: O(d (n log n + s log n)) for `restrict`, where only points between the least and
-    the greatest threshold left are sorted; O(d n) for `disagreement_region`. Memory: O(d s), beside O(n) or, where many
-    segments survive, O(d n) while restricting.
+    Cost with n points and s segments: O(d (n log n + s log n)) for `restrict`, where only points
+    between the least and the greatest threshold left are sorted; O(d n) for `disagreement_region`.
+    Memory: O(d s), beside O(n) or, where many segments survive, O(d n) while restricting.
     """
 
     def __init__(self, name: str, n_features: int, lines: Sequence[_Line], chosen: Cut) -> None:

@@ -104,8 +104,8 @@ class FiniteClass(HypothesisClass):
 
     Notes
     -----
-    With N estimators and n points, everything costs N predictions of n points, and O(N n) beside. Memory: O(n), but
-    N n / 8 bytes for `dichotomies`.
+    With N estimators and n points, everything costs N predictions of n points, and O(N n) beside.
+    Memory: O(n), but N n / 8 bytes for `dichotomies`.
 
     Raises
     ------

@@ -108,8 +108,9 @@ class Halfspaces(HypothesisClass):
 
     Notes
     -----
-    On m points of which no three lie on one line there are m (m - 1) + 2 labellings. Cost with n points: O(n^2 log n)
-    for `erm` and for errors of all labellings; memory O(n), and 8 bytes for every labelling in a list of errors.
+    On m points of which no three lie on one line there are m (m - 1) + 2 labellings. Cost with n
+    points: O(n^2 log n) for `erm` and for errors of all labellings; memory O(n), and 8 bytes for
+    every labelling in a list of errors.
 
     Raises
     ------

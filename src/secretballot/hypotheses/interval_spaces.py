@@ -181,10 +181,10 @@ class IntervalSpace(VersionSpace):
 
     Notes
     -----
-    With n points asked at once, and A lower and B upper ranges of which some pair survives: `restrict` costs
-    O(n log n + n c + A B), c being the number of ranges before (1 at first), and memory A B bytes, at most 200 MB;
-    A and B are at most the number of asked points plus 1, and few once the labels tell. `disagreement_region` of n
-    points costs O(A B + n log A).
+    With n points asked at once, and A lower and B upper ranges of which some pair survives:
+    `restrict` costs O(n log n + n c + A B), c being the number of ranges before (1 at first), and
+    memory A B bytes, at most 200 MB; A and B are at most the number of asked points plus 1, and few
+    once the labels tell. `disagreement_region` of n points costs O(A B + n log A).
     """
 
     def __init__(

@@ -34,8 +34,9 @@ class Intervals(HypothesisClass):
 
     Notes
     -----
-    On m distinct points there are m (m + 1) / 2 + 1 labellings. Cost with n points: O(n log n) for `erm` and
-    `dichotomies`, O(m^2) for errors of all labellings; for version spaces see `IntervalSpace`.
+    On m distinct points there are m (m + 1) / 2 + 1 labellings. Cost with n points: O(n log n) for
+    `erm` and `dichotomies`, O(m^2) for errors of all labellings; for version spaces see
+    `IntervalSpace`.
     """
 
     name: ClassVar[str] = "intervals"

@@ -65,10 +65,11 @@ class RectangleVersionSpace(VersionSpace):
 
     Notes
     -----
-    Cost with q distinct asked points and T limits: the least that a rectangle costs between every two columns is found
-    in O(T q^2 log q); pairs of columns that can keep within every limit are opened at O(T q^2) each. So `restrict`, and
-    the first `disagreement_region` of a space, cost O(T q^4) where little is decided and much less where it is;
-    testing a point after that costs O(log q). Memory: O(q^2).
+    Cost with q distinct asked points and T limits: the least that a rectangle costs between every
+    two columns is found in O(T q^2 log q); pairs of columns that can keep within every limit are
+    opened at O(T q^2) each. So `restrict`, and the first `disagreement_region` of a space, cost O(T
+    q^4) where little is decided and much less where it is; testing a point after that costs O(log
+    q). Memory: O(q^2).
     """
 
     def __init__(self, limits: Limits, choice: Rectangle) -> None:

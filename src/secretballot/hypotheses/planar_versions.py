@@ -34,9 +34,9 @@ class HalfspaceVersionSpace(VersionSpace):
 
     Notes
     -----
-    Cost with q distinct asked points and T limits: O(q^2 (T + log q)) for `restrict`; O(m q (T + log q)) for
-    `disagreement_region` of m points, and O(q^2 (T + log q)) once. Memory: O(q + m), and 8 bytes for every labelling
-    that is left.
+    Cost with q distinct asked points and T limits: O(q^2 (T + log q)) for `restrict`; O(m q (T +
+    log q)) for `disagreement_region` of m points, and O(q^2 (T + log q)) once. Memory: O(q + m),
+    and 8 bytes for every labelling that is left.
     """
 
     def __init__(self, limits: Limits, choice: _Choice) -> None:

@@ -120,8 +120,9 @@ class Rectangles(HypothesisClass):
 
     Notes
     -----
-    Cost with n points: O(n^2 log n) for `erm`, with at most 128 MB beside. The labellings are O(m^4), so that they are
-    listed for some 230 points in general position, at 8 bytes each in a list of errors.
+    Cost with n points: O(n^2 log n) for `erm`, with at most 128 MB beside. The labellings are
+    O(m^4), so that they are listed for some 230 points in general position, at 8 bytes each in a
+    list of errors.
     """
 
     name: ClassVar[str] = "rectangles"

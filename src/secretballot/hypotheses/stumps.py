@@ -27,9 +27,9 @@ class DecisionStumps(HypothesisClass):
 
     Notes
     -----
-    On m distinct points there are at most 2 d (m - 1) + 2 labellings; fewer where two features part the points alike.
-    Cost with n points: O(d n log n) for `erm` and `restrict`, O(d n log n + d^2 n) for `dichotomies`, O(d n) for errors
-    of all labellings and for the disagreement region.
+    On m distinct points there are at most 2 d (m - 1) + 2 labellings; fewer where two features part
+    the points alike. Cost with n points: O(d n log n) for `erm` and `restrict`, O(d n log n + d^2
+    n) for `dichotomies`, O(d n) for errors of all labellings and for the disagreement region.
 
     Raises
     ------

@@ -24,8 +24,9 @@ class Thresholds(HypothesisClass):
 
     Notes
     -----
-    On m distinct points there are m + 1 labellings, 2 m for "either". Cost with n points: O(n log n) for `erm`,
-    `dichotomies` and `restrict`; O(n) for errors of all labellings and for the disagreement region.
+    On m distinct points there are m + 1 labellings, 2 m for "either". Cost with n points: O(n log
+    n) for `erm`, `dichotomies` and `restrict`; O(n) for errors of all labellings and for the
+    disagreement region.
 
     Raises
     ------

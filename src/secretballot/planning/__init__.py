@@ -1,7 +1,7 @@
-"""Know before you spend: what a budget will buy, from public numbers and stand-in data alone.
+"""Know before you spend: what a budget will bring, from public numbers and stand-in data alone.
 
 Nothing here sees private data. What is measured is measured on data that may be shown to anyone: a
-labelled stand-in, made-up data, or a guess.
+labelled stand-in, synthetic data, or a guess.
 """
 
 from secretballot.planning.plan.model import (
@@ -15,7 +15,7 @@ from secretballot.planning.plan.model import (
     Task,
 )
 from secretballot.planning.plan.text import plan_text
-from secretballot.planning.search.search import make_plan
+from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.simulation.curve import CurveModel, LearningCurve
 
 __all__ = [

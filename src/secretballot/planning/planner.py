@@ -12,7 +12,7 @@ from secretballot.ensemble.rows import n_rows
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan, Task
-from secretballot.planning.search.search import make_plan
+from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.simulation.curve import CurveModel, LearningCurve
 from secretballot.planning.simulation.stand_in import StandInModel
 from secretballot.planning.simulation.votes import VoteModel
@@ -55,7 +55,8 @@ def plan(
         By default as many as occur in `like`, else two.
     like : (X, y), optional
         Labelled rows that may be shown to anyone, encoded as the private ones will be: another
-        year's data, or made-up ones. Teachers and students are tried on them.
+        year's data, or synthetic ones; X of shape (n_rows, n_features), y of shape (n_rows,).
+        Teachers and students are tried on them.
     curve : LearningCurve or mapping of int to float, optional
         Instead: accuracy of one learner after so many records, measured elsewhere or believed; one
         figure is enough. With neither, a guess is made and stated.
@@ -83,7 +84,8 @@ def plan(
 
     Privacy
     -------
-    Takes no private data and spends nothing. Give no private rows as `like`: the plan would tell of them.
+    Takes no private data and spends nothing. Give no private rows as `like`: the plan would tell of
+    them.
     """
     check_instance("budget", budget, PrivacyBudget)
     if like is not None and curve is not None:
@@ -95,15 +97,15 @@ def plan(
         raise ParameterError(
             f"n_classes is {shown(n_classes)}; plans are made for at most {MOST_CLASSES:,} classes."
         )
+    # names are looked up before anything is simulated: a typing error should cost no minutes
     model: VoteModel
     if like is None:
-        classes = _classes(n_classes, curve)
-        # refused before anything is simulated
+        classes = _n_classes_of(n_classes, curve)
         teacher_by_name(teacher, classes), student_by_name(student)
         model = CurveModel(curve, n_classes=classes, seed=seed)
     else:
-        X, y = _stand_in(like)
-        y, classes = _indices(y, n_classes)
+        X, y = _checked_stand_in(like)
+        y, classes = _as_class_indices(y, n_classes)
         model = StandInModel(
             X,
             y,
@@ -118,13 +120,13 @@ def plan(
     return make_plan(task, model, n_teachers=n_teachers, seed=seed, progress=progress)
 
 
-def _classes(n_classes: int | None, curve: object) -> int:
+def _n_classes_of(n_classes: int | None, curve: object) -> int:
     if n_classes is not None:
         return check_count("n_classes", n_classes, minimum=2)
     return curve.n_classes if isinstance(curve, LearningCurve) else 2
 
 
-def _stand_in(like: object) -> tuple[Any, Any]:
+def _checked_stand_in(like: object) -> tuple[Any, Any]:
     if not isinstance(like, tuple | list) or len(like) != 2:
         raise ParameterError(
             f"like is {shown(like)}; give a pair (X, y) of labelled rows that are not private."
@@ -143,9 +145,8 @@ def _stand_in(like: object) -> tuple[Any, Any]:
     return X, labels
 
 
-def _indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntArray, int]:
-    """Return labels as class indices, and the number of classes; integers below it are
-    indices already."""
+def _as_class_indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntArray, int]:
+    """Return labels as class indices, and the number of classes; smaller integers are indices."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise DataError("y of like has missing or infinite values; give a class for each row.")
     try:
@@ -154,6 +155,7 @@ def _indices(labels: NDArray[Any], n_classes: int | None) -> tuple[IntArray, int
         raise DataError(
             "y of like holds values of several kinds; give classes of one kind."
         ) from None
+    # with all classes present their sorted order is their index; with fewer, only the caller knows
     given = None if n_classes is None else check_count("n_classes", n_classes, minimum=2)
     if len(values) < 2:
         raise DataError(

@@ -56,8 +56,8 @@ def power_bound(epsilon: float, delta: float, false_alarm: float) -> float:
 
     Notes
     -----
-    Wasserman and Zhou 2010, Theorem 2.4, and the same inequality for the opposite verdict: both are exact
-    consequences of (epsilon, delta)-differential privacy.
+    Wasserman and Zhou 2010, Theorem 2.4, and the same inequality for the opposite verdict: both are
+    exact consequences of (epsilon, delta)-differential privacy.
     """
     rest = 1 - delta - false_alarm
     lower = 1 - math.exp(-epsilon) * rest if rest > 0 else 1.0

@@ -1,5 +1,4 @@
-"""A plan as data: the task, what is recommended for it, what to expect, and what else was
-weighed."""
+"""A plan as data: the task, what is recommended, what to expect, and what else was evaluated."""
 
 import json
 import math
@@ -52,6 +51,19 @@ class Task:
         Budget of the release.
     teacher, student : str
         Names as `secretballot learn` knows them.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, or a name is not a string.
+
+    Examples
+    --------
+    >>> task = sb.planning.Task(
+    ...     n_records=20_000, n_public=1000, n_classes=2, epsilon=1.0, delta=1e-6
+    ... )
+    >>> task.budget.epsilon
+    1.0
     """
 
     n_records: int
@@ -97,6 +109,17 @@ class Setting:
         T of a sparse vector, None for Gaussian voting.
     strategy : str
         "passive", or the name of a query strategy that asks in rounds.
+
+    Raises
+    ------
+    ParameterError
+        If a value is out of its range, or they do not fit each other.
+
+    Examples
+    --------
+    >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
+    >>> setting.strategy
+    'passive'
     """
 
     n_teachers: int
@@ -132,6 +155,16 @@ class Estimate:
     Attributes
     ----------
     value, low, high : float
+
+    Raises
+    ------
+    ParameterError
+        If a number is not finite, or the value lies outside of its range.
+
+    Examples
+    --------
+    >>> sb.planning.Estimate(value=0.82, low=0.79, high=0.85).high
+    0.85
     """
 
     value: float
@@ -162,6 +195,19 @@ class Expected:
         them.
     student_accuracy : Estimate
         Share of new points that the student gets right.
+
+    Raises
+    ------
+    ParameterError
+        If a range leaves 0 to 1 (for `answered`: falls below 0).
+
+    Examples
+    --------
+    >>> share = sb.planning.Estimate(0.82, 0.79, 0.85)
+    >>> answered = sb.planning.Estimate(500, 500, 500)
+    >>> expected = sb.planning.Expected(answered, share, share, share)
+    >>> expected.student_accuracy.value
+    0.82
     """
 
     answered: Estimate
@@ -186,7 +232,7 @@ def _check_within(name: str, estimate: Estimate, most: float) -> None:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting that was weighed, its noise, and what to expect of it.
+    """A setting that was evaluated, its noise, and what to expect of it.
 
     Attributes
     ----------
@@ -195,6 +241,20 @@ class Candidate:
         In votes: sigma of Gaussian voting; of a sparse vector, the margin that is answered nine
         times in ten.
     expected : Expected
+
+    Raises
+    ------
+    ParameterError
+        If the noise is not finite, or is negative.
+
+    Examples
+    --------
+    >>> share = sb.planning.Estimate(0.82, 0.79, 0.85)
+    >>> answered = sb.planning.Estimate(500, 500, 500)
+    >>> expected = sb.planning.Expected(answered, share, share, share)
+    >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
+    >>> sb.planning.Candidate(setting, noise=40.0, expected=expected).setting.n_teachers
+    250
     """
 
     setting: Setting
@@ -215,6 +275,16 @@ class FrontierPoint:
     epsilon : float
     candidate : Candidate or None
         None where nothing useful can be had.
+
+    Raises
+    ------
+    ParameterError
+        If epsilon is not positive and finite.
+
+    Examples
+    --------
+    >>> sb.planning.FrontierPoint(epsilon=0.1, candidate=None).candidate is None
+    True
     """
 
     epsilon: float
@@ -234,6 +304,17 @@ class Improvement:
         In words, such as "twice the private records".
     student_accuracy : Estimate
         Under the best setting for the changed task.
+
+    Raises
+    ------
+    ParameterError
+        If the range leaves 0 to 1.
+
+    Examples
+    --------
+    >>> better = sb.planning.Estimate(0.86, 0.84, 0.88)
+    >>> sb.planning.Improvement("twice the private records", better).change
+    'twice the private records'
     """
 
     change: str
@@ -245,8 +326,9 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Plan:
-    """A recommendation with its reasons; made of public numbers and stand-in data, so it may be
-    shown to anyone.
+    """A recommendation with its reasons, made of public numbers and stand-in data alone.
+
+    It holds nothing private, so it may be shown to anyone.
 
     Attributes
     ----------
@@ -257,7 +339,9 @@ class Plan:
         What was taken to be so, in sentences.
     recommended : Candidate
     weighed : tuple of Candidate
-        All that were weighed, best first; the recommended one among them.
+        The same as `evaluated`, under the name that the JSON of a plan has for it.
+    evaluated : tuple of Candidate
+        All that were evaluated, best first; the recommended one among them.
     constant_accuracy : float
         Accuracy of a student that always says the most frequent class: what has to be beaten.
     frontier : tuple of FrontierPoint
@@ -266,6 +350,24 @@ class Plan:
         Most helpful first.
     seed : int
         Of the simulation.
+
+    Raises
+    ------
+    ParameterError
+        If a value is out of its range, or the recommended setting does not fit the task.
+
+    Examples
+    --------
+    `secretballot.plan` makes plans; here is one by hand.
+
+    >>> share = sb.planning.Estimate(0.82, 0.79, 0.85)
+    >>> expected = sb.planning.Expected(sb.planning.Estimate(500, 500, 500), share, share, share)
+    >>> setting = sb.planning.Setting(250, "gaussian", "labels", n_queries=500)
+    >>> best = sb.planning.Candidate(setting, noise=40.0, expected=expected)
+    >>> task = sb.planning.Task(20_000, 1000, n_classes=2, epsilon=1.0, delta=1e-6)
+    >>> plan = sb.Plan(task, "curve", (), best, (best,), 0.5, (), (), seed=0)
+    >>> sb.Plan.from_json(plan.to_json()) == plan
+    True
     """
 
     task: Task
@@ -282,7 +384,9 @@ class Plan:
         check_choice("source", self.source, SOURCES)
         check_count("seed", self.seed, minimum=0)
         if self.recommended not in self.weighed:
-            raise ParameterError("the recommended candidate is not among those that were weighed.")
+            raise ParameterError(
+                "the recommended candidate is not among those that were evaluated; give it too."
+            )
         if not 0 <= check_finite("constant_accuracy", self.constant_accuracy) <= 1:
             raise ParameterError(
                 f"constant_accuracy is {self.constant_accuracy}; it must lie between 0 and 1."
@@ -295,8 +399,15 @@ class Plan:
                     f"{name} is {shown(asked)}, more than the {shown(most)} {what} of the task."
                 )
 
+    @property
+    def evaluated(self) -> tuple[Candidate, ...]:
+        """All candidates that were evaluated, best first."""
+        # plans in files carry the older name, and their format may not change
+        return self.weighed
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values, from which `from_json` rebuilds it."""
+        # through JSON and back: tuples become lists, and nan is refused here, not by a reader
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
         return {"format": FORMAT, "version": VERSION, **plain}
 
@@ -322,58 +433,62 @@ class Plan:
             return _plan_of(
                 {name: value for name, value in values.items() if name not in ("format", "version")}
             )
+        # a value out of its range is a ParameterError for who builds a plan, bad data in a file
         except SecretBallotError as problem:
             raise DataError(f"{UNFIT}{problem}") from None
 
 
 def _plan_of(values: Mapping[str, Any]) -> Plan:
-    plain = _fields(Plan, values)
-    assumptions = _list("assumptions", plain["assumptions"])
+    plain = _checked_fields(Plan, values)
+    assumptions = _checked_list("assumptions", plain["assumptions"])
     if not all(isinstance(text, str) for text in assumptions):
         raise DataError("assumptions must be sentences.")
     return Plan(
-        task=Task(**_fields(Task, plain["task"])),
+        task=Task(**_checked_fields(Task, plain["task"])),
         source=plain["source"],
         assumptions=tuple(assumptions),
-        recommended=_candidate(plain["recommended"]),
-        weighed=tuple(_candidate(each) for each in _list("weighed", plain["weighed"])),
+        recommended=_candidate_of(plain["recommended"]),
+        weighed=tuple(_candidate_of(each) for each in _checked_list("weighed", plain["weighed"])),
         constant_accuracy=plain["constant_accuracy"],
-        frontier=tuple(_frontier_point(each) for each in _list("frontier", plain["frontier"])),
+        frontier=tuple(
+            _frontier_point_of(each) for each in _checked_list("frontier", plain["frontier"])
+        ),
         improvements=tuple(
-            _improvement(each) for each in _list("improvements", plain["improvements"])
+            _improvement_of(each) for each in _checked_list("improvements", plain["improvements"])
         ),
         seed=plain["seed"],
     )
 
 
-def _candidate(values: object) -> Candidate:
-    plain = _fields(Candidate, values)
+def _candidate_of(values: object) -> Candidate:
+    plain = _checked_fields(Candidate, values)
     expected = {
-        name: _estimate(each) for name, each in _fields(Expected, plain["expected"]).items()
+        name: _estimate_of(each)
+        for name, each in _checked_fields(Expected, plain["expected"]).items()
     }
     return Candidate(
-        Setting(**_fields(Setting, plain["setting"])), plain["noise"], Expected(**expected)
+        Setting(**_checked_fields(Setting, plain["setting"])), plain["noise"], Expected(**expected)
     )
 
 
-def _estimate(values: object) -> Estimate:
-    return Estimate(**_fields(Estimate, values))
+def _estimate_of(values: object) -> Estimate:
+    return Estimate(**_checked_fields(Estimate, values))
 
 
-def _frontier_point(values: object) -> FrontierPoint:
-    plain = _fields(FrontierPoint, values)
+def _frontier_point_of(values: object) -> FrontierPoint:
+    plain = _checked_fields(FrontierPoint, values)
     best = plain["candidate"]
-    return FrontierPoint(plain["epsilon"], None if best is None else _candidate(best))
+    return FrontierPoint(plain["epsilon"], None if best is None else _candidate_of(best))
 
 
-def _improvement(values: object) -> Improvement:
-    plain = _fields(Improvement, values)
+def _improvement_of(values: object) -> Improvement:
+    plain = _checked_fields(Improvement, values)
     if not isinstance(plain["change"], str):
         raise DataError("a change must be said in words.")
-    return Improvement(plain["change"], _estimate(plain["student_accuracy"]))
+    return Improvement(plain["change"], _estimate_of(plain["student_accuracy"]))
 
 
-def _fields(kind: type, values: object) -> dict[str, Any]:
+def _checked_fields(kind: type, values: object) -> dict[str, Any]:
     """Return the values if they are exactly the fields of a dataclass."""
     names = [field.name for field in fields(kind)]
     if not isinstance(values, Mapping) or sorted(map(str, values)) != sorted(names):
@@ -381,7 +496,7 @@ def _fields(kind: type, values: object) -> dict[str, Any]:
     return dict(values)
 
 
-def _list(name: str, values: object) -> list[Any]:
+def _checked_list(name: str, values: object) -> list[Any]:
     if not isinstance(values, list | tuple):
         raise DataError(f"{name} must be a list.")
     return list(values)

@@ -1,5 +1,4 @@
-"""Pictures of a plan: accuracy against epsilon, teachers against queries, and what the number of
-teachers does.
+"""Pictures of a plan: accuracy by epsilon, the settings evaluated, accuracy by teachers.
 
 Drawn from the plan alone, hence from public numbers and stand-in data.
 """
@@ -8,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from secretballot.planning.plan.model import Candidate, Estimate, Plan
-from secretballot.planning.plan.text import recipe_name
+from secretballot.planning.plan.text import recipe_name, student_accuracy
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures.style import BLUE, GREY, INK, ORANGE, PALE, Picture, grid
 from secretballot.report.wording import number_text
@@ -58,9 +57,11 @@ def draw_frontier(plan: Plan) -> Picture:
     here = 100 * plan.recommended.expected.student_accuracy.value
 
     def paint(axes: Any) -> None:
-        _axis_of_sizes(axes.xaxis, [plan.task.epsilon, *(point.epsilon for point in plan.frontier)])
+        _scale_axis_of_sizes(
+            axes.xaxis, [plan.task.epsilon, *(point.epsilon for point in plan.frontier)]
+        )
         estimates = [candidate.expected.student_accuracy for _, candidate in useful]
-        _band(
+        _draw_with_ranges(
             axes, [epsilon for epsilon, _ in useful], estimates, BLUE, "student, nine runs of ten"
         )
         axes.axhline(
@@ -82,33 +83,33 @@ def draw_frontier(plan: Plan) -> Picture:
                 gid="useless",
             )
         axes.plot([plan.task.epsilon], [here], **_RECOMMENDED, label="this plan", gid="recommended")
-        _percent_axis(
+        _scale_percent_axis(
             axes,
             [constant, here, *(100 * end for each in estimates for end in (each.low, each.high))],
         )
         axes.set_xlabel("epsilon of the release (nats)")
         axes.set_ylabel("accuracy on new points (%)")
         grid(axes, "both")
-        _legend(axes)
+        _add_legend(axes)
 
     return Picture("frontier", 3.6, paint)
 
 
 def draw_candidates(plan: Plan) -> Picture:
-    """Draw the settings that were weighed: teachers against queries, a mark for each recipe, shaded
-    by the student.
+    """Draw the settings that were evaluated: teachers against queries, shaded by the student.
 
-    Where several recipes belong in one place, their marks stand side by side; of settings of one
-    recipe the best is on top.
+    Every recipe has a mark. Where several belong in one place, they stand side by side; of settings
+    of one recipe the best is on top.
 
     Parameters
     ----------
     plan : Plan
     """
-    recipes = list(dict.fromkeys(recipe_name(candidate.setting) for candidate in plan.weighed))
-    shares = [100 * _student(candidate) for candidate in plan.weighed]
+    recipes = list(dict.fromkeys(recipe_name(candidate.setting) for candidate in plan.evaluated))
+    shares = [100 * student_accuracy(candidate) for candidate in plan.evaluated]
+    # one colour for a whole point at least, or differences of chance would look like large ones
     low, high = min(shares), max(max(shares), min(shares) + 1)
-    shifts = _shifts(plan.weighed)
+    shifts = _shifts_of_marks(plan.evaluated)
 
     def paint(axes: Any) -> None:
         normed = require_extra("matplotlib.colors", "report").Normalize(low, high)
@@ -120,25 +121,26 @@ def draw_candidates(plan: Plan) -> Picture:
             "linewidths": 0.5,
             "clip_on": False,
         }
-        for (recipe, shift), chosen in _grouped(plan.weighed, shifts).items():
+        for (recipe, shift), chosen in _candidates_by_shift(plan.evaluated, shifts).items():
             number = recipes.index(recipe)
             axes.scatter(
                 [candidate.setting.n_queries for candidate in chosen],
                 [candidate.setting.n_teachers for candidate in chosen],
-                c=[100 * _student(candidate) for candidate in chosen],
+                c=[100 * student_accuracy(candidate) for candidate in chosen],
                 **look,
-                marker=_marker(number),
+                marker=_marker_of(number),
                 gid=f"recipe-{number}",
-                transform=_aside(axes, shift),
+                transform=_shifted_transform(axes, shift),
             )
+        # entries of the legend by themselves: those of the scatter would show one shade of many
         for number, recipe in enumerate(recipes):
             axes.plot(
                 [],
                 [],
                 linestyle="",
-                marker=_marker(number),
+                marker=_marker_of(number),
                 markersize=6,
-                label=_short(recipe),
+                label=_short_recipe_name(recipe),
                 markerfacecolor=PALE,
                 markeredgecolor=INK,
                 markeredgewidth=0.6,
@@ -150,28 +152,32 @@ def draw_candidates(plan: Plan) -> Picture:
             **_RECOMMENDED,
             label="this plan",
             gid="recommended",
-            transform=_aside(axes, shifts[_place(plan.recommended)]),
+            transform=_shifted_transform(axes, shifts[_place_and_recipe(plan.recommended)]),
         )
-        _axis_of_sizes(axes.xaxis, [candidate.setting.n_queries for candidate in plan.weighed])
-        _axis_of_sizes(axes.yaxis, [candidate.setting.n_teachers for candidate in plan.weighed])
+        _scale_axis_of_sizes(
+            axes.xaxis, [candidate.setting.n_queries for candidate in plan.evaluated]
+        )
+        _scale_axis_of_sizes(
+            axes.yaxis, [candidate.setting.n_teachers for candidate in plan.evaluated]
+        )
         axes.set_xlabel("queries asked (l)")
         axes.set_ylabel("teachers (K)")
         grid(axes, "both")
-        _shade_bar(axes, normed)
-        _legend(axes)
+        _add_shade_bar(axes, normed)
+        _add_legend(axes)
 
     return Picture("candidates", 4.2, paint)
 
 
-def _place(candidate: Candidate) -> tuple[int, int, str]:
+def _place_and_recipe(candidate: Candidate) -> tuple[int, int, str]:
     setting = candidate.setting
     return setting.n_queries, setting.n_teachers, recipe_name(setting)
 
 
-def _shifts(candidates: Sequence[Candidate]) -> dict[tuple[int, int, str], float]:
+def _shifts_of_marks(candidates: Sequence[Candidate]) -> dict[tuple[int, int, str], float]:
     """Return how far aside, in points, the mark of each place and recipe stands."""
     together: dict[tuple[int, int], list[str]] = {}
-    for queries, teachers, recipe in dict.fromkeys(map(_place, candidates)):
+    for queries, teachers, recipe in dict.fromkeys(map(_place_and_recipe, candidates)):
         together.setdefault((queries, teachers), []).append(recipe)
     return {
         (*place, recipe): _STEP * (rank - (len(recipes) - 1) / 2)
@@ -180,26 +186,25 @@ def _shifts(candidates: Sequence[Candidate]) -> dict[tuple[int, int, str], float
     }
 
 
-def _grouped(
+def _candidates_by_shift(
     candidates: Sequence[Candidate], shifts: dict[tuple[int, int, str], float]
 ) -> dict[tuple[str, float], list[Candidate]]:
-    """Return the candidates of each recipe that stand equally far aside, the best last, hence on
-    top."""
+    """Return the candidates of each recipe that are shifted equally, the best on top."""
     groups: dict[tuple[str, float], list[Candidate]] = {}
-    for candidate in sorted(candidates, key=_student):
-        groups.setdefault((recipe_name(candidate.setting), shifts[_place(candidate)]), []).append(
-            candidate
-        )
+    for candidate in sorted(candidates, key=student_accuracy):
+        groups.setdefault(
+            (recipe_name(candidate.setting), shifts[_place_and_recipe(candidate)]), []
+        ).append(candidate)
     return groups
 
 
-def _aside(axes: Any, shift: float) -> Any:
+def _shifted_transform(axes: Any, shift: float) -> Any:
     """Return the transform of data that puts marks so many points aside."""
     transforms = require_extra("matplotlib.transforms", "report")
     return axes.transData + transforms.ScaledTranslation(shift / 72, 0, axes.figure.dpi_scale_trans)
 
 
-def _marker(number: int) -> str:
+def _marker_of(number: int) -> str:
     return _MARKERS[number % len(_MARKERS)]
 
 
@@ -212,8 +217,10 @@ def draw_teachers(plan: Plan) -> Picture:
     ----------
     plan : Plan
     """
+    # rising accuracy, so that the best of each number of teachers stays; the recommended one is
+    # drawn in any case, though a plainer setting may be recommended than the best
     recipe, best = recipe_name(plan.recommended.setting), {}
-    for candidate in sorted(plan.weighed, key=_student):
+    for candidate in sorted(plan.evaluated, key=student_accuracy):
         if recipe_name(candidate.setting) == recipe:
             best[candidate.setting.n_teachers] = candidate
     best[plan.recommended.setting.n_teachers] = plan.recommended
@@ -246,37 +253,33 @@ def draw_teachers(plan: Plan) -> Picture:
             label="released labels",
             gid="labels",
         )
-        _band(axes, teachers, student, BLUE, "student, nine runs of ten")
+        _draw_with_ranges(axes, teachers, student, BLUE, "student, nine runs of ten")
         here = plan.recommended
         axes.plot(
             [here.setting.n_teachers],
-            [100 * _student(here)],
+            [100 * student_accuracy(here)],
             **_RECOMMENDED,
             label="this plan",
             gid="recommended",
         )
-        _axis_of_sizes(axes.xaxis, teachers)
-        _percent_axis(
+        _scale_axis_of_sizes(axes.xaxis, teachers)
+        _scale_percent_axis(
             axes, [*vote, *label, *(100 * end for each in student for end in (each.low, each.high))]
         )
-        axes.set_xlabel(f"teachers (K); {_short(recipe)}")
+        axes.set_xlabel(f"teachers (K); {_short_recipe_name(recipe)}")
         axes.set_ylabel("right (%)")
         grid(axes, "both")
-        _legend(axes)
+        _add_legend(axes)
 
     return Picture("teachers", 3.6, paint)
 
 
-def _student(candidate: Candidate) -> float:
-    return candidate.expected.student_accuracy.value
-
-
-def _short(recipe: str) -> str:
+def _short_recipe_name(recipe: str) -> str:
     """Return the name of a recipe as a legend of two columns has room for it."""
     return recipe.replace(" in rounds", "")
 
 
-def _band(
+def _draw_with_ranges(
     axes: Any, places: list[float] | list[int], estimates: list[Estimate], colour: str, name: str
 ) -> None:
     """Draw values as a line with marks, each with a bar over its range."""
@@ -299,9 +302,8 @@ def _band(
     )
 
 
-def _axis_of_sizes(axis: Any, sizes: list[float] | list[int]) -> None:
-    """Scale an axis by factors, with room at its ends, and ticks at 1, 2 and 5 times powers of
-    ten."""
+def _scale_axis_of_sizes(axis: Any, sizes: list[float] | list[int]) -> None:
+    """Make an axis logarithmic, with room at its ends and ticks at 1, 2, 5 times powers of ten."""
     ticker = require_extra("matplotlib.ticker", "report")
     room = max(1.35, (_LEAST_SPAN * min(sizes) / max(sizes)) ** 0.5)
     low, high = min(sizes) / room, max(sizes) * room
@@ -316,7 +318,7 @@ def _axis_of_sizes(axis: Any, sizes: list[float] | list[int]) -> None:
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value)))
 
 
-def _percent_axis(axes: Any, values: list[float]) -> None:
+def _scale_percent_axis(axes: Any, values: list[float]) -> None:
     """Let the axis of percents hold all values with some room, and end at 0 and 100."""
     low, high = min(values), max(values)
     room = max(2.0, 0.08 * (high - low))
@@ -326,7 +328,7 @@ def _percent_axis(axes: Any, values: list[float]) -> None:
     axes.yaxis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
 
 
-def _shade_bar(axes: Any, normed: Any) -> None:
+def _add_shade_bar(axes: Any, normed: Any) -> None:
     cm = require_extra("matplotlib.cm", "report")
     bar = axes.figure.colorbar(cm.ScalarMappable(normed, "Blues"), ax=axes, pad=0.02, aspect=28)
     bar.set_label("accuracy of the student (%)")
@@ -334,7 +336,7 @@ def _shade_bar(axes: Any, normed: Any) -> None:
     bar.outline.set_edgecolor(GREY)
 
 
-def _legend(axes: Any) -> None:
+def _add_legend(axes: Any) -> None:
     """Put the legend above the picture, where it covers nothing."""
     axes.figure.legend(
         loc="outside upper left",

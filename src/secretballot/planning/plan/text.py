@@ -1,5 +1,4 @@
-"""A plan in words: what is recommended, what to expect, why, what was weighed, and what would
-help."""
+"""A plan in words: what is recommended, what to expect, why, and what would help."""
 
 import textwrap
 from collections.abc import Iterable
@@ -25,9 +24,10 @@ __all__ = [
     "recipe_name",
     "rivals",
     "share_range",
+    "student_accuracy",
 ]
 
-WIDTH = 100  # letters of a line
+WIDTH = 100  # characters of a line
 WORTH_SAYING = 0.005  # half a point of accuracy: less is not worth a sentence
 MOST_RIVALS = 4
 # what `learn` does when nothing is said
@@ -51,7 +51,7 @@ class Losses:
     Attributes
     ----------
     limit : float
-        What the votes get wrong at the best number of teachers that was weighed.
+        What the votes get wrong at the best number of teachers that was evaluated.
     shards : float
         What the votes would get right there beyond what they do, and the student does not make up
         for.
@@ -104,8 +104,7 @@ def share_range(estimate: Estimate) -> str:
 
 
 def number_range(estimate: Estimate) -> str:
-    """Return a number of answers with its range, or without where there is nothing between its
-    ends."""
+    """Return a number of answers with its range, alone where the range is that one number."""
     value, low, high = (f"{round(end):,}" for end in (estimate.value, estimate.low, estimate.high))
     return value if low == high else f"{value} ({low} to {high})"
 
@@ -117,8 +116,9 @@ def losses(plan: Plan) -> Losses:
         each.value
         for each in (expected.vote_accuracy, expected.label_accuracy, expected.student_accuracy)
     )
-    best = max(candidate.expected.vote_accuracy.value for candidate in plan.weighed)
-    # a student that averages may be better than the vote it learns from
+    best = max(candidate.expected.vote_accuracy.value for candidate in plan.evaluated)
+    # a student that averages may be better than the vote it learns from, and easy points may have
+    # better labels than all have votes; neither is a loss below 0, so that the parts add up
     reached = max(vote, student)
     noise = max(0.0, vote - max(label, student))
     points = max(0.0, reached - noise - student)
@@ -130,42 +130,41 @@ def losses(plan: Plan) -> Losses:
 def rivals(plan: Plan) -> list[Candidate]:
     """Return the best candidate of every other recipe, best first, at most four."""
     found: dict[str, Candidate] = {recipe_name(plan.recommended.setting): plan.recommended}
-    for candidate in sorted(plan.weighed, key=_student, reverse=True):
+    for candidate in sorted(plan.evaluated, key=student_accuracy, reverse=True):
         found.setdefault(recipe_name(candidate.setting), candidate)
     return list(found.values())[1 : MOST_RIVALS + 1]
 
 
-def _student(candidate: Candidate) -> float:
+def student_accuracy(candidate: Candidate) -> float:
     return candidate.expected.student_accuracy.value
 
 
 def reasons(plan: Plan) -> list[str]:
-    """Return, in sentences, what the accuracy is lost to, what binds, and why the rivals were
-    not taken."""
+    """Return what the accuracy is lost to, what binds, and why the rivals were not taken."""
     others = [*_other_numbers(plan), *rivals(plan)]
     return [
-        *_verdict(plan),
-        *_where_it_goes(plan),
-        _trade(plan),
-        *(_against(plan, other) for other in others),
+        *_warnings(plan),
+        *_loss_sentences(plan),
+        _accuracy_chain_sentence(plan),
+        *(_rival_sentence(plan, other) for other in others),
     ]
 
 
 def _other_numbers(plan: Plan) -> list[Candidate]:
     """Return the best candidates of the recommended recipe with fewer and with more teachers."""
     ours = plan.recommended.setting
-    alike = [each for each in plan.weighed if recipe_name(each.setting) == recipe_name(ours)]
+    alike = [each for each in plan.evaluated if recipe_name(each.setting) == recipe_name(ours)]
     fewer = [each for each in alike if each.setting.n_teachers < ours.n_teachers]
     more = [each for each in alike if each.setting.n_teachers > ours.n_teachers]
-    return [max(side, key=_student) for side in (fewer, more) if side]
+    return [max(side, key=student_accuracy) for side in (fewer, more) if side]
 
 
-def _points(share: float) -> str:
+def _points_text(share: float) -> str:
     """Return a share of points as "3.2 points"."""
     return f"{100 * share:.1f} points"
 
 
-def _verdict(plan: Plan) -> list[str]:
+def _warnings(plan: Plan) -> list[str]:
     student, constant = plan.recommended.expected.student_accuracy, plan.constant_accuracy
     task = plan.task
     careless = task.delta * task.n_records >= 1
@@ -189,13 +188,13 @@ def _verdict(plan: Plan) -> list[str]:
     ]
 
 
-def _where_it_goes(plan: Plan) -> list[str]:
+def _loss_sentences(plan: Plan) -> list[str]:
     parts, setting = losses(plan), plan.recommended.setting
     per_teacher = number_text(round(plan.task.n_records / setting.n_teachers, 1))
     texts = {
         "shards": (
-            f"too few records per teacher, {per_teacher} each, where fewer teachers would drown in"
-            " noise"
+            f"too few records per teacher, {per_teacher} each, where the noise would be too large"
+            " for fewer teachers"
         ),
         "noise": f"noise against the lead of the winning class: {_noise_words(plan.recommended)}",
         "points": (
@@ -205,20 +204,21 @@ def _where_it_goes(plan: Plan) -> list[str]:
     }
     costs = {name: getattr(parts, name) for name in texts}
     binding = max(costs, key=lambda name: costs[name])
-    short = _points(1 - plan.recommended.expected.student_accuracy.value)
+    short = _points_text(1 - plan.recommended.expected.student_accuracy.value)
     sentences = [
-        f"Of the {short} of accuracy that the student is short of 100, {_points(parts.limit)} are"
-        " lost with any number of teachers that was weighed: that is how hard the task is for"
+        f"Of the {short} of accuracy that the student is short of 100,"
+        f" {_points_text(parts.limit)} are"
+        " lost with any number of teachers that was evaluated: this is how hard the task is for"
         " them."
     ]
     if costs[binding] < WORTH_SAYING:
         return [*sentences, "Beyond that nothing binds: privacy costs less than half a point."]
     others = [
-        f"{_points(costs[name])} by {text}"
+        f"{_points_text(costs[name])} by {text}"
         for name, text in texts.items()
         if name != binding and costs[name] >= WORTH_SAYING
     ]
-    sentences.append(f"What binds is {texts[binding]}: {_points(costs[binding])}.")
+    sentences.append(f"What binds is {texts[binding]}: {_points_text(costs[binding])}.")
     if others:
         sentences.append(f"Besides, {'; '.join(others)}.")
     return sentences
@@ -234,12 +234,12 @@ def _noise_words(candidate: Candidate) -> str:
     return f"a standard deviation of {noise} votes among {teachers} teachers"
 
 
-def _trade(plan: Plan) -> str:
-    """Say what the exact vote, the released labels and the student are worth, in their order."""
+def _accuracy_chain_sentence(plan: Plan) -> str:
+    """Say how accurate the exact vote, the released labels and the student are, in that order."""
     expected = plan.recommended.expected
     better = expected.student_accuracy.value - expected.label_accuracy.value
     ending = (
-        f", by averaging over points {_points(better)} better than its labels"
+        f", by averaging over points {_points_text(better)} better than its labels"
         if better >= WORTH_SAYING
         else ""
     )
@@ -254,7 +254,7 @@ def _trade(plan: Plan) -> str:
     )
 
 
-def _against(plan: Plan, rival: Candidate) -> str:
+def _rival_sentence(plan: Plan, rival: Candidate) -> str:
     """Say what the best setting of another recipe would lead to, and why that is less."""
     ours, theirs = plan.recommended.expected, rival.expected
     gap = ours.student_accuracy.value - theirs.student_accuracy.value
@@ -268,6 +268,7 @@ def _against(plan: Plan, rival: Candidate) -> str:
     same = recipe_name(setting) == recipe_name(plan.recommended.setting)
     name = asked if same else f"{recipe_name(setting)} ({asked})"
     student = f"student {share_range(theirs.student_accuracy)}"
+    # plans are forecasts: where ranges overlap, the rival may do better in a given run
     overlap = theirs.student_accuracy.high >= ours.student_accuracy.low
     if gap < WORTH_SAYING:
         return (
@@ -275,12 +276,13 @@ def _against(plan: Plan, rival: Candidate) -> str:
         )
     return (
         f"Why not {name}:"
-        f" {student}{_because(ours, rival)}{'; the ranges overlap' if overlap else ''}."
+        f" {student}{_reason_text(ours, rival)}{'; the ranges overlap' if overlap else ''}."
     )
 
 
-def _because(ours: Expected, rival: Candidate) -> str:
+def _reason_text(ours: Expected, rival: Candidate) -> str:
     """Say the plainest reason why a rival's student is worse, if there is one."""
+    # few answers come first: they make a bad student whatever their labels are
     theirs, asked = rival.expected, rival.setting.n_queries
     if theirs.answered.value < asked / 2:
         return (
@@ -306,17 +308,17 @@ def plan_text(plan: Plan) -> str:
     Returns
     -------
     str
-        Lines of at most a hundred letters, but for what cannot be broken.
+        Lines of at most a hundred characters, but for what cannot be broken.
     """
     parts = [
-        _head(plan),
-        _listed("Why", reasons(plan)),
-        _listed("What would make it better", _helps(plan)),
-        _listed("At other budgets", [_budget_words(plan, point) for point in plan.frontier]),
-        _listed("Assumed", plan.assumptions),
-        _wrapped(
-            "No private data were looked at, so this plan costs nothing and may be shown to anyone."
-            " It is a forecast and no promise; the ranges should hold nine runs of ten, if what is"
+        _head_lines(plan),
+        _bullet_list("Why", reasons(plan)),
+        _bullet_list("What would make it better", _improvement_lines(plan)),
+        _bullet_list("At other budgets", [_budget_words(plan, point) for point in plan.frontier]),
+        _bullet_list("Assumed", plan.assumptions),
+        _wrapped_text(
+            "No private data were read, so this plan costs no budget and may be shown to anyone. It"
+            " is a forecast and no promise; the ranges should hold nine runs of ten, if what is"
             " assumed holds. Whoever changes a plan because of what came out of private data must"
             " pay for that choice."
         ),
@@ -324,7 +326,7 @@ def plan_text(plan: Plan) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _head(plan: Plan) -> str:
+def _head_lines(plan: Plan) -> str:
     task, best = plan.task, plan.recommended
     expected, constant = best.expected, plan.constant_accuracy
     rows = {
@@ -342,13 +344,15 @@ def _head(plan: Plan) -> str:
             f"{share_range(expected.student_accuracy)} right; the most frequent class alone"
             f" {constant:.3f}"
         ),
-        "forecast": f"{SOURCES[plan.source]}; {count_text(len(plan.weighed), 'setting')} weighed",
+        "forecast": (
+            f"{SOURCES[plan.source]}; {count_text(len(plan.evaluated), 'setting')} evaluated"
+        ),
     }
-    first, *rest = (_row(name, text) for name, text in rows.items())
-    return "\n".join([first, _command(plan), *rest])
+    first, *rest = (_row_lines(name, text) for name, text in rows.items())
+    return "\n".join([first, _command_lines(plan), *rest])
 
 
-def _row(name: str, text: str) -> str:
+def _row_lines(name: str, text: str) -> str:
     return textwrap.fill(
         text,
         WIDTH,
@@ -358,7 +362,7 @@ def _row(name: str, text: str) -> str:
     )
 
 
-def _command(plan: Plan) -> str:
+def _command_lines(plan: Plan) -> str:
     """Return the command as a shell takes it, broken between options only."""
     lines, line = [], "recommended  secretballot learn PRIVATE PUBLIC --target COL"
     for option in learn_options(plan):
@@ -370,19 +374,18 @@ def _command(plan: Plan) -> str:
     return "\n".join([*lines, line])
 
 
-def _helps(plan: Plan) -> list[str]:
-    """Return what each change of the task would bring, and a word where none would bring
-    anything."""
+def _improvement_lines(plan: Plan) -> list[str]:
+    """Return what each change of the task would bring, with a word where none would help."""
     now = plan.recommended.expected.student_accuracy.value
     lines = [
         f"{each.change}: student {share_range(each.student_accuracy)},"
-        f" {_gain(each.student_accuracy.value - now)}"
+        f" {_gain_text(each.student_accuracy.value - now)}"
         for each in plan.improvements
     ]
     if plan.task.n_classes > 2 and plan.recommended.setting.aggregator == "gaussian":
         lines.append(
             "two classes, if the question can be put so:"
-            f" {_two_classes(plan.recommended.setting.release)}"
+            f" {_two_class_noise_text(plan.recommended.setting.release)}"
         )
     if plan.improvements and all(
         each.student_accuracy.value - now < WORTH_SAYING for each in plan.improvements
@@ -394,16 +397,15 @@ def _helps(plan: Plan) -> list[str]:
     return lines
 
 
-def _two_classes(release: str) -> str:
-    """Return what noise would be: a teacher moves one count, not two, and labels alone have a
-    price of their own."""
+def _two_class_noise_text(release: str) -> str:
+    """Return how much less noise two classes need: a teacher moves one count of theirs, not two."""
     if release == "counts":
         return "the same number of noisy counts would take noise 1.4 times smaller"
     return "the same number of labels would take noise about 1.8 times smaller"
 
 
-def _gain(gain: float) -> str:
-    return f"{_points(gain)} more" if gain >= WORTH_SAYING else "hardly more"
+def _gain_text(gain: float) -> str:
+    return f"{_points_text(gain)} more" if gain >= WORTH_SAYING else "hardly more"
 
 
 def _budget_words(plan: Plan, point: FrontierPoint) -> str:
@@ -418,7 +420,7 @@ def _budget_words(plan: Plan, point: FrontierPoint) -> str:
     )
 
 
-def _listed(title: str, lines: Iterable[str]) -> str:
+def _bullet_list(title: str, lines: Iterable[str]) -> str:
     """Return lines under a title; nothing where there are none."""
     items = [
         textwrap.fill(
@@ -429,5 +431,5 @@ def _listed(title: str, lines: Iterable[str]) -> str:
     return "\n".join([title, *items]) if items else ""
 
 
-def _wrapped(text: str) -> str:
+def _wrapped_text(text: str) -> str:
     return textwrap.fill(text, WIDTH)

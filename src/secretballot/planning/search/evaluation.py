@@ -1,5 +1,4 @@
-"""Weigh settings: forecast many from the noise's law, try the few best with students, and say
-what to expect."""
+"""Evaluate settings: forecast many, try the best few with students, and say what to expect."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -22,22 +21,22 @@ from secretballot.planning.simulation.forecast import (
     forecast,
     forecast_stream,
 )
-from secretballot.planning.simulation.votes import Rehearsal, VoteModel
+from secretballot.planning.simulation.votes import RunOutcome, VoteModel
 
-__all__ = ["Spread", "Tried", "Weighing", "best_of", "naive_settings"]
+__all__ = ["Evaluation", "Spread", "Tried", "best_of", "naive_settings"]
 
 
 # How many right labels bring a student half of its way is unknown before it is tried, so settings
 # are ranked for students that learn from few, from some and from many.
-APPETITES = (5.0, 50.0, 500.0)
+HALFWAY_LABELS = (5.0, 50.0, 500.0)
 DEVIATIONS = 1.645  # nine runs of ten
 LEAST_WIDTH = 0.005
 INDIFFERENT = 0.001  # accuracies that differ less are as good as each other
 NAIVE_TEACHERS = 250
-LEAST_INFORMATION = 1.0  # right labels
+LEAST_INFORMATION = 1.0  # equivalent right labels
 ACTIVE = "margin"
-# queries of the walks that are weighed, at most, beside the longest that can be simulated
-WALKS = (0.15, 0.4, 1.0)
+# queries of the active settings that are evaluated, beside the longest that can be simulated
+ACTIVE_LENGTHS = (0.15, 0.4, 1.0)
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,10 @@ class Tried:
         return float(self.accuracies.mean())
 
 
-class Weighing:
-    """The settings of one task under one model; votes and their forecasts are kept and shared with
-    changed tasks.
+class Evaluation:
+    """The settings of one task under one model.
+
+    Votes and their forecasts take most of the time, so they are kept and shared with changed tasks.
 
     Parameters
     ----------
@@ -68,26 +68,24 @@ class Weighing:
         self.task, self.model, self.given = task, model, n_teachers
         self.noise = Noise(task.budget, task.n_classes)
         self._rough: dict[tuple[int, int], RoughForecast] = {}
-        self._rehearsals: dict[tuple[Setting, int], Rehearsal] = {}
+        self._outcomes: dict[tuple[Setting, int], RunOutcome] = {}
 
-    def changed(self, task: Task, model: VoteModel | None = None) -> "Weighing":
-        """Return a weighing of a task that differs; what is known of the votes is shared."""
-        other = Weighing(task, self.model if model is None else model, self.given)
+    def changed(self, task: Task, model: VoteModel | None = None) -> "Evaluation":
+        """Return the evaluation of a changed task; what is known of the votes is shared."""
+        other = Evaluation(task, self.model if model is None else model, self.given)
         other._rough = self._rough
         return other
 
     @property
     def teachers(self) -> list[int]:
-        """Numbers of teachers that are weighed; none where the model cannot speak of the given
-        one."""
+        """Numbers of teachers that are evaluated; none where the given one is out of range."""
         least, most = self.model.teacher_range(self.task.n_records)
         if self.given is not None:
             return [self.given] if least <= self.given <= most else []
         return teacher_counts(least, most, self.task.n_records)
 
     def rough(self, setting: Setting) -> Forecast:
-        """Return the forecast of a setting from one fold's votes and noise that is right to some
-        percent."""
+        """Return the forecast of a setting from one fold's votes, its noise right to some %."""
         key = (setting.n_teachers, self.task.n_records)
         if key not in self._rough:
             self._rough[key] = RoughForecast(self.model.votes(*key, 0))
@@ -100,13 +98,16 @@ class Weighing:
         return forecast_stream(self.model.votes(*key, 0), event, setting.n_queries)
 
     def teaches(self, setting: Setting) -> bool:
-        """Return whether the answers are worth a right label at all; what students learn from
-        less is luck."""
+        """Return whether the answers carry as much information as one right label.
+
+        What students learn from less is luck.
+        """
         return self.rough(setting).information >= LEAST_INFORMATION
 
     def shortlist(self, stops: tuple[int, ...], most: int) -> list[Setting]:
-        """Return up to `most` settings of each kind and appetite that teach, by what the noise's
-        law promises."""
+        """Return up to `most` settings of each kind that teach, for each of `HALFWAY_LABELS`."""
+        # each kind has places of its own: a forecast ranks settings but cannot tell how students of
+        # labels and of counts compare, so only trying them may rule a kind out
         chosen: dict[Setting, None] = {}
         kinds: dict[str, list[tuple[Setting, Forecast]]] = {
             "labels": [],
@@ -122,32 +123,36 @@ class Weighing:
                 if self.teaches(setting):
                     kinds[kind].append((setting, self.rough(setting)))
         for forecasts in kinds.values():
-            for appetite in APPETITES:
-                ranked = sorted(forecasts, key=lambda pair: -self._promise(pair[1], appetite))
+            for halfway in HALFWAY_LABELS:
+                ranked = sorted(
+                    forecasts, key=lambda pair: -self._predicted_accuracy(pair[1], halfway)
+                )
                 chosen.update(dict.fromkeys(setting for setting, _ in ranked[:most]))
         return list(chosen)
 
-    def _promise(self, outlook: Forecast, appetite: float) -> float:
-        """Return the accuracy of a student that such an appetite would have, error falling with
-        the square root."""
+    def _predicted_accuracy(self, outlook: Forecast, halfway: float) -> float:
+        """Return the accuracy of a student that is halfway after so many right labels.
+
+        Its error falls with the square root of their number.
+        """
         guess = 1 / self.task.n_classes
-        learnt = 1 - 1 / math.sqrt(1 + outlook.information / appetite)
+        learnt = 1 - 1 / math.sqrt(1 + outlook.information / halfway)
         return guess + (outlook.vote_accuracy - guess) * learnt
 
-    def rehearsal(self, setting: Setting, fold: int) -> Rehearsal:
+    def outcome(self, setting: Setting, fold: int) -> RunOutcome:
         """Return what came of one simulated run in one fold."""
         key = (setting, fold)
-        if key not in self._rehearsals:
+        if key not in self._outcomes:
             noise = self.noise.aggregator(setting)
-            self._rehearsals[key] = self.model.rehearse(setting, noise, self.task.n_records, fold)
-        return self._rehearsals[key]
+            self._outcomes[key] = self.model.simulate(setting, noise, self.task.n_records, fold)
+        return self._outcomes[key]
 
     def tried(self, settings: Iterable[Setting], n_folds: int) -> list[Tried]:
         """Try settings on the first folds; the best student on average comes first."""
         found = [
             Tried(
                 setting,
-                np.array([self.rehearsal(setting, fold).student for fold in range(n_folds)]),
+                np.array([self.outcome(setting, fold).student for fold in range(n_folds)]),
             )
             for setting in settings
         ]
@@ -170,52 +175,53 @@ class Weighing:
             for fold in range(len(tried.accuracies))
         ]
         outlooks = [forecast(sample, aggregator) for sample in samples]
+        # the range of a share depends on how many points it was measured on
         known = min(len(sample.truth) for sample in samples)
-        answered = _answered(outlooks)
+        answered = _answer_estimate(outlooks)
         labels = self._label_accuracies(setting, outlooks)
         votes = np.array([outlook.vote_accuracy for outlook in outlooks])
         expected = Expected(
             answered=answered,
-            vote_accuracy=_share(votes, known, self.task.n_public),
-            label_accuracy=_share(labels, known, answered.value),
+            vote_accuracy=_share_estimate(votes, known, self.task.n_public),
+            label_accuracy=_share_estimate(labels, known, answered.value),
             student_accuracy=spread.estimate(tried.accuracies),
         )
         return Candidate(setting, stated_noise(aggregator), expected)
 
     def _label_accuracies(self, setting: Setting, outlooks: Sequence[Forecast]) -> FloatArray:
-        """Return the share of right labels in each fold: by the law of the noise where points
-        are asked at random."""
+        """Return the share of right labels per fold, computed where points are asked at random."""
         if setting.strategy == "passive":
             return np.array([outlook.label_accuracy for outlook in outlooks])
         # a strategy asks where it is hard to tell, so the labels of its points are worse than those
         # of the pool
-        walked = (self.rehearsal(setting, fold).labels for fold in range(len(outlooks)))
-        return np.array([0.0 if labels is None else labels for labels in walked])
+        outcomes = (self.outcome(setting, fold).labels for fold in range(len(outlooks)))
+        return np.array([0.0 if labels is None else labels for labels in outcomes])
 
     def spread(self, tried: Sequence[Tried]) -> "Spread":
         """Return how students differ between folds and between runs."""
         return Spread.of(tried, self.model.folds_average_out)
 
     def active(self) -> list[Setting]:
-        """Return the most promising settings of labels that the model can simulate being asked
-        in rounds."""
-        walks = [
+        """Return the most promising settings of labels asked in rounds that can be simulated."""
+        active_settings = [
             setting
             for k in self.teachers
             for setting in gaussian_settings(self.task, k)
             if setting.release == "labels" and setting.n_queries < self.task.n_public
-            if self.model.can_walk(replace(setting, strategy=ACTIVE)) and self.teaches(setting)
+            if self.model.can_simulate(replace(setting, strategy=ACTIVE)) and self.teaches(setting)
         ]
         # few labels, chosen well, may teach what many at random do; a forecast for random points
         # cannot tell
-        longest = max((setting.n_queries for setting in walks), default=0)
+        longest = max((setting.n_queries for setting in active_settings), default=0)
         best = [
             max(
-                (setting for setting in walks if setting.n_queries <= share * longest),
-                key=lambda setting: self._promise(self.rough(setting), APPETITES[1]),
+                (setting for setting in active_settings if setting.n_queries <= share * longest),
+                key=lambda setting: self._predicted_accuracy(
+                    self.rough(setting), HALFWAY_LABELS[1]
+                ),
                 default=None,
             )
-            for share in WALKS
+            for share in ACTIVE_LENGTHS
         ]
         return [
             replace(setting, strategy=ACTIVE)
@@ -224,27 +230,26 @@ class Weighing:
         ]
 
 
-def naive_settings(weighing: Weighing) -> list[Setting]:
-    """Return what one would do without a plan: 250 teachers or as near as can be, all public
-    points."""
-    k = min(weighing.teachers, key=lambda teachers: abs(math.log(teachers / NAIVE_TEACHERS)))
-    least, most = weighing.model.teacher_range(weighing.task.n_records)
-    if len(weighing.teachers) > 1:
+def naive_settings(evaluation: Evaluation) -> list[Setting]:
+    """Return what one would do without a plan: about 250 teachers, all public points."""
+    k = min(evaluation.teachers, key=lambda teachers: abs(math.log(teachers / NAIVE_TEACHERS)))
+    least, most = evaluation.model.teacher_range(evaluation.task.n_records)
+    if len(evaluation.teachers) > 1:
         k = min(max(NAIVE_TEACHERS, least), most)
     return [
-        Setting(k, "gaussian", release, weighing.task.n_public) for release in ("labels", "counts")
+        Setting(k, "gaussian", release, evaluation.task.n_public)
+        for release in ("labels", "counts")
     ]
 
 
 def best_of(tried: Sequence[Tried]) -> Tried:
-    """Return the best, or the plainest of those as good: asked at random, then fewer queries,
-    then fewer teachers."""
+    """Return the plainest of those as good as the best: at random, few queries, few teachers."""
     best = max(tried, key=lambda one: one.mean)
     as_good = (one for one in tried if best.mean - one.mean <= INDIFFERENT)
-    return min(as_good, key=lambda one: _plainness(one.setting))
+    return min(as_good, key=lambda one: _plainness_rank(one.setting))
 
 
-def _plainness(setting: Setting) -> tuple[bool, int, int]:
+def _plainness_rank(setting: Setting) -> tuple[bool, int, int]:
     return setting.strategy != "passive", setting.n_queries, setting.n_teachers
 
 
@@ -270,6 +275,8 @@ class Spread:
     def of(cls, tried: Sequence[Tried], average_out: bool) -> "Spread":
         """Return the spread of settings that were tried, on some folds or more."""
         least, most = (choose(len(one.accuracies) for one in tried) for choose in (min, max))
+        # levels are compared on the folds that all settings have seen; otherwise a setting tried
+        # on easy folds alone would make the later folds look hard
         levels = [float(one.accuracies[:least].mean()) for one in tried]
         folds = np.array(
             [
@@ -277,7 +284,7 @@ class Spread:
                     [
                         one.accuracies[f] - level
                         for one, level in zip(tried, levels, strict=True)
-                        if _has(one, f)
+                        if _was_tried_on(one, f)
                     ]
                 )
                 for f in range(most)
@@ -294,16 +301,18 @@ class Spread:
         n, value = len(accuracies), float(np.clip(accuracies.mean(), 0.0, 1.0))
         own = float((accuracies - self.folds[:n]).std(ddof=1)) if n > 1 else 0.0
         fold = float(self.folds[:n].std(ddof=1)) if n > 1 else 0.0
-        return _estimate(
+        # a further run has the spread of a run and that of the mean it is compared with; folds
+        # that average out are a spread of the mean alone
+        return _clipped_estimate(
             value, max(own, self.run) ** 2 * (1 + 1 / n) + fold**2 / (n if self.average_out else 1)
         )
 
 
-def _has(one: Tried, fold: int) -> bool:
+def _was_tried_on(one: Tried, fold: int) -> bool:
     return fold < len(one.accuracies)
 
 
-def _answered(outlooks: Sequence[Forecast]) -> Estimate:
+def _answer_estimate(outlooks: Sequence[Forecast]) -> Estimate:
     value = float(np.mean([outlook.answered for outlook in outlooks]))
     low = min(outlook.answered_low for outlook in outlooks)
     return Estimate(
@@ -311,16 +320,15 @@ def _answered(outlooks: Sequence[Forecast]) -> Estimate:
     )
 
 
-def _share(values: FloatArray, known: int, drawn: float) -> Estimate:
-    """Return a share's mean over folds, known from so many points, and its range among so many
-    drawn ones."""
+def _share_estimate(values: FloatArray, known: int, drawn: float) -> Estimate:
+    """Return a share's mean over folds, and its range among `drawn` points, `known` points wide."""
     n, value = len(values), float(np.clip(values.mean(), 0.0, 1.0))
     between = float(values.var(ddof=1)) if n > 1 else 0.0
-    return _estimate(
+    return _clipped_estimate(
         value, between * (1 + 1 / n) + value * (1 - value) * (1 / known + 1 / max(drawn, 1.0))
     )
 
 
-def _estimate(value: float, variance: float) -> Estimate:
+def _clipped_estimate(value: float, variance: float) -> Estimate:
     width = max(LEAST_WIDTH, DEVIATIONS * math.sqrt(variance))
     return Estimate(value, max(0.0, value - width), min(1.0, value + width))

@@ -1,4 +1,4 @@
-"""Settings that are worth weighing, and the noise that each would bring."""
+"""Settings that are evaluated, and the noise that each would bring."""
 
 import math
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ TEACHER_STEP = 1.6  # between neighbouring numbers of teachers
 QUERY_STEP = 1.7  # between neighbouring numbers of labels
 LEAST_SHARD = 10  # records that a teacher should have, where that leaves a choice
 LONGEST_STREAM = (
-    # queries of a sparse vector; the law of longer ones takes minutes, for hardly more to learn
-    # from
+    # queries of a sparse vector; the forecast of longer ones takes minutes, for hardly more to
+    # learn from
     20_000
 )
 LEAST_QUERIES = 5  # labels for each class
@@ -41,7 +41,7 @@ STOPS = (1, 3, 10, 30, 100, 300, 1000)  # T of a sparse vector
 FEWER_STOPS = (10, 100)
 SHORT_GAME = 2e8  # multiplications; a calibration plays some ten games
 USUALLY_ANSWERED = 0.9  # chance at which a candidate's margin is stated
-# A label tells 2 / pi of what its noisy count does where many are bought, and all of it where one
+# A label tells 2 / pi of what its noisy count does where many are released, and all of it where one
 # is; between, this power of their number fits the calibrated noise to 1 % at epsilon 0.01 to 4 and
 # to some percent up to 20.
 MANY_LABELS = math.sqrt(2 / math.pi)
@@ -49,25 +49,23 @@ LABELS_POWER = 0.6
 
 
 def teacher_counts(least: int, most: int, n_records: int) -> list[int]:
-    """Return numbers of teachers K at even ratios, from the least to the most that leave each
-    ten records."""
+    """Return numbers of teachers K at even ratios, up to the most that leave each ten records."""
     top = max(least, min(most, n_records // LEAST_SHARD))
     steps = max(1, math.ceil(math.log(top / least) / math.log(TEACHER_STEP))) if top > least else 0
-    return sorted({_tidy(k, least, top) for k in np.geomspace(least, top, steps + 1)})
+    return sorted({_two_digits(k, least, top) for k in np.geomspace(least, top, steps + 1)})
 
 
-def _tidy(value: float, least: int, most: int) -> int:
+def _two_digits(value: float, least: int, most: int) -> int:
     """Return a number with two leading digits, within bounds."""
     digits = max(0, math.floor(math.log10(max(value, 1))) - 1)
     return int(min(max(round(value / 10**digits) * 10**digits, least), most))
 
 
 def gaussian_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
-    """Yield labels of few to all public points, and noisy counts of all, a quarter and a
-    sixteenth of them."""
+    """Yield labels of few to all public points, and noisy counts of all, a quarter, a sixteenth."""
     m, start = task.n_public, min(task.n_public, LEAST_QUERIES * task.n_classes)
     steps = math.ceil(math.log(m / start) / math.log(QUERY_STEP)) if m > start else 0
-    for queries in sorted({_tidy(q, start, m) for q in np.geomspace(start, m, steps + 1)}):
+    for queries in sorted({_two_digits(q, start, m) for q in np.geomspace(start, m, steps + 1)}):
         yield Setting(n_teachers, "gaussian", "labels", queries)
     for queries in sorted({m, math.ceil(m / 4), math.ceil(m / 16)}):
         yield Setting(n_teachers, "gaussian", "counts", queries)
@@ -76,10 +74,10 @@ def gaussian_settings(task: Task, n_teachers: int) -> Iterator[Setting]:
 def stream_settings(
     task: Task, n_teachers: int, noise: "Noise", stops: tuple[int, ...]
 ) -> Iterator[Setting]:
-    """Yield sparse vectors, as long as can be weighed, whose threshold unanimous teachers would
-    pass."""
+    """Yield sparse vectors, as long as can be evaluated, that unanimous teachers would pass."""
     for stop in stops:
         event = noise.event(stop) if stop <= task.n_public else None
+        # noise and threshold grow with T, so no larger T has an event that passes either
         if event is None or event.threshold >= (n_teachers - 1) // 2:
             return
         longest = min(task.n_public, LONGEST_STREAM)
@@ -110,8 +108,8 @@ class Noise:
             If no noise keeps the budget.
         """
         if setting.max_unstable is None:
-            return self._gaussian(setting, self.sigma(setting))
-        event = _event(self.budget, setting.max_unstable)
+            return self._gaussian_aggregator(setting, self.sigma(setting))
+        event = _calibrated_event(self.budget, setting.max_unstable)
         if event is None:
             raise ParameterError(
                 f"No sparse vector with max_unstable {setting.max_unstable} keeps the budget."
@@ -129,9 +127,8 @@ class Noise:
         )
 
     def calibrated(self, setting: Setting) -> Aggregator:
-        """Return the aggregator that a run would use, or that of `aggregator` where calibration
-        would take long."""
-        if setting.max_unstable is not None or self._cost(setting) > SHORT_GAME:
+        """Return the aggregator that a run would use; that of `aggregator` where it takes long."""
+        if setting.max_unstable is not None or self._game_multiplications(setting) > SHORT_GAME:
             return self.aggregator(setting)
         sharp = GaussianAggregator.calibrate(
             self.budget,
@@ -140,26 +137,28 @@ class Noise:
             n_teachers=setting.n_teachers,
             release=setting.release,
         )
-        return self._gaussian(setting, sharp.sigma)
+        return self._gaussian_aggregator(setting, sharp.sigma)
 
     def event(self, max_unstable: int) -> SparseVectorEvent | None:
         """Return the calibrated sparse vector, None where there is none."""
-        return _event(self.budget, max_unstable)
+        return _calibrated_event(self.budget, max_unstable)
 
     def sigma(self, setting: Setting) -> float:
-        """Return the sigma of Gaussian voting, in votes; for labels of two classes to 2 %, where
-        teachers are many."""
+        """Return the sigma of Gaussian voting, in votes.
+
+        For labels of two classes right to 2 %, where teachers are many.
+        """
         n, unit = setting.n_queries, _unit_of_counts(self.budget)
+        # one record moves two counts of several classes, and the single count of two
         if self._n_classes > 2:
             return unit * math.sqrt(2 * n)
-        share = (
-            1.0
-            if setting.release == "counts"
-            else MANY_LABELS + (1 - MANY_LABELS) * n**-LABELS_POWER
-        )
-        return float(unit * share * math.sqrt(n))
+        if setting.release == "counts":
+            return unit * math.sqrt(n)
+        # a label of two classes tells less than its count, so it needs less noise
+        part_of_noise = MANY_LABELS + (1 - MANY_LABELS) * n**-LABELS_POWER
+        return float(unit * part_of_noise * math.sqrt(n))
 
-    def _cost(self, setting: Setting) -> float:
+    def _game_multiplications(self, setting: Setting) -> float:
         """Return what a game costs, in multiplications; 0 where none is played."""
         if self._n_classes > 2 or setting.release == "counts":
             return 0.0
@@ -167,7 +166,7 @@ class Noise:
             self.sigma(setting), setting.n_queries, setting.n_teachers, self.budget.epsilon
         )
 
-    def _gaussian(self, setting: Setting, sigma: float) -> GaussianAggregator:
+    def _gaussian_aggregator(self, setting: Setting, sigma: float) -> GaussianAggregator:
         return GaussianAggregator(
             sigma,
             setting.n_queries,
@@ -186,7 +185,8 @@ def stated_noise(aggregator: Aggregator) -> float:
 
 
 @lru_cache(1024)
-def _event(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent | None:
+def _calibrated_event(budget: PrivacyBudget, max_unstable: int) -> SparseVectorEvent | None:
+    # kept, as is that there is none: a plan asks for the same few of them hundreds of times
     try:
         return calibrate_sparse_vector(budget, max_unstable)
     except ParameterError:

@@ -1,5 +1,4 @@
-"""A task known from a learning curve, or from a guess: how accurate one learner is after so many
-records."""
+"""A task known from a learning curve, or a guess: one learner's accuracy by number of records."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,12 +15,12 @@ from secretballot.aggregation import Aggregator
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import forecast
-from secretballot.planning.simulation.votes import Rehearsal, VoteModel, VoteSample
+from secretballot.planning.simulation.votes import RunOutcome, VoteModel, VoteSample
 
 __all__ = ["CurveModel", "LearningCurve"]
 
 
-# What is assumed where nothing is known. Studied on made-up tasks of 2 to 10 classes and on
+# What is assumed where nothing is known. Studied on synthetic tasks of 2 to 10 classes and on
 # scikit-learn's small tables, with logistic and tree teachers on 20 to 600 records.
 USUAL_SLOPE = 0.5
 SLOPE_SPREAD = 0.5  # deviation of log slope
@@ -32,10 +31,10 @@ RECOVERED = 0.9  # part of the way from one teacher to the curve's limit that a 
 # trees have gone beyond, and networks of a few hundred digits not much more than half
 RECOVERED_SPREAD = 0.2
 # Right labels that teach as much as a release, beside its squared correlation with the truth:
-# measured with logistic regression and students of counts on made-up tasks, handwritten digits (8 x
-# 8) and tumours, it was a tenth to six tenths, and less where hardly anything can be learnt.
-WORTH = 0.25
-WORTH_SPREAD = 0.7  # deviation of its logarithm
+# measured with logistic regression and students of counts on synthetic tasks, handwritten digits (8
+# x 8) and tumours, it was a tenth to six tenths, and less where hardly anything can be learnt.
+LABEL_EQUIVALENT = 0.25
+LABEL_EQUIVALENT_SPREAD = 0.7  # deviation of its logarithm
 FOLDS = (0.0, -1.3, 1.3, -0.6, 0.6)  # deviations from what is assumed, one for each fold
 POINTS = 2000
 MOST_RECORDS = 10**12  # of a curve; nobody has measured more
@@ -49,10 +48,9 @@ LEAST_SHARD = 5
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Accuracy of one learner after s records: a power law from guessing, at one record, towards a
-    limit.
+    """Accuracy of one learner after s records: a power law from guessing towards a limit.
 
-    The error is limit_error + (1 - 1 / C - limit_error) s^(-slope).
+    The error is limit_error + (1 - 1 / C - limit_error) s^(-slope), that of guessing at one record.
 
     Attributes
     ----------
@@ -60,6 +58,17 @@ class LearningCurve:
     limit : float
         Accuracy after any number of records, above 1 / C.
     slope : float
+
+    Raises
+    ------
+    ParameterError
+        If the limit or the slope is out of its range.
+
+    Examples
+    --------
+    >>> curve = sb.planning.LearningCurve(n_classes=2, limit=0.9, slope=0.5)
+    >>> curve.accuracy(100)
+    0.86
     """
 
     n_classes: int
@@ -70,8 +79,7 @@ class LearningCurve:
         check_count("n_classes", self.n_classes, minimum=2)
         if not 1 / self.n_classes < check_finite("limit", self.limit) <= 1:
             raise ParameterError(
-                f"limit is {self.limit}; an accuracy worth learning lies above 1/{self.n_classes}"
-                " and is at most 1."
+                f"limit is {self.limit}; give an accuracy above 1/{self.n_classes} and at most 1."
             )
         if not 0 < check_finite("slope", self.slope) <= 5:
             raise ParameterError(f"slope is {self.slope}; it must be above 0 and at most 5.")
@@ -86,8 +94,7 @@ class LearningCurve:
 
     @classmethod
     def fit(cls, accuracies: Mapping[int, float], n_classes: int) -> "LearningCurve":
-        """Return the curve that fits measured accuracies; a usual slope is assumed as far as they
-        leave it open.
+        """Return the curve that fits measured accuracies, and a usual slope where they are few.
 
         Parameters
         ----------
@@ -100,11 +107,13 @@ class LearningCurve:
         ParameterError
             If there is no accuracy, or one lies outside of 1 / C to 1.
         """
-        sizes, values = _checked(accuracies, check_count("n_classes", n_classes, minimum=2))
+        # limit and slope are fitted on scales without ends, so that no step leaves their range; the
+        # last residual pulls the slope to the usual one, which alone decides where figures are few
+        sizes, values = _checked_arrays(accuracies, check_count("n_classes", n_classes, minimum=2))
         guess = 1 / n_classes
 
         def misfit(unknown: FloatArray) -> FloatArray:
-            limit, slope = _limit(unknown[0], guess), math.exp(unknown[1])
+            limit, slope = _limit_at(unknown[0], guess), math.exp(unknown[1])
             predicted = limit - (limit - guess) * sizes**-slope
             return np.append(
                 (predicted - values) / POINT_SPREAD,
@@ -112,23 +121,25 @@ class LearningCurve:
             )
 
         start = [
-            float(np.clip(_logit((values.max() - guess) / (1 - guess)) + 0.5, -6, 6)),
+            float(np.clip(_clipped_logit((values.max() - guess) / (1 - guess)) + 0.5, -6, 6)),
             math.log(USUAL_SLOPE),
         ]
         found = least_squares(misfit, start, bounds=([-8, math.log(0.05)], [8, math.log(3.0)])).x
-        return cls(n_classes, _limit(found[0], guess), math.exp(found[1]))
+        return cls(n_classes, _limit_at(found[0], guess), math.exp(found[1]))
 
 
-def _limit(place: float, guess: float) -> float:
+def _limit_at(place: float, guess: float) -> float:
     return guess + (1 - guess) / (1 + math.exp(-place))
 
 
-def _logit(share: float) -> float:
+def _clipped_logit(share: float) -> float:
     inside = min(max(share, 1e-3), 1 - 1e-3)
     return math.log(inside / (1 - inside))
 
 
-def _checked(accuracies: Mapping[int, float], n_classes: int) -> tuple[FloatArray, FloatArray]:
+def _checked_arrays(
+    accuracies: Mapping[int, float], n_classes: int
+) -> tuple[FloatArray, FloatArray]:
     if not isinstance(accuracies, Mapping) or not accuracies:
         raise ParameterError(
             f"curve is {shown(accuracies)}; give an accuracy for at least one number of records."
@@ -167,6 +178,18 @@ class CurveModel(VoteModel):
     constant_accuracy : float or None
         Accuracy of always saying the most frequent class; None: 1 / C.
     seed : int
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range, or the curve is for another number of classes.
+
+    Examples
+    --------
+    >>> model = sb.planning.CurveModel({100: 0.8, 1000: 0.9}, n_classes=2, seed=0)
+    >>> sample = model.votes(n_teachers=50, n_records=5000, fold=0)
+    >>> sample.counts.shape, bool((sample.counts.sum(axis=1) == 50).all())
+    ((2000, 2), True)
     """
 
     n_folds = len(FOLDS)
@@ -201,10 +224,14 @@ class CurveModel(VoteModel):
             if constant_accuracy is None
             else check_probability("constant_accuracy", constant_accuracy)
         )
+        # the more figures, the surer the limit; a curve given as such counts as ten of them
         self._spread = LIMIT_SPREAD / (1 + measured)
-        off = _far_off(self.curve, curve) if isinstance(curve, Mapping) else ()
-        self.assumptions = (*_assumptions(self.curve, self.source, constant_accuracy is None), *off)
-        self._votes: Callable[[int, int, int], VoteSample] = lru_cache(256)(self._draw)
+        off = _misfit_sentences(self.curve, curve) if isinstance(curve, Mapping) else ()
+        self.assumptions = (
+            *_assumption_sentences(self.curve, self.source, constant_accuracy is None),
+            *off,
+        )
+        self._votes: Callable[[int, int, int], VoteSample] = lru_cache(256)(self._drawn_votes)
 
     def teacher_range(self, n_records: int) -> tuple[int, int]:
         """Return two teachers to as many as have `LEAST_SHARD` records each."""
@@ -215,7 +242,7 @@ class CurveModel(VoteModel):
         """Return votes of K teachers on shards of n / K records each."""
         return self._votes(n_teachers, n_records, fold)
 
-    def _draw(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
+    def _drawn_votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
         K, C = check_count("n_teachers", n_teachers), self.n_classes
         lead, own = self._lead_and_own(n_records / K, FOLDS[fold])
         # the same for every K, so that settings compare
@@ -228,32 +255,35 @@ class CurveModel(VoteModel):
         return VoteSample(K, counts.astype(np.int64), truth)
 
     def _lead_and_own(self, shard: float, deviation: float) -> tuple[float, float]:
-        """Return t and nu for teachers on shards of so many records, in a fold that deviates so
-        much."""
+        """Return t and nu for teachers on such shards, in a fold that deviates so much."""
         C = self.n_classes
-        limit = _lead(self.curve.limit, C) * math.exp(self._spread * deviation)
+        limit = _lead_of_accuracy(self.curve.limit, C) * math.exp(self._spread * deviation)
         recovered = min(1.0, RECOVERED + RECOVERED_SPREAD * deviation)
-        single = max(_lead(self.curve.accuracy(shard), C), 1e-3)
+        single = max(_lead_of_accuracy(self.curve.accuracy(shard), C), 1e-3)
         vote = single + recovered * max(0.0, limit - single)
         return vote, math.sqrt(max((vote / single) ** 2 - 1, 1e-4))
 
     def with_public(self, n_public: int) -> "CurveModel":
-        """Return the model itself: that public points are many is told by the number of queries
-        alone."""
+        """Return the model itself: it knows public points by the number of queries alone."""
         return self
 
-    def rehearse(
+    def simulate(
         self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
-    ) -> Rehearsal:
-        """Return the curve's accuracy at what the release is worth, on the way to the vote's own
-        accuracy."""
+    ) -> RunOutcome:
+        """Return the curve's accuracy at the release's information, towards that of the vote."""
         sample = self.votes(setting.n_teachers, n_records, fold)
         expected = forecast(sample, aggregator)
-        worth = WORTH * math.exp(WORTH_SPREAD * FOLDS[fold]) * expected.information
-        return Rehearsal(max(1 / self.n_classes, self.curve.towards(expected.vote_accuracy, worth)))
+        information = (
+            LABEL_EQUIVALENT
+            * math.exp(LABEL_EQUIVALENT_SPREAD * FOLDS[fold])
+            * expected.information
+        )
+        return RunOutcome(
+            max(1 / self.n_classes, self.curve.towards(expected.vote_accuracy, information))
+        )
 
 
-def _assumptions(curve: LearningCurve, source: str, balanced: bool) -> tuple[str, ...]:
+def _assumption_sentences(curve: LearningCurve, source: str, balanced: bool) -> tuple[str, ...]:
     origin = (
         "This is a guess, not a measurement"
         if source == "guess"
@@ -274,16 +304,15 @@ def _assumptions(curve: LearningCurve, source: str, balanced: bool) -> tuple[str
             " independently of each other."
         ),
         (
-            "The student learns like a teacher would from as many right labels as the release is"
-            " worth (a quarter of what its answers tell of the truth), and in the end agrees with"
-            " the vote."
+            "The student learns like a teacher would from as many right labels as the release"
+            " stands for (a quarter of what its answers tell of the truth), and in the end agrees"
+            " with the vote."
         ),
     ) + (("All classes are equally frequent.",) if balanced else ())
 
 
-def _far_off(curve: LearningCurve, accuracies: Mapping[int, float]) -> tuple[str, ...]:
-    """Return by how much the figures that were given are missed, in a sentence, where it is
-    much."""
+def _misfit_sentences(curve: LearningCurve, accuracies: Mapping[int, float]) -> tuple[str, ...]:
+    """Return by how much the given figures are missed, as a sentence where it is much."""
     off = max(abs(curve.accuracy(size) - accuracy) for size, accuracy in accuracies.items())
     return (
         (f"The accuracies that were given lie up to {100 * off:.1f} points off this curve.",)
@@ -293,16 +322,16 @@ def _far_off(curve: LearningCurve, accuracies: Mapping[int, float]) -> tuple[str
 
 
 @lru_cache(4096)
-def _lead(accuracy: float, n_classes: int) -> float:
+def _lead_of_accuracy(accuracy: float, n_classes: int) -> float:
     """Return t with R(t) = accuracy, between 0 and 12."""
-    if _right(12.0, n_classes) <= accuracy:
+    if _right_chance(12.0, n_classes) <= accuracy:
         return 12.0
     if accuracy <= 1 / n_classes:
         return 0.0
-    return float(brentq(lambda t: _right(t, n_classes) - accuracy, -1e-9, 12.0))
+    return float(brentq(lambda t: _right_chance(t, n_classes) - accuracy, -1e-9, 12.0))
 
 
-def _right(lead: float, n_classes: int) -> float:
+def _right_chance(lead: float, n_classes: int) -> float:
     """Return R(lead): the chance that a normal score with this lead is the highest of C."""
     if n_classes == 2:
         return float(ndtr(lead / math.sqrt(2)))
@@ -311,20 +340,20 @@ def _right(lead: float, n_classes: int) -> float:
 
 
 def _arg_max_chances(scores: FloatArray) -> FloatArray:
-    """Return the chance of every class to be the highest when standard normal noise is added;
-    shape as given."""
+    """Return the chance of each class to be highest under standard normal noise; shape as given."""
     classes = scores.shape[1]
     if classes == 2:
         one = ndtr((scores[:, 1] - scores[:, 0]) / math.sqrt(2))
         return np.column_stack([1 - one, one])
     step = max(1, BLOCK // (classes * len(ABOUT_THE_TOP)))
-    chances = np.concatenate([_highest(scores[i : i + step]) for i in range(0, len(scores), step)])
+    chances = np.concatenate(
+        [_highest_chances(scores[i : i + step]) for i in range(0, len(scores), step)]
+    )
     return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
 
-def _highest(scores: FloatArray) -> FloatArray:
-    """Return ``int phi(x - s_c) prod_(j != c) Phi(x - s_j) dx`` for every class, by sums over a
-    grid near the top.
+def _highest_chances(scores: FloatArray) -> FloatArray:
+    """Return ``int phi(x - s_c) prod_(j != c) Phi(x - s_j) dx`` for every class, on a grid.
 
     The other classes' product is that of all classes less the own factor, so the work grows with
     the classes and not with their square.

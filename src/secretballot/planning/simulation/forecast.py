@@ -1,7 +1,6 @@
-"""What noise does to votes, computed from its law: answers, right labels, and what they are worth
-to a student.
+"""What noise does to votes, computed from its distribution: answers, right labels, information.
 
-Votes here are made up (`VoteSample`); no private data are read.
+Votes here are simulated (`VoteSample`); no private data are read.
 """
 
 import math
@@ -14,7 +13,7 @@ from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import RELEASES, check_choice, check_count, check_positive, shown
 from secretballot.aggregation import Aggregator, GaussianAggregator, SparseVectorAggregator
 from secretballot.exceptions import ParameterError
-from secretballot.planning.simulation.stream_forecast import stream_law
+from secretballot.planning.simulation.stream_forecast import expected_stream
 from secretballot.planning.simulation.votes import VoteSample
 from secretballot.privacy.accounting import SparseVectorEvent
 from secretballot.privacy.accounting.gaussian import discrete_gaussian_pmf
@@ -66,8 +65,7 @@ class Forecast:
 
 
 def forecast(sample: VoteSample, aggregator: Aggregator) -> Forecast:
-    """Return what an aggregator should make of votes like these, asked about points drawn from
-    among them.
+    """Return what an aggregator should make of votes like these, asked about points among them.
 
     Raises
     ------
@@ -102,12 +100,12 @@ def forecast_gaussian(sample: VoteSample, sigma: float, n_queries: int, release:
     """
     queries, kind = check_count("n_queries", n_queries), check_choice("release", release, RELEASES)
     right = float(right_chances(sample, sigma).mean())
-    worth = (
-        _worth_of_counts(sample, sigma)
+    information = (
+        _count_information(sample, sigma)
         if kind == "counts"
-        else _worth_of_labels(right, sample.counts.shape[1])
+        else _label_information(right, sample.counts.shape[1])
     )
-    return Forecast(queries, queries, queries, vote_accuracy(sample), right, queries * worth)
+    return Forecast(queries, queries, queries, vote_accuracy(sample), right, queries * information)
 
 
 def forecast_stream(sample: VoteSample, event: SparseVectorEvent, n_queries: int) -> Forecast:
@@ -117,11 +115,20 @@ def forecast_stream(sample: VoteSample, event: SparseVectorEvent, n_queries: int
     are right more often.
     """
     right = (plurality(sample.counts) == sample.truth).astype(np.float64)
-    law = stream_law(event, check_count("n_queries", n_queries), stability(sample.counts), right)
-    accuracy = law.right / law.answered if law.answered > 1e-9 else float(right.mean())
-    worth = _worth_of_labels(accuracy, sample.counts.shape[1])
+    expected = expected_stream(
+        event, check_count("n_queries", n_queries), stability(sample.counts), right
+    )
+    accuracy = (
+        expected.right / expected.answered if expected.answered > 1e-9 else float(right.mean())
+    )
+    information = _label_information(accuracy, sample.counts.shape[1])
     return Forecast(
-        law.answered, law.low, law.high, float(right.mean()), accuracy, law.answered * worth
+        expected.answered,
+        expected.low,
+        expected.high,
+        float(right.mean()),
+        accuracy,
+        expected.answered * information,
     )
 
 
@@ -131,19 +138,19 @@ def vote_accuracy(sample: VoteSample) -> float:
 
 
 def right_chances(sample: VoteSample, sigma: float) -> FloatArray:
-    """Return the chance that Gaussian voting releases the true class, for every point; shape
-    (n_points,).
+    """Return the chance that Gaussian voting releases the true class, shape (n_points,).
 
-    Two classes: exact for the discrete law of the noise and its rule for ties. More: the continuous
-    law stands in, by quadrature over the noise of the true class: E[prod_c Phi(z + (n_truth - n_c)
-    / sigma)].
+    Two classes: exact for the discrete distribution of the noise and its rule for ties. More: the
+    continuous distribution stands in, by quadrature over the noise of the true class: E[prod_c
+    Phi(z + (n_truth - n_c) / sigma)].
     """
     noise = check_positive("sigma", sigma)
     if sample.counts.shape[1] == 2:
-        return _right_of_two(sample, noise)
+        return _right_chances_of_two(sample, noise)
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     weights = weights / math.sqrt(2 * math.pi)
-    leads = _leads(sample) / noise
+    leads = _leads_of_truth(sample) / noise
+    # in blocks: points times classes times nodes would not fit into memory
     step = max(1, BLOCK // (NODES * leads.shape[1]))
     blocks = [
         np.prod(ndtr(leads[i : i + step, :, None] + nodes), axis=1) @ weights
@@ -152,18 +159,18 @@ def right_chances(sample: VoteSample, sigma: float) -> FloatArray:
     return np.concatenate(blocks)
 
 
-def _right_of_two(sample: VoteSample, sigma: float) -> FloatArray:
+def _right_chances_of_two(sample: VoteSample, sigma: float) -> FloatArray:
     """Return P(2 (n_1 + X) >= K) where the truth is class 1, else one less it."""
     votes, where = np.unique(sample.counts[:, 1], return_inverse=True)
     # the least noise that makes it half of the teachers
     need = -((2 * votes - sample.n_teachers) // 2)
-    one = _at_least(need, sigma)[where]
+    one = _chance_at_least(need, sigma)[where]
     return np.asarray(np.where(sample.truth == 1, one, 1 - one))
 
 
-def _at_least(need: IntArray, sigma: float) -> FloatArray:
-    """Return P(X >= need) for discrete Gaussian X; beyond `LATTICE_SIGMA` the integral differs
-    by less than 1e-8."""
+def _chance_at_least(need: IntArray, sigma: float) -> FloatArray:
+    """Return P(X >= need) for discrete Gaussian X, with an error below 1e-8."""
+    # beyond, the table of probabilities grows long and the integral is as good
     if sigma > LATTICE_SIGMA:
         return np.asarray(ndtr(-(need - 0.5) / sigma))
     reach, pmf = discrete_gaussian_pmf(sigma)
@@ -171,37 +178,38 @@ def _at_least(need: IntArray, sigma: float) -> FloatArray:
     return np.asarray(np.minimum(tail[np.clip(need + reach, 0, len(pmf))], 1.0))
 
 
-def _leads(sample: VoteSample) -> FloatArray:
-    """Return votes for the true class less votes for each of the others, shape (n_points,
-    n_classes - 1)."""
+def _leads_of_truth(sample: VoteSample) -> FloatArray:
+    """Return votes for the truth less those for each other class, shape (n_points, C - 1)."""
     n, classes = sample.counts.shape
     others = sample.counts[np.arange(classes) != sample.truth[:, None]].reshape(n, classes - 1)
     own = sample.counts[np.arange(n), sample.truth]
     return np.asarray(own[:, None] - others, dtype=np.float64)
 
 
-def _worth_of_labels(accuracy: float, n_classes: int) -> float:
-    """Return (1 - eta C / (C - 1))^2, eta the chance of a wrong label: 1 for the truth, 0 for a
-    guess."""
+def _label_information(accuracy: float, n_classes: int) -> float:
+    """Return (1 - eta C / (C - 1))^2, eta the chance of a wrong label.
+
+    1 for the truth, 0 for a guess.
+    """
     return max(0.0, (accuracy - 1 / n_classes) / (1 - 1 / n_classes)) ** 2
 
 
-def _worth_of_counts(sample: VoteSample, sigma: float) -> float:
-    """Return the same for noisy counts: the squared correlation of the true class's noisy lead with
-    the truth.
+def _count_information(sample: VoteSample, sigma: float) -> float:
+    """Return the squared correlation of the true class's noisy lead with the truth.
 
     A label without noise leads by all K votes everywhere; a lead over the mean of the other classes
     has the noise of two classes' difference, or twice that of the one count where there are two.
     """
     classes = sample.counts.shape[1]
-    lead = _leads(sample).mean(axis=1)
+    lead = _leads_of_truth(sample).mean(axis=1)
     variance = 4 * sigma**2 if classes == 2 else sigma**2 * classes / (classes - 1)
     return max(0.0, float(lead.mean())) ** 2 / float(np.mean(lead**2) + variance)
 
 
 class RoughForecast:
-    """Forecasts of one sample for any sigma, interpolated: good to some tenths of a point, for
-    comparing many settings.
+    """Forecasts of one sample for any sigma, interpolated, for comparing many settings.
+
+    They are good to some tenths of a point of accuracy.
 
     Parameters
     ----------
@@ -217,6 +225,7 @@ class RoughForecast:
         chances = [
             float(right_chances(few, sample.n_teachers * 2.0**step).mean()) for step in ROUGH_STEPS
         ]
+        # the curve is that of few points; shifted, it ends without noise where all points do
         self._accuracies = np.array(chances) + (self._vote_accuracy - vote_accuracy(few))
 
     def gaussian(self, sigma: float, n_queries: int, release: str) -> Forecast:
@@ -224,11 +233,11 @@ class RoughForecast:
         place = math.log2(sigma / self._sample.n_teachers)
         right = float(np.interp(place, ROUGH_STEPS, self._accuracies))
         classes = self._sample.counts.shape[1]
-        worth = (
-            _worth_of_counts(self._sample, sigma)
+        information = (
+            _count_information(self._sample, sigma)
             if release == "counts"
-            else _worth_of_labels(right, classes)
+            else _label_information(right, classes)
         )
         return Forecast(
-            n_queries, n_queries, n_queries, self._vote_accuracy, right, n_queries * worth
+            n_queries, n_queries, n_queries, self._vote_accuracy, right, n_queries * information
         )

@@ -14,7 +14,7 @@ __all__ = ["drawn_votes"]
 # The part of the variance of shares that lies between points; the ends stand for points that are
 # all alike, and for points on which all teachers agree.
 _LEAST_PART, _MOST_PART = 1e-3, 1 - 1e-3
-# of a normal law; a share nearer to 0 or 1 than its tail is taken for the tail
+# of a normal distribution; a share nearer to 0 or 1 than its tail is taken for the tail
 _LARGEST_SCORE = 6.0
 _STEEPEST = 8.0  # how much more, or less, shares may be drawn apart than they were counted
 _FEWEST_POINTS = 10  # of a class whose shares are drawn together or apart
@@ -42,28 +42,30 @@ def drawn_votes(n_teachers: int, counted: ShardVotes, rng: np.random.Generator) 
 
     Notes
     -----
-    Teachers on disjoint shards vote independently at a point, each by the point's own shares. The shares are drawn
-    from their posterior: multinomial votes, and for the points of each true class a Dirichlet prior whose mean and
-    spread are read off the counts. (The counted shares themselves spread too widely: those of R teachers already stray
-    by the coin of R votes, and votes drawn by them stray once more.) Then the share p of right votes becomes
-    Phi(a + b Phi^-1(p)), the others in proportion, with a and b for each class such that the mean of p and of p^2 are
-    the rates at which one teacher, and two teachers with disjoint shards, were right: that takes out what teachers with
-    common rows agree too much.
+    Teachers on disjoint shards vote independently at a point, each by the point's own shares. The
+    shares are drawn from their posterior: multinomial votes, and for the points of each true class
+    a Dirichlet prior whose mean and spread are read off the counts. (The counted shares themselves
+    spread too widely: those of R teachers already stray by the sampling of R votes, and votes drawn
+    by them stray once more.) Then the share p of right votes becomes Phi(a + b Phi^-1(p)), the
+    others in proportion, with a and b for each class such that the mean of p and of p^2 are the
+    rates at which one teacher, and two teachers with disjoint shards, were right: that takes out
+    what teachers with common rows agree too much.
     """
     K = check_count("n_teachers", n_teachers)
     weights = rng.standard_gamma(_prior_votes(counted.counts, counted.truth) + counted.counts)
-    shares = _normalised(weights)
+    shares = _rows_summing_to_one(weights)
     for label in np.unique(counted.truth):
         here = np.flatnonzero(counted.truth == label)
+        # moments of a few points are mostly chance, and correcting by them would do harm
         if len(here) >= _FEWEST_POINTS:
             moments = float(counted.right[label]), float(counted.both_right[label])
             shares[here] = _with_right_share(
-                shares[here], label, _fitted(shares[here, label], *moments)
+                shares[here], label, _with_moments(shares[here, label], *moments)
             )
     return np.asarray(rng.multinomial(K, shares), dtype=np.int64)
 
 
-def _normalised(weights: FloatArray) -> FloatArray:
+def _rows_summing_to_one(weights: FloatArray) -> FloatArray:
     totals = weights.sum(axis=1, keepdims=True)
     # gamma draws of tiny shapes may all be 0; then nothing is known of the point, and any class is
     # as good
@@ -94,18 +96,18 @@ def _moment_fit(counts: IntArray) -> FloatArray:
     shares = seen / totals
     mean = shares.mean(axis=0)
     spread = 1.0 - float(mean @ mean)
-    by_coin = float((1.0 / totals).mean())
-    if not spread > 0 or not by_coin < 1:
+    by_sampling = float((1.0 / totals).mean())
+    if not spread > 0 or not by_sampling < 1:
         return np.asarray(mean)
-    between = (float(shares.var(axis=0).sum()) / spread - by_coin) / (1.0 - by_coin)
+    between = (float(shares.var(axis=0).sum()) / spread - by_sampling) / (1.0 - by_sampling)
     between = min(max(between, _LEAST_PART), _MOST_PART)
     return np.asarray(mean * (1.0 / between - 1.0))
 
 
-def _fitted(shares: FloatArray, first: float, second: float) -> FloatArray:
+def _with_moments(shares: FloatArray, first: float, second: float) -> FloatArray:
     """Return Phi(a + b Phi^-1(shares)) whose mean is `first` and whose mean square is `second`.
 
-    Shares stay as they are where no such law exists: the moments are unknown, or all points are
+    Shares stay as they are where no such a and b exist: the moments are unknown, or all points are
     alike.
     """
     if not first**2 < second < first < 1 or not np.ptp(shares) > 0:
@@ -121,6 +123,7 @@ def _fitted(shares: FloatArray, first: float, second: float) -> FloatArray:
     def excess(log_steepness: float) -> float:
         return float(np.square(moved(np.exp(log_steepness))).mean()) - second
 
+    # the mean square grows with the steepness; where even the ends do not reach it, they must do
     ends = -np.log(_STEEPEST), np.log(_STEEPEST)
     if excess(ends[0]) > 0:
         return moved(np.exp(ends[0]))

@@ -1,4 +1,4 @@
-"""Coins for made-up votes: the laws of the real noise, from a seed."""
+"""Noise for simulated votes: the distributions of the real noise, from a seed."""
 
 import numpy as np
 
@@ -6,28 +6,28 @@ from secretballot._typing import IntArray
 from secretballot._validation import check_count
 from secretballot.privacy.noise import check_scale
 
-__all__ = ["RehearsalNoise"]
+__all__ = ["SeededNoise"]
 
 
-class RehearsalNoise:
-    """Draw noise for simulated runs from a seed; it follows the laws of `privacy.noise` and
-    protects nothing.
+class SeededNoise:
+    """Draw noise for simulated runs from a seed; it protects nothing.
 
-    It has the face of a `NoiseSource`, so that a rehearsal runs the very recipes of aggregation.
-    Whoever knows the seed can subtract every draw: it may be added to made-up votes, which are
+    It has the methods and the distributions of a `NoiseSource` of `privacy.noise`, so that a
+    simulated run goes through the very aggregators of a real one.
+    Whoever knows the seed can subtract every draw: it may be added to simulated votes, which are
     public, and to nothing else. Planning cannot import the door, so what is drawn here never
     reaches a release; `exact` is False, and `description` says so.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Public coins.
+        Public randomness.
 
     Notes
     -----
-    A discrete Laplace draw is the difference of two geometric ones. A discrete Gaussian draw is a discrete Laplace draw
-    y of scale t = floor(sigma) + 1, kept with probability exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2)) (Canonne, Kamath,
-    Steinke 2020, Algorithm 3), in floating point.
+    A discrete Laplace draw is the difference of two geometric ones. A discrete Gaussian draw is a
+    discrete Laplace draw y of scale t = floor(sigma) + 1, kept with probability exp(-(|y| - sigma^2
+    / t)^2 / (2 sigma^2)) (Canonne, Kamath, Steinke 2020, Algorithm 3), in floating point.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -41,7 +41,7 @@ class RehearsalNoise:
     @property
     def description(self) -> str:
         """One line that no certificate should carry."""
-        return "seeded noise of a rehearsal on made-up votes; it protects nothing"
+        return "seeded noise of a simulated run; it protects nothing"
 
     def discrete_laplace(self, scale: float, size: int) -> IntArray:
         """Draw `size` integers with P(x) proportional to exp(-|x| / scale).
@@ -66,6 +66,7 @@ class RehearsalNoise:
             If a parameter is out of its range.
         """
         check_scale("sigma", sigma)
+        # places that were refused draw again, so that each keeps its first accepted offer
         drawn = np.empty(check_count("size", size, minimum=0), dtype=np.int64)
         waiting = np.arange(size)
         scale = np.floor(sigma) + 1.0

@@ -1,4 +1,4 @@
-"""Teachers on made-up shards of labelled rows, voting on the rows that they did not learn from."""
+"""Teachers on simulated shards of labelled rows, voting on rows that they did not learn from."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,8 +61,7 @@ class ShardVotes:
 def out_of_shard_votes(
     teacher: Any, stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
 ) -> ShardVotes:
-    """Train teachers on made-up shards, and count at every point the votes of those that did not
-    learn from it.
+    """Train teachers on simulated shards, and count their votes on points that they have not seen.
 
     Parameters
     ----------
@@ -70,8 +69,8 @@ def out_of_shard_votes(
         Copied for every shard.
     stock : Stock
     shard_size : float
-        Mean number of rows in a shard; the sizes follow a Poisson law, as the shards of n records
-        do under a keyed hash but for a factor 1 - 1 / K in their variance.
+        Mean number of rows in a shard; the sizes follow a Poisson distribution, as the shards of n
+        records do under a keyed hash but for a factor 1 - 1 / K in their variance.
     n_teachers : int
     largest : int
         Rows of the largest shard, less than half of the stock; drawn sizes above are cut.
@@ -79,12 +78,13 @@ def out_of_shard_votes(
 
     Notes
     -----
-    The stock is shuffled and cut into disjoint shards, and again, until there are enough. Shards of one shuffling are
-    to each other what real ones are. Shards of two shufflings share rows, so that on all of them together teachers
-    agree too well, by a share of about shard size / stock size of their variance. (Drawing rows with replacement gives
-    teachers the right spread, but around a model of the stock rather than of the law behind it: each of them is then
-    less accurate than a real one.) Both shares that are returned by class are free of that: single teachers learn from
-    what real ones would, and `both_right` counts pairs of one shuffling alone.
+    The stock is shuffled and cut into disjoint shards, and again, until there are enough. Shards of
+    one shuffling are to each other what real ones are. Shards of two shufflings share rows, so that
+    on all of them together teachers agree too well, by a share of about shard size / stock size of
+    their variance. (Drawing rows with replacement gives teachers the right spread, but around a
+    model of the stock rather than of the distribution behind it: each of them is then less accurate
+    than a real one.) Both shares that are returned by class are free of that: single teachers learn
+    from what real ones would, and `both_right` counts pairs of one shuffling alone.
     """
     recipe = Recipe.of(teacher, seed)
     points = take_rows(stock.X, np.arange(stock.n_points))
@@ -92,10 +92,11 @@ def out_of_shard_votes(
     tally = _Tally(stock)
     with one_thread():
         for number, (shuffling, rows) in enumerate(
-            _made_up_shards(stock, shard_size, n_teachers, largest, seed)
+            _simulated_shards(stock, shard_size, n_teachers, largest, seed)
         ):
             model = train_shard(recipe, take_rows(stock.X, rows), stock.y[rows], number)
             ballots = count_ballots({number: model}, points, *ask)
+            # a teacher knows the rows that it learnt from, and would vote too well on them
             ballots[rows[rows < stock.n_points]] = 0
             tally.add(shuffling, ballots)
     return tally.result()
@@ -114,38 +115,40 @@ class _Tally:
     def add(self, shuffling: int, ballots: NDArray[Any]) -> None:
         """Add the votes of one teacher."""
         if shuffling != self._shuffling:
-            self._close()
+            self._finish_shuffling()
             self._shuffling = shuffling
         self._now += ballots
 
-    def _close(self) -> None:
-        for place, votes in enumerate((self._now.sum(axis=1), self._right(self._now))):
-            self._pairs[place] += self._by_class(votes * (votes - 1))
+    def _finish_shuffling(self) -> None:
+        # only teachers of one shuffling have disjoint shards, so pairs are counted when it ends
+        for place, votes in enumerate((self._now.sum(axis=1), self._right_votes(self._now))):
+            self._pairs[place] += self._sums_by_class(votes * (votes - 1))
         self._counts += self._now
         self._now[:] = 0
 
-    def _right(self, counts: IntArray) -> IntArray:
+    def _right_votes(self, counts: IntArray) -> IntArray:
         return np.asarray(counts[np.arange(len(counts)), self._truth])
 
-    def _by_class(self, values: IntArray) -> FloatArray:
+    def _sums_by_class(self, values: IntArray) -> FloatArray:
         return np.asarray(np.bincount(self._truth, values, self._n_classes), dtype=np.float64)
 
     def result(self) -> ShardVotes:
         """Return what was counted."""
-        self._close()
+        self._finish_shuffling()
         with np.errstate(invalid="ignore"):
-            right = self._by_class(self._right(self._counts)) / self._by_class(
+            right = self._sums_by_class(self._right_votes(self._counts)) / self._sums_by_class(
                 self._counts.sum(axis=1)
             )
             both = self._pairs[1] / self._pairs[0]
         return ShardVotes(self._counts, self._truth, right, both)
 
 
-def _made_up_shards(
+def _simulated_shards(
     stock: Stock, shard_size: float, n_teachers: int, largest: int, seed: int
 ) -> Iterator[tuple[int, IntArray]]:
     """Yield the number of the shuffling and the rows of a shard for each teacher."""
     sizes = np.minimum(np.random.default_rng([seed, 0]).poisson(shard_size, n_teachers), largest)
+
     shuffling, start, order = 0, 0, np.random.default_rng([seed, 1]).permutation(len(stock.y))
     for size in sizes:
         if start + size > len(order):

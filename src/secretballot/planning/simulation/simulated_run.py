@@ -1,5 +1,4 @@
-"""One simulated run of a setting: ask, answer with the real recipe, teach a student, and score
-it."""
+"""One simulated run of a setting: ask, answer by the real aggregator, fit a student, score it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,21 +13,20 @@ from secretballot.ensemble.rows import take_rows
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.forecast import forecast
-from secretballot.planning.simulation.seeded_noise import RehearsalNoise
-from secretballot.planning.simulation.votes import Rehearsal, VoteSample
+from secretballot.planning.simulation.seeded_noise import SeededNoise
+from secretballot.planning.simulation.votes import RunOutcome, VoteSample
 from secretballot.queries import CheckedSelector, PublicPool, strategy_by_name
 from secretballot.released import ReleasedLabels
 from secretballot.students import default_student, fit_student
 
-__all__ = ["Trial", "distinct_rows"]
+__all__ = ["SimulatedRun", "distinct_rows"]
 
-ROUNDS = 20  # of a walk, as with real votes
+ROUNDS = 20  # of a strategy, as with real votes
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """What a simulated run needs beside its setting: made-up public points with votes, and points
-    to score on.
+class SimulatedRun:
+    """What a simulated run needs beside its setting: points with votes, and points to score on.
 
     Attributes
     ----------
@@ -51,7 +49,7 @@ class Trial:
     n_public: int
     student: Any = None
 
-    def run(self, setting: Setting, aggregator: Aggregator, seed: int) -> Rehearsal:
+    def run(self, setting: Setting, aggregator: Aggregator, seed: int) -> RunOutcome:
         """Return what comes of one run.
 
         Parameters
@@ -60,7 +58,7 @@ class Trial:
         aggregator : Aggregator
             With the noise of the run.
         seed : int
-            Fixes the public points, the noise and the student's coins.
+            Fixes the public points, the noise and the student's randomness.
 
         Raises
         ------
@@ -71,14 +69,14 @@ class Trial:
         """
         rng = np.random.default_rng(seed)
         public = self._public_rows(rng)
-        noise = RehearsalNoise(rng)
+        noise = SeededNoise(rng)
         # a learner without a seed of its own draws from the global generators, which are seeded
         # here
         with one_thread(), isolated(seed % 2**32, sklearn.get_config()):
             if setting.strategy == "passive":
                 released = self._asked_at_random(public, setting, aggregator, noise, rng)
             else:
-                released = self._walked(public, setting, aggregator, noise, rng)
+                released = self._asked_in_rounds(public, setting, aggregator, noise, rng)
             student = default_student(released) if self.student is None else self.student
             fitted = fit_student(
                 student, take_rows(self.points, public), released, random_state=seed % 2**32
@@ -86,20 +84,20 @@ class Trial:
             student_accuracy = float(
                 np.mean(np.asarray(fitted.predict(self.X_test)) == self.y_test)
             )
-        return Rehearsal(
+        return RunOutcome(
             student_accuracy, self._right_labels(public[released.queries], released, aggregator)
         )
 
     def _right_labels(
         self, rows: IntArray, released: ReleasedLabels, aggregator: Aggregator
     ) -> float | None:
-        """Return the share of right labels: under Gaussian noise by its law, as one draw at
-        these points says less."""
+        """Return the share of right labels, None where there is no answer."""
         if not released.answered.any():
             return None
         asked = VoteSample(
             self.sample.n_teachers, self.sample.counts[rows], self.sample.truth[rows]
         )
+        # under Gaussian noise it is computed: one draw at these points says less
         if isinstance(aggregator, GaussianAggregator):
             return forecast(asked, aggregator).label_accuracy
         return float((asked.truth == released.labels)[released.answered].mean())
@@ -113,11 +111,10 @@ class Trial:
         public: IntArray,
         setting: Setting,
         aggregator: Aggregator,
-        noise: RehearsalNoise,
+        noise: SeededNoise,
         rng: np.random.Generator,
     ) -> ReleasedLabels:
-        """Answer random points; with fewer points than queries, each is asked several times,
-        under fresh noise."""
+        """Answer random points; fewer points than queries are asked again, under fresh noise."""
         # all points equally often, but for one more here and there: real queries are all at
         # distinct points
         turns = -(-setting.n_queries // len(public))
@@ -125,14 +122,14 @@ class Trial:
             : setting.n_queries
         ]
         answers = aggregator.answer(self.sample.counts[public[queries]], setting.n_teachers, noise)
-        return self._released(queries, answers.labels, answers.noisy_counts, aggregator)
+        return self._as_released(queries, answers.labels, answers.noisy_counts, aggregator)
 
-    def _walked(
+    def _asked_in_rounds(
         self,
         public: IntArray,
         setting: Setting,
         aggregator: Aggregator,
-        noise: RehearsalNoise,
+        noise: SeededNoise,
         rng: np.random.Generator,
     ) -> ReleasedLabels:
         """Answer what a strategy asks, in rounds; every point is asked once."""
@@ -143,6 +140,7 @@ class Trial:
                 " public points for a strategy to choose from; ask fewer, or give more stand-in"
                 " rows."
             )
+        # rounds as in a real run: what a strategy asks next depends on what was answered so far
         strategy = strategy_by_name(setting.strategy)
         classes = tuple(range(self.sample.counts.shape[1]))
         pool = PublicPool(
@@ -167,15 +165,16 @@ class Trial:
                 np.concatenate(labels),
                 np.concatenate(counts) if counts else None,
             )
-            selector.receive(self._released(*so_far, aggregator))
+            selector.receive(self._as_released(*so_far, aggregator))
+        # a stream may stop before its first answer, so there may be nothing to join
         queries, given = (
             np.concatenate([np.empty(0, dtype=np.int64), *parts]) for parts in (asked, labels)
         )
-        return self._released(
+        return self._as_released(
             places[queries], given, np.concatenate(counts) if counts else None, aggregator
         )
 
-    def _released(
+    def _as_released(
         self, queries: IntArray, labels: IntArray, counts: IntArray | None, aggregator: Aggregator
     ) -> ReleasedLabels:
         return ReleasedLabels(

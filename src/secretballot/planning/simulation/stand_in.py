@@ -1,5 +1,4 @@
-"""A task known from a labelled stand-in: another year's data, another town's, or made-up
-records."""
+"""A task known from a labelled stand-in: another year's data, or synthetic records."""
 
 import copy
 import math
@@ -22,8 +21,8 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.planning.plan.model import Setting
 from secretballot.planning.simulation.more_teachers import drawn_votes
 from secretballot.planning.simulation.shard_votes import ShardVotes, Stock, out_of_shard_votes
-from secretballot.planning.simulation.simulated_run import Trial, distinct_rows
-from secretballot.planning.simulation.votes import Rehearsal, VoteModel, VoteSample
+from secretballot.planning.simulation.simulated_run import SimulatedRun, distinct_rows
+from secretballot.planning.simulation.votes import RunOutcome, VoteModel, VoteSample
 
 __all__ = ["StandInModel"]
 
@@ -99,7 +98,7 @@ class StandInModel(VoteModel):
         self._X = as_table(X)
         self._y = _class_indices(y, n_rows(self._X), self.n_classes)
         self._teacher, self._student = teacher, student
-        Recipe.of(teacher, 0)
+        Recipe.of(teacher, 0)  # refuses a teacher that is no classifier before anything is trained
         quick = n_classes == 2 and _is_linear(teacher)
         trained = (QUICK_TEACHERS if quick else SLOW_TEACHERS) if n_trained is None else n_trained
         self._n_trained = check_count("n_trained", trained, minimum=2)
@@ -111,16 +110,15 @@ class StandInModel(VoteModel):
             int((1 + LARGEST_PART) / 3 * self._n_stock),
         )
         n_points = min(self._n_stock, MOST_POINTS)
-        self.assumptions = _assumptions(len(self._y), n_points, self._n_public)
+        self.assumptions = _assumption_sentences(len(self._y), n_points, self._n_public)
         kept = max(LEAST_KEPT, CACHE_BYTES // (8 * n_points * self.n_classes))
         self._fold: Callable[[int], tuple[IntArray, IntArray]] = lru_cache(self.n_folds)(
-            self._divide
+            self._stock_and_test
         )
-        self._counted: Callable[[int, int], ShardVotes] = lru_cache(kept)(self._count)
+        self._counted: Callable[[int, int], ShardVotes] = lru_cache(kept)(self._trained_votes)
 
     def teacher_range(self, n_records: int) -> tuple[int, int]:
-        """Return the numbers of teachers whose shards hold at most 30 % of the stand-in's rows,
-        and at least five."""
+        """Return the numbers of teachers with shards of 5 rows to 30 % of the stand-in."""
         n = check_count("n_records", n_records)
         least = math.ceil(n / self._largest_mean)
         return least, max(least, n // LEAST_SHARD)
@@ -133,13 +131,13 @@ class StandInModel(VoteModel):
         ParameterError
             If K is out of `teacher_range`, or there is no such fold.
         """
-        K = self._check(n_teachers, n_records, fold)
+        K = self._checked_teachers(n_teachers, n_records, fold)
         counted = self._counted(_on_grid(n_records / K), fold)
         rng = np.random.default_rng([self._seed, fold, 2, K, n_records])
         return VoteSample(K, drawn_votes(K, counted, rng), counted.truth)
 
-    def can_walk(self, setting: Setting) -> bool:
-        """Return whether `rehearse` can simulate a setting: an active one needs a distinct point
+    def can_simulate(self, setting: Setting) -> bool:
+        """Return whether `simulate` can simulate a setting: an active one needs a distinct point
         per query."""
         if setting.strategy == "passive":
             return True
@@ -148,17 +146,17 @@ class StandInModel(VoteModel):
         return setting.n_queries <= min(self._n_public, n_points) - repeated
 
     def with_public(self, n_public: int) -> "StandInModel | None":
-        """Return the model for another number of public points, None where the stand-in has too
-        few rows for them."""
+        """Return the model for another number of public points, None beyond the stand-in's rows."""
         if n_public > min(self._n_stock, MOST_POINTS):
             return None
+        # shallow, so that votes already counted are shared: they do not depend on the pool's size
         other = copy.copy(self)
         other._n_public = n_public
         return other
 
-    def rehearse(
+    def simulate(
         self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
-    ) -> Rehearsal:
+    ) -> RunOutcome:
         """Return what comes of one simulated run, its student scored on the fold's held-out rows.
 
         Passive settings with more queries than there are stand-in points ask points several times.
@@ -166,13 +164,14 @@ class StandInModel(VoteModel):
         Raises
         ------
         ParameterError
-            If K is out of `teacher_range`, there is no such fold, or not `can_walk`.
+            If K is out of `teacher_range`, there is no such fold, or not `can_simulate`.
         DataError
             If the student cannot learn from what would be released.
         """
+        # scored on rows that neither teachers nor public points of this fold come from
         sample = self.votes(setting.n_teachers, n_records, fold)
         stock, test = self._fold(fold)
-        trial = Trial(
+        simulated = SimulatedRun(
             take_rows(self._X, stock[: len(sample.truth)]),
             sample,
             take_rows(self._X, test),
@@ -180,34 +179,40 @@ class StandInModel(VoteModel):
             self._n_public,
             self._student,
         )
-        seed = self._trial_seed(setting, n_records, fold)
-        whole = trial.run(setting, aggregator, seed)
+        seed = self._run_seed(setting, n_records, fold)
+        whole = simulated.run(setting, aggregator, seed)
         return (
             whole
             if setting.strategy == "passive"
-            else self._in_a_larger_pool(trial, whole, setting, aggregator, seed)
+            else self._outcome_in_larger_pool(simulated, whole, setting, aggregator, seed)
         )
 
-    def _in_a_larger_pool(
-        self, trial: Trial, whole: Rehearsal, setting: Setting, aggregator: Aggregator, seed: int
-    ) -> Rehearsal:
-        """Return what came of a walk, its labels as they would be in a pool of the real run's size.
+    def _outcome_in_larger_pool(
+        self,
+        simulated: SimulatedRun,
+        whole: RunOutcome,
+        setting: Setting,
+        aggregator: Aggregator,
+        seed: int,
+    ) -> RunOutcome:
+        """Return the outcome, its labels as they would be in a pool of the real run's size.
 
         The more points there are to choose from, the harder those that a strategy asks. Shares of
         right labels go down about linearly with the share of the pool that is asked; a pool of two
         thirds tells how steeply.
         """
-        known = len(trial.sample.truth)
+        known = len(simulated.sample.truth)
         part = 2 * known // 3
         if whole.labels is None or not setting.n_queries < part or not self._n_public > known:
             return whole
-        among_fewer = replace(trial, n_public=part).run(setting, aggregator, seed).labels
+        # a straight line through the two pools that can be simulated, read off at the real size
+        among_fewer = replace(simulated, n_public=part).run(setting, aggregator, seed).labels
         if among_fewer is None:
             return whole
         lost = (among_fewer - whole.labels) * (1 - known / self._n_public) / (known / part - 1)
         return replace(whole, labels=float(np.clip(whole.labels - lost, 0.0, 1.0)))
 
-    def _check(self, n_teachers: int, n_records: int, fold: int) -> int:
+    def _checked_teachers(self, n_teachers: int, n_records: int, fold: int) -> int:
         K = check_count("n_teachers", n_teachers)
         least, most = self.teacher_range(n_records)
         if not least <= K <= most:
@@ -221,9 +226,8 @@ class StandInModel(VoteModel):
             )
         return K
 
-    def _divide(self, fold: int) -> tuple[IntArray, IntArray]:
-        """Return the rows of a fold that shards and public points are drawn from, and those that
-        are scored."""
+    def _stock_and_test(self, fold: int) -> tuple[IntArray, IntArray]:
+        """Return the rows of a fold for shards and public points, and those that are scored."""
         turn, part = divmod(fold, TEST_PART)
         order = np.random.default_rng([self._seed, 0, turn]).permutation(len(self._y))
         n_test = len(order) // TEST_PART
@@ -234,7 +238,7 @@ class StandInModel(VoteModel):
             test[:MOST_TEST_ROWS],
         )
 
-    def _count(self, size: int, fold: int) -> ShardVotes:
+    def _trained_votes(self, size: int, fold: int) -> ShardVotes:
         rows, _ = self._fold(fold)
         stock = Stock(
             take_rows(self._X, rows), self._y[rows], self.n_classes, min(len(rows), MOST_POINTS)
@@ -246,9 +250,9 @@ class StandInModel(VoteModel):
         stock, _ = self._fold(fold)
         return len(distinct_rows(take_rows(self._X, stock[:MOST_POINTS])))
 
-    def _trial_seed(self, setting: Setting, n_records: int, fold: int) -> int:
-        """Return a seed of the setting's values; Python's own `hash` of texts differs from run
-        to run."""
+    def _run_seed(self, setting: Setting, n_records: int, fold: int) -> int:
+        """Return a seed of the setting's values."""
+        # Python's own `hash` of strings differs from run to run
         names = zlib.crc32(
             "/".join((setting.aggregator, setting.release, setting.strategy)).encode()
         )
@@ -277,10 +281,10 @@ def _class_indices(y: Any, n: int, n_classes: int) -> IntArray:
     return labels.astype(np.int64)
 
 
-def _assumptions(n_rows: int, n_points: int, n_public: int) -> tuple[str, ...]:
+def _assumption_sentences(n_rows: int, n_points: int, n_public: int) -> tuple[str, ...]:
     taken = (
         f"The {n_rows} stand-in rows are like the private records and like the public points.",
-        "The stand-in's labels are public or made up.",
+        "The stand-in's labels are public or synthetic.",
     )
     if n_public <= n_points:
         return taken
@@ -305,6 +309,6 @@ def _is_linear(teacher: Any) -> bool:
 
 
 def _on_grid(size: float) -> int:
-    """Return a shard size within about 2 % of `size`, so that neighbouring numbers of teachers
-    share their teachers."""
+    """Return a shard size within about 2 % of `size`."""
+    # so that neighbouring numbers of teachers share the teachers that are trained for them
     return max(1, round(SIZE_STEP ** round(math.log(size, SIZE_STEP))))

@@ -1,5 +1,4 @@
-"""What a sparse vector does with a stream of made-up votes: how many answers, how many of them
-right, how sure."""
+"""What a sparse vector does with simulated votes: how many answers, how many right, how sure."""
 
 from dataclasses import dataclass
 
@@ -9,7 +8,7 @@ from scipy.stats import binom
 from secretballot._typing import FloatArray, IntArray
 from secretballot.privacy.accounting import SparseVectorEvent
 
-__all__ = ["StreamLaw", "stream_law"]
+__all__ = ["StreamForecast", "expected_stream"]
 
 
 REACH = 35  # threshold scales; the noise lies beyond with chance exp(-35)
@@ -18,7 +17,7 @@ MOST_STOPS = 400_000  # epochs drawn for it at most
 
 
 @dataclass(frozen=True)
-class StreamLaw:
+class StreamForecast:
     """A stream in expectation, and the range in which nine streams of ten end.
 
     Attributes
@@ -37,22 +36,21 @@ class StreamLaw:
     high: float
 
 
-def stream_law(
+def expected_stream(
     event: SparseVectorEvent,
     n_queries: int,
     distances: IntArray,
     right: FloatArray,
     *,
     seed: int = 0,
-) -> StreamLaw:
-    """Return what becomes of a stream whose queries are drawn from given points, each as likely as
-    the others.
+) -> StreamForecast:
+    """Return what becomes of a stream whose queries are drawn uniformly from given points.
 
     The expectations are exact. An epoch, from one abstention to the next, is a row of queries under
     one threshold: given its noise a point is answered with a chance of its own. A threshold drawn
     once makes the epochs of a stream alike; fresh ones make them independent, and their lengths are
     convolved, as in `secretballot.theory.stream_forecast`. The quantiles come from `REPEATS`
-    streams drawn from the same law.
+    streams drawn from the same distribution.
 
     Parameters
     ----------
@@ -65,23 +63,25 @@ def stream_law(
     right : ndarray of shape (n_points,)
         1 where the plurality is the true class, else 0.
     seed : int
-        Of the drawn streams; they are made up.
+        Of the drawn streams; they are simulated.
     """
-    noise = np.arange(-_reach(event), _reach(event) + 1)
+    noise = np.arange(-_noise_reach(event), _noise_reach(event) + 1)
     chances = np.exp(-np.abs(noise) / event.threshold_scale)
     chances /= chances.sum()
-    passing, passing_right = _passing(event, noise, distances, right)
+    passing, passing_right = _passing_chances(event, noise, distances, right)
     counted = np.column_stack([passing, passing_right])
-    answered, good = _answered(event, n_queries, chances, passing, counted).tolist()
-    low, high = _quantiles(event, n_queries, chances, passing, np.random.default_rng(seed))
-    return StreamLaw(answered, min(good, answered), min(low, answered), max(high, answered))
+    answered, good = _expected_answers(event, n_queries, chances, passing, counted).tolist()
+    low, high = _quantiles_of_answers(
+        event, n_queries, chances, passing, np.random.default_rng(seed)
+    )
+    return StreamForecast(answered, min(good, answered), min(low, answered), max(high, answered))
 
 
-def _reach(event: SparseVectorEvent) -> int:
+def _noise_reach(event: SparseVectorEvent) -> int:
     return int(np.ceil(REACH * event.threshold_scale)) + 1
 
 
-def _passing(
+def _passing_chances(
     event: SparseVectorEvent, noise: IntArray, distances: IntArray, right: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return, for every threshold noise, the chance of an answer, and of one that is right."""
@@ -93,7 +93,7 @@ def _passing(
     share_right = np.bincount(where, weights=right) / len(distances)
     # the chance depends on noise - distance alone, so the tail is looked up in one table
     offsets = np.arange(noise[0] - values[-1], noise[-1] - values[0] + 1)
-    table = _above(event.threshold + offsets, event.query_scale)
+    table = _laplace_above(event.threshold + offsets, event.query_scale)
     start = noise[0] - values - offsets[0]
     passing, passing_right = np.zeros(len(noise)), np.zeros(len(noise))
     for first, weight, weight_right in zip(start.tolist(), share, share_right, strict=True):
@@ -103,7 +103,7 @@ def _passing(
     return np.clip(passing, 0.0, 1.0), passing_right
 
 
-def _above(values: IntArray, scale: float) -> FloatArray:
+def _laplace_above(values: IntArray, scale: float) -> FloatArray:
     """Return P(X > value) for discrete Laplace X: `laplace_above` for arrays."""
     r = np.exp(-1 / scale)
     positive = np.exp(-(np.maximum(values, -1) + 1) / scale) / (1 + r)
@@ -112,16 +112,18 @@ def _above(values: IntArray, scale: float) -> FloatArray:
     )
 
 
-def _answered(
+def _expected_answers(
     event: SparseVectorEvent, m: int, chances: FloatArray, passing: FloatArray, counted: FloatArray
 ) -> FloatArray:
-    """Return, for each way of counting, the expected number of queries that pass before the T-th
-    abstention."""
+    """Return the expected numbers of queries counted before the T-th abstention, shape (ways,)."""
     refusal = np.maximum(1 - passing, 1e-300)
+    # one threshold for the whole stream: given its noise, queries are independent of each other
     if not event.refresh:
-        stops = _mean_capped(refusal, m, event.max_unstable)
+        stops = _capped_binomial_mean(refusal, m, event.max_unstable)
         asked = np.where(refusal > 1e-12, stops / refusal, m)
         return np.asarray((chances * asked) @ counted)
+    # fresh thresholds: one epoch is followed query by query under every noise at once, and what
+    # it counts is added up over the places at which an epoch may begin
     alive, survival, hits = chances.copy(), np.zeros(m + 1), np.zeros((m, counted.shape[1]))
     for j in range(m):
         survival[j], hits[j] = alive.sum(), alive @ counted
@@ -135,22 +137,23 @@ def _answered(
 
 
 def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
-    """Return, for every number of queries already asked, the expected number of epochs that
-    begin there."""
+    """Return the expected number of epochs that begin after each number of queries asked."""
     size = 2 * len(length)
     step = np.fft.rfft(length, size)
-    law = np.zeros(len(length))
-    law[0] = 1.0
-    starts = law.copy()
+    begins = np.zeros(len(length))
+    begins[0] = 1.0
+    starts = begins.copy()
     for _ in range(min(epochs, len(length) - 1) - 1):
-        law = np.maximum(np.fft.irfft(np.fft.rfft(law, size) * step, size)[: len(law)], 0.0)
-        starts += law
-        if law.sum() < 1e-12:
+        begins = np.maximum(
+            np.fft.irfft(np.fft.rfft(begins, size) * step, size)[: len(begins)], 0.0
+        )
+        starts += begins
+        if begins.sum() < 1e-12:
             break
     return starts
 
 
-def _mean_capped(rate: FloatArray, n: int, cap: int) -> FloatArray:
+def _capped_binomial_mean(rate: FloatArray, n: int, cap: int) -> FloatArray:
     """Return E[min(cap, Binomial(n, rate))] for every rate."""
     below = (
         binom.cdf(cap - 2, n - 1, rate) if n > 1 else np.full_like(rate, 1.0 if cap > 1 else 0.0)
@@ -158,7 +161,7 @@ def _mean_capped(rate: FloatArray, n: int, cap: int) -> FloatArray:
     return np.asarray(n * rate * below + cap * binom.sf(cap - 1, n, rate), dtype=np.float64)
 
 
-def _quantiles(
+def _quantiles_of_answers(
     event: SparseVectorEvent,
     m: int,
     chances: FloatArray,
@@ -167,6 +170,7 @@ def _quantiles(
 ) -> tuple[float, float]:
     """Return the 5 % and 95 % quantile of the number of answers over drawn streams."""
     stops = min(event.max_unstable, m)
+    # as many streams as time allows: each takes as many draws as it has epochs
     repeats = max(200, min(REPEATS, MOST_STOPS // stops))
     shape = (repeats, stops if event.refresh else 1)
     refusal = np.clip(1 - passing, 1e-12, 1.0)[rng.choice(len(chances), size=shape, p=chances)]

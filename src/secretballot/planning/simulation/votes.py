@@ -8,13 +8,12 @@ from secretballot.aggregation import Aggregator
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Setting
 
-__all__ = ["Rehearsal", "VoteModel", "VoteSample"]
+__all__ = ["RunOutcome", "VoteModel", "VoteSample"]
 
 
 @dataclass(frozen=True, eq=False)
 class VoteSample:
-    """Votes as K teachers of one shard size would cast them on points like the public ones; made
-    up, so no secret.
+    """Simulated votes of K teachers of one shard size on points like the public ones; no secret.
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class VoteSample:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class RunOutcome:
     """What came of one simulated run.
 
     Attributes
@@ -87,24 +86,32 @@ class VoteModel(ABC):
 
     @abstractmethod
     def teacher_range(self, n_records: int) -> tuple[int, int]:
-        """Return the least and the largest number of teachers that the model can speak of, for n
-        records in all."""
+        """Return the least and the largest number of teachers that can be simulated."""
 
     @abstractmethod
     def votes(self, n_teachers: int, n_records: int, fold: int) -> VoteSample:
         """Return votes of K teachers on shards of n / K records each."""
 
-    def can_walk(self, setting: Setting) -> bool:
-        """Return whether `rehearse` can simulate a setting; by default those that ask at random."""
+    def can_simulate(self, setting: Setting) -> bool:
+        """Return whether `simulate` can simulate a setting; by default those that ask at random."""
         return setting.strategy == "passive"
 
     def with_public(self, n_public: int) -> "VoteModel | None":
-        """Return the model for another number of public points, None where it cannot tell what
-        more would bring."""
+        """Return the model for another number of public points, None where it cannot tell."""
         return None
 
-    @abstractmethod
+    def can_walk(self, setting: Setting) -> bool:
+        """Return what `can_simulate` does; its former name."""
+        return self.can_simulate(setting)
+
     def rehearse(
         self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
-    ) -> Rehearsal:
+    ) -> RunOutcome:
+        """Return what `simulate` does; its former name."""
+        return self.simulate(setting, aggregator, n_records, fold)
+
+    @abstractmethod
+    def simulate(
+        self, setting: Setting, aggregator: Aggregator, n_records: int, fold: int
+    ) -> RunOutcome:
         """Return what comes of one simulated run of `setting` with this noise."""

@@ -9,11 +9,11 @@ import pytest
 
 from secretballot.exceptions import ParameterError
 from secretballot.planning.plan.model import Plan, Setting, Task
+from secretballot.planning.search.best_setting import make_plan
 from secretballot.planning.search.evaluation import Spread, Tried, best_of
-from secretballot.planning.search.search import make_plan
 from secretballot.planning.search.settings import Noise
 from secretballot.planning.simulation.curve import CurveModel
-from secretballot.planning.simulation.seeded_noise import RehearsalNoise
+from secretballot.planning.simulation.seeded_noise import SeededNoise
 
 TASK = Task(20_000, 600, 2, 1.0, 1e-5)
 CURVE = {50: 0.75, 400: 0.85}
@@ -49,15 +49,15 @@ def test_the_recommended_setting_fits_the_task_and_keeps_the_budget(made: Plan) 
 def test_candidates_stand_by_their_accuracy_and_the_recommended_one_is_as_good_as_the_best(
     made: Plan,
 ) -> None:
-    values = [one.expected.student_accuracy.value for one in made.weighed]
+    values = [one.expected.student_accuracy.value for one in made.evaluated]
     assert values == sorted(values, reverse=True)
-    assert made.recommended in made.weighed
+    assert made.recommended in made.evaluated
     assert values[0] - made.recommended.expected.student_accuracy.value <= 0.005
     assert made.recommended.expected.student_accuracy.value > made.constant_accuracy
 
 
-def test_the_naive_settings_are_weighed_too(made: Plan) -> None:
-    settings = [one.setting for one in made.weighed]
+def test_the_naive_settings_are_evaluated_too(made: Plan) -> None:
+    settings = [one.setting for one in made.evaluated]
     for release in ("labels", "counts"):
         assert Setting(250, "gaussian", release, TASK.n_public) in settings
 
@@ -108,7 +108,7 @@ def test_progress_ends_where_it_says(model: CurveModel) -> None:
 
 def test_a_given_number_of_teachers_is_kept(model: CurveModel) -> None:
     made = make_plan(replace(TASK, n_public=50), model, n_teachers=300)
-    assert {one.setting.n_teachers for one in made.weighed} == {300}
+    assert {one.setting.n_teachers for one in made.evaluated} == {300}
     assert {point.candidate.setting.n_teachers for point in made.frontier if point.candidate} == {
         300
     }
@@ -127,8 +127,8 @@ def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
     planned, n_right = [], 0
     for release in ("labels", "counts"):
         naive = Setting(250, "gaussian", release, task.n_public)
-        planned.append(world.rehearse(naive, noise.aggregator(naive), task.n_records, 0).student)
-    ours = world.rehearse(found.setting, noise.aggregator(found.setting), task.n_records, 0).student
+        planned.append(world.simulate(naive, noise.aggregator(naive), task.n_records, 0).student)
+    ours = world.simulate(found.setting, noise.aggregator(found.setting), task.n_records, 0).student
     assert ours >= max(planned) - 0.003
     assert ours > min(planned) + 0.02
     sample = world.votes(found.setting.n_teachers, task.n_records, 0)
@@ -136,7 +136,7 @@ def test_the_plan_comes_true_on_votes_from_its_own_world_and_beats_250_teachers(
     for _ in range(10):
         rows = rng.integers(len(sample.truth), size=found.setting.n_queries)
         answers = noise.calibrated(found.setting).answer(
-            sample.counts[rows], sample.n_teachers, RehearsalNoise(rng)
+            sample.counts[rows], sample.n_teachers, SeededNoise(rng)
         )
         n_right += int((answers.labels == sample.truth[rows]).sum())
     measured = n_right / (10 * found.expected.answered.value)

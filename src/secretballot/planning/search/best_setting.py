@@ -1,5 +1,4 @@
-"""From a task and what is known of it to a plan. Made-up votes and stand-in data are all that is
-read."""
+"""Find the best setting of a task, and make a plan of it; no private data are read."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from secretballot.planning.plan.model import (
     Setting,
     Task,
 )
-from secretballot.planning.search.evaluation import Weighing, best_of, naive_settings
+from secretballot.planning.search.evaluation import Evaluation, best_of, naive_settings
 from secretballot.planning.search.settings import FEWER_STOPS, STOPS
 from secretballot.planning.simulation.votes import VoteModel
 
@@ -45,7 +44,7 @@ def make_plan(
 ) -> Plan:
     """Return what to choose for a task, what to expect of it, and what would be better.
 
-    Settings are forecast from the law of their noise; the best of each kind are tried with
+    Settings are forecast from the distribution of their noise; the best of each kind are tried with
     students, on half of the model's folds, and the best of these on all of them. Among those as
     good as the best, the plainest is recommended.
 
@@ -69,27 +68,28 @@ def make_plan(
 
     Privacy
     -------
-    Reads no private data: the plan is a function of public numbers and of the model, which was made of data that may be
-    shown to anyone. It costs nothing.
+    Reads no private data: the plan is a function of public numbers and of the model, which was made
+    of data that may be shown to anyone. It costs nothing.
     """
     check_instance("task", task, Task)
     check_instance("model", model, VoteModel)
     check_count("seed", seed, minimum=0)
-    _check(task, model, n_teachers)
+    _refuse_unfit_task(task, model, n_teachers)
     step = _Steps(progress, 3 + len(FRONTIER) + 4)
-    weighing = Weighing(task, model, n_teachers)
-    weighed = _weigh(weighing, step)
-    if not weighed or not _useful(weighed[0], model.constant_accuracy):
-        raise ParameterError(_impossible(weighing))
-    recommended = weighed[0]
-    frontier = _frontier(weighing, recommended, step)
-    improvements = _improvements(weighing, recommended, frontier, step)
+    evaluation = Evaluation(task, model, n_teachers)
+    evaluated = _evaluated_candidates(evaluation, step)
+    if not evaluated or not _beats_constant(evaluated[0], model.constant_accuracy):
+        raise ParameterError(_impossible_sentence(evaluation))
+    # other budgets and sizes come last: each of their searches begins with the recommended setting
+    recommended = evaluated[0]
+    frontier = _frontier_points(evaluation, recommended, step)
+    improvements = _improvements_of(evaluation, recommended, frontier, step)
     return Plan(
         task=task,
         source=model.source,
-        assumptions=(*model.assumptions, *_unweighed(weighing)),
+        assumptions=(*model.assumptions, *_left_out_sentence(evaluation)),
         recommended=recommended,
-        weighed=tuple(sorted(weighed, key=lambda one: -one.expected.student_accuracy.value)),
+        weighed=tuple(sorted(evaluated, key=lambda one: -one.expected.student_accuracy.value)),
         constant_accuracy=float(model.constant_accuracy),
         frontier=frontier,
         improvements=improvements,
@@ -109,7 +109,7 @@ class _Steps:
             self._progress(self._done, self._total)
 
 
-def _check(task: Task, model: VoteModel, n_teachers: int | None) -> None:
+def _refuse_unfit_task(task: Task, model: VoteModel, n_teachers: int | None) -> None:
     if task.n_classes != model.n_classes:
         raise ParameterError(
             f"the task has {task.n_classes} classes and what is known is about {model.n_classes};"
@@ -117,7 +117,7 @@ def _check(task: Task, model: VoteModel, n_teachers: int | None) -> None:
         )
     if not task.delta > 0:
         raise ParameterError(
-            "delta is 0, and no voting that is weighed here keeps that; give one, such as 1e-6."
+            "delta is 0, and no voting that is evaluated here keeps that; give one, such as 1e-6."
         )
     if n_teachers is None:
         return
@@ -134,72 +134,85 @@ def _check(task: Task, model: VoteModel, n_teachers: int | None) -> None:
         )
 
 
-def _unweighed(weighing: Weighing) -> tuple[str, ...]:
+def _left_out_sentence(evaluation: Evaluation) -> tuple[str, ...]:
     """Return what was left out because too little is known, in a sentence."""
-    n, least = weighing.task.n_records, min(weighing.teachers)
-    if weighing.given is not None or least < FEW_TEACHERS:
+    n, least = evaluation.task.n_records, min(evaluation.teachers)
+    if evaluation.given is not None or least < FEW_TEACHERS:
         return ()
     return (
         (
-            f"Fewer than {least} teachers were not weighed: too little is known to tell of more"
+            f"Fewer than {least} teachers were not evaluated: too little is known to tell of more"
             f" than {n // least} records each."
         ),
     )
 
 
-def _half(model: VoteModel) -> int:
+def _half_of_folds(model: VoteModel) -> int:
     return max(min(2, model.n_folds), (model.n_folds + 1) // 2)
 
 
-def _weigh(weighing: Weighing, step: _Steps) -> list[Candidate]:
-    """Return all candidates that were tried on enough folds, the recommended one first; none if
-    nothing teaches."""
-    model = weighing.model
-    settings = weighing.shortlist(STOPS, 3)
+def _evaluated_candidates(evaluation: Evaluation, step: _Steps) -> list[Candidate]:
+    """Return the candidates that were tried on enough folds, the recommended one first.
+
+    None if nothing teaches.
+    """
+    # students take most of the time: many settings are tried on two folds, fewer on half of them,
+    # and the winners on all. The naive settings stay in, so that a plan can be compared with them.
+    model = evaluation.model
+    settings = evaluation.shortlist(STOPS, 3)
     if not settings:
         return []
     step()
-    first = weighing.tried([*settings, *weighing.active()], min(FIRST_FOLDS, model.n_folds))
-    kept = dict.fromkeys([one.setting for one in first[:FINALISTS]] + naive_settings(weighing))
-    middle = weighing.tried(kept, _half(model))
+    first = evaluation.tried([*settings, *evaluation.active()], min(FIRST_FOLDS, model.n_folds))
+    kept = dict.fromkeys([one.setting for one in first[:FINALISTS]] + naive_settings(evaluation))
+    middle = evaluation.tried(kept, _half_of_folds(model))
     step()
-    winners = weighing.tried([one.setting for one in middle[:WINNERS]], model.n_folds)
+    winners = evaluation.tried([one.setting for one in middle[:WINNERS]], model.n_folds)
+    # chosen among the winners alone: a mean over fewer folds may be high by luck
     best = best_of(winners)
     tried = winners + [
         one for one in middle if one.setting not in {winner.setting for winner in winners}
     ]
-    spread = weighing.spread(tried)
-    candidates = [weighing.candidate(one, spread) for one in tried if one is not best]
+    spread = evaluation.spread(tried)
+    candidates = [evaluation.candidate(one, spread) for one in tried if one is not best]
     step()
-    return [weighing.candidate(best, spread, exact=True), *candidates]
+    return [evaluation.candidate(best, spread, exact=True), *candidates]
 
 
-def _quick(weighing: Weighing, warm: Sequence[Setting]) -> Candidate | None:
-    """Return the best candidate of a shorter search that begins with settings known to be good,
-    None if none fits."""
-    settings = dict.fromkeys([*_fitting(warm, weighing), *weighing.shortlist(FEWER_STOPS, 1)])
+def _quick_search(evaluation: Evaluation, warm: Sequence[Setting]) -> Candidate | None:
+    """Return the best candidate of a shorter search that begins with settings known to be good.
+
+    None if no setting fits.
+    """
+    settings = dict.fromkeys(
+        [*_possible_settings(warm, evaluation), *evaluation.shortlist(FEWER_STOPS, 1)]
+    )
     if not settings:
         return None
-    first = weighing.tried(settings, 1)
-    tried = weighing.tried([one.setting for one in first[:WINNERS]], _half(weighing.model))
-    return weighing.candidate(best_of(tried), weighing.spread(tried))
+    first = evaluation.tried(settings, 1)
+    tried = evaluation.tried(
+        [one.setting for one in first[:WINNERS]], _half_of_folds(evaluation.model)
+    )
+    return evaluation.candidate(best_of(tried), evaluation.spread(tried))
 
 
-def _fitting(settings: Sequence[Setting], weighing: Weighing) -> list[Setting]:
+def _possible_settings(settings: Sequence[Setting], evaluation: Evaluation) -> list[Setting]:
     """Return those settings that the task can have."""
-    least, most = weighing.model.teacher_range(weighing.task.n_records)
+    least, most = evaluation.model.teacher_range(evaluation.task.n_records)
     return [
         setting
         for setting in settings
-        if weighing.given in (None, setting.n_teachers)
+        if evaluation.given in (None, setting.n_teachers)
         and least <= setting.n_teachers <= most
-        and setting.n_queries <= weighing.task.n_public
-        and (setting.max_unstable is None or weighing.noise.event(setting.max_unstable) is not None)
-        and weighing.teaches(setting)
+        and setting.n_queries <= evaluation.task.n_public
+        and (
+            setting.max_unstable is None or evaluation.noise.event(setting.max_unstable) is not None
+        )
+        and evaluation.teaches(setting)
     ]
 
 
-def _useful(candidate: Candidate | None, constant: float) -> bool:
+def _beats_constant(candidate: Candidate | None, constant: float) -> bool:
     """Return whether there is a student that beats the constant beyond noise."""
     if candidate is None:
         return False
@@ -207,43 +220,46 @@ def _useful(candidate: Candidate | None, constant: float) -> bool:
     return student.value - constant > max(BEYOND_NOISE, SURELY * (student.value - student.low))
 
 
-def _frontier(
-    weighing: Weighing, recommended: Candidate, step: _Steps
+def _frontier_points(
+    evaluation: Evaluation, recommended: Candidate, step: _Steps
 ) -> tuple[FrontierPoint, ...]:
-    """Return the best candidates at other epsilons, each search beginning with the setting of
-    the next smaller one."""
+    """Return the best candidates at other epsilons, in rising order.
+
+    Each search begins with the settings found so far, so that a larger epsilon hardly does worse
+    for want of searching.
+    """
     points: list[FrontierPoint] = []
     warm = [recommended.setting]
     for factor in FRONTIER:
-        epsilon = weighing.task.epsilon * factor
-        other = weighing.changed(replace(weighing.task, epsilon=epsilon))
-        best = recommended if factor == 1 else _quick(other, warm)
-        useful = _useful(best, weighing.model.constant_accuracy)
+        epsilon = evaluation.task.epsilon * factor
+        other = evaluation.changed(replace(evaluation.task, epsilon=epsilon))
+        best = recommended if factor == 1 else _quick_search(other, warm)
+        useful = _beats_constant(best, evaluation.model.constant_accuracy)
         points.append(FrontierPoint(epsilon, best if useful else None))
         warm = [recommended.setting] + ([] if best is None else [best.setting])
         step()
     return tuple(points)
 
 
-def _improvements(
-    weighing: Weighing, recommended: Candidate, frontier: Sequence[FrontierPoint], step: _Steps
+def _improvements_of(
+    evaluation: Evaluation, recommended: Candidate, frontier: Sequence[FrontierPoint], step: _Steps
 ) -> tuple[Improvement, ...]:
     """Return what larger numbers would bring, the most helpful first."""
-    task, best = weighing.task, recommended.setting
+    task, best = evaluation.task, recommended.setting
     found: list[tuple[str, Candidate | None]] = []
     for words, factor in (("twice", 2), ("four times", 4)):
-        more = weighing.changed(replace(task, n_records=factor * task.n_records))
+        more = evaluation.changed(replace(task, n_records=factor * task.n_records))
         found.append(
             (
                 f"{words} the private records",
-                _quick(more, [best, replace(best, n_teachers=factor * best.n_teachers)]),
+                _quick_search(more, [best, replace(best, n_teachers=factor * best.n_teachers)]),
             )
         )
         step()
-    wider = weighing.model.with_public(2 * task.n_public)
+    wider = evaluation.model.with_public(2 * task.n_public)
     if wider is not None:
-        more = weighing.changed(replace(task, n_public=2 * task.n_public), wider)
-        found.append(("twice the public points", _quick(more, [best])))
+        more = evaluation.changed(replace(task, n_public=2 * task.n_public), wider)
+        found.append(("twice the public points", _quick_search(more, [best])))
     step()
     doubled = next(
         point.candidate for point in frontier if math.isclose(point.epsilon, 2 * task.epsilon)
@@ -256,20 +272,19 @@ def _improvements(
     return tuple(sorted(told, key=lambda one: -one.student_accuracy.value))
 
 
-def _impossible(weighing: Weighing) -> str:
-    """Return the sentence for a task that nothing can be done for, with the numbers that would
-    do."""
-    task, constant = weighing.task, weighing.model.constant_accuracy
+def _impossible_sentence(evaluation: Evaluation) -> str:
+    """Return the sentence for an impossible task, with the numbers that would do."""
+    task, constant = evaluation.task, evaluation.model.constant_accuracy
     most = MOST_EPSILON / task.epsilon
     epsilon = _least_factor(
-        weighing, lambda factor: replace(task, epsilon=factor * task.epsilon), most
+        evaluation, lambda factor: replace(task, epsilon=factor * task.epsilon), most
     )
     more = _least_factor(
-        weighing, lambda factor: replace(task, n_records=math.ceil(factor * task.n_records))
+        evaluation, lambda factor: replace(task, n_records=math.ceil(factor * task.n_records))
     )
     ways = [] if epsilon is None else [f"an epsilon of about {epsilon * task.epsilon:.2g}"]
     ways += [] if more is None else [f"about {float(f'{more * task.n_records:.2g}'):,.0f} records"]
-    mend = (
+    fix = (
         f"{' or '.join(ways)} would do"
         if ways
         else "no larger epsilon or number of records alone would do"
@@ -277,21 +292,23 @@ def _impossible(weighing: Weighing) -> str:
     return (
         f"epsilon {task.epsilon:g} with {task.n_records} records and {task.n_public} public points"
         " leads to no student that beats the most frequent class, which is right on"
-        f" {constant:.1%}; {mend}."
+        f" {constant:.1%}; {fix}."
     )
 
 
 def _least_factor(
-    weighing: Weighing, changed: Callable[[float], Task], most: float = MOST_RECORDS
+    evaluation: Evaluation, changed: Callable[[float], Task], most: float = MOST_RECORDS
 ) -> float | None:
-    """Return about the least factor at which a changed task is possible, None if none up to
-    `most` is."""
+    """Return about the least factor at which a changed task is possible, None beyond `most`."""
 
     def possible(factor: float) -> bool:
-        return _useful(
-            _quick(weighing.changed(changed(factor)), []), weighing.model.constant_accuracy
+        return _beats_constant(
+            _quick_search(evaluation.changed(changed(factor)), []),
+            evaluation.model.constant_accuracy,
         )
 
+    # every question is a search that takes seconds: find the magnitude in steps of four, then
+    # halve the interval, in logarithms, down to a factor of 1.4
     doubling = 1
     while 2.0**doubling <= most and not possible(2.0**doubling):
         doubling += 2
