@@ -17,9 +17,7 @@ from public_rooms import PUBLIC_ROOMS
 TO_DO = (
     "hypotheses",
     "learners",
-    "planning",
     "queries",
-    "report",
     "students",
     "theory",
 )

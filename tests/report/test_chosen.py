@@ -131,7 +131,7 @@ def test_page_and_words_speak_of_a_choice():
     released = ReleasedLabels(np.arange(3), LABELS, (0, 1), 0, certificate=certificate())
     page = render_page(released)
     assert "one was chosen" in page
-    assert "Voters" not in page
+    assert "Ensemble" not in page
     assert chosen_words(released.certificate).startswith(
         "The model is one of 7 candidates (intervals)"
     )

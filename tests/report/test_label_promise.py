@@ -126,7 +126,7 @@ def test_page_and_readme_speak_of_labels(tmp_path: Any) -> None:
         assert words in page, words
     assert "with or without" not in page
     assert "is in the data" not in page
-    assert "whatever any one label of the private data is, what you see" in readme
+    assert "whatever any one label of the private data is, what is released" in readme
     assert "Only labels are protected" in readme
     of_records = render_page(_release(("record", "replace-one"), ("record", "replace-one")))
     assert "with or without any one record" in of_records

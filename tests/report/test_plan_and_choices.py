@@ -88,7 +88,7 @@ def test_an_honest_plan_and_honest_choices_verify(planned: Callable[..., dict[st
     verification = verify_certificate(document)
     assert verification.ok, verification.failures
     said = {check.name: check.detail for check in verification.checks}
-    assert "60 of 100 planned queries used, in 3 rounds" in said["plan"]
+    assert "60 of 100 reserved queries used, in 3 rounds" in said["plan"]
     assert "epsilon 1.4 and delta 1.1e-5" in said["choices"]
     assert said["fields"].endswith("so are plan and choices.")
     assert document["version"] == 2
@@ -113,7 +113,7 @@ def test_without_them_nothing_is_written(planned: Callable[..., dict[str, Any]])
         ({"rounds": [20, 20]}, "rounds hold 40"),
         ({"rounds": [20, 20, 20, 20]}, "rounds hold 80"),
         ({"left": "none"}, "40 queries were left"),
-        ({"left": "returned"}, "only a renyi ledger"),
+        ({"left": "returned"}, "only a Renyi ledger"),
         ({"left": "spent"}, "one of kept, returned, "),
         ({"rounds": [60, 0]}, "integers of at least 1"),
         ({"rounds": [True] * 60}, "integers of at least 1"),
@@ -184,10 +184,10 @@ def test_the_page_does_not_deny_that_something_came_back(make_binary: Make) -> N
     }
     given = {"events": [GaussianEvent(45.0, 100)], "mechanism": mechanism}
     returned = render_page(make_binary(**given, kind="renyi", plan=PLAN | {"left": "returned"}))
-    assert "takes back only what was never asked" in returned
+    assert "only queries that were never asked are refunded" in returned
     assert "this release is no cheaper for it" in returned
     kept = render_page(make_binary(**given, plan=PLAN, choices=[ERROR]))
-    assert "never pays back" in kept
+    assert "it is never refunded" in kept
     assert "other releases and choices 0.5 (grey)" in kept
 
 
@@ -302,8 +302,8 @@ def test_readme_and_page_say_what_was_planned_and_what_it_cost(make_binary: Make
     )
     page = render_page(released)
     for words in (
-        "Of 100 planned queries, 60 were used, in 3 rounds, by the strategy disagreement.",
-        "What is left, 40 unspent queries, stays open under the same reservation",
+        "Of 100 reserved queries, 60 were used, in 3 rounds, by the strategy disagreement.",
+        "What is left, 40 unused queries, stays open under the same reservation",
         "stopping early does not make epsilon smaller",
         "2 things were chosen with private data",
         "cost (1.2, 1e-5) together",

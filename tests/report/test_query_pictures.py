@@ -365,7 +365,7 @@ def test_planned_and_used_stand_beside_the_pictures(make_binary: Make, plane: np
     plan = {"planned": 100, "used": 60, "rounds": [30, 30], "strategy": STRATEGY, "left": "kept"}
     released = make_binary(events=[GaussianEvent(45.0, 100)], mechanism=mechanism, plan=plan)
     text = render_page(released, story=tell(released, plane, [30, 30]))
-    assert text.count("Of 100 planned queries, 60 were used, in 2 rounds") == 1
+    assert text.count("Of 100 reserved queries, 60 were used, in 2 rounds") == 1
 
 
 def test_the_folder_holds_the_story_and_its_pictures(

@@ -157,7 +157,7 @@ def test_the_account_under_a_renyi_filter_is_not_split(make_binary: Make) -> Non
 def test_several_events_are_priced_one_by_one(make_withheld: Make) -> None:
     vector = SparseVectorEvent(30.0, 60.0, 1200, 4, True)
     said = Page(render_page(make_withheld(events=[vector, PureEvent(0.05, 2)]))).said
-    assert "each with its cost if it were alone" in said
+    assert "each with its price alone" in said
     assert "epsilon 0.05, count 2" in " ".join(said.split())
 
 

@@ -1,5 +1,4 @@
-"""`python -m secretballot.publishing`: the process in which releases are made; started by the
-program, not by hand."""
+"""`python -m secretballot.publishing`: the process that makes releases, started by the program."""
 
 from secretballot.publishing.serving import serve
 

@@ -1,5 +1,4 @@
-"""Make a release again from what is published of it and from public inputs, and compare every
-byte."""
+"""Make a release again from its published files and public inputs, and compare every byte."""
 
 import json
 import tempfile
@@ -18,8 +17,8 @@ from secretballot.report.certificate.verify import verify_certificate
 
 __all__ = ["differing_files", "read_release"]
 
-_MOST_BYTES = 250 * 10**6  # of a file that is read
-_MADE_OF = {"report": "report.html", "student": "student.skops"}
+_MAX_BYTES = 250 * 10**6  # of a file that is read
+_FILE_OF_PART = {"report": "report.html", "student": "student.skops"}
 
 
 def read_release(folder: str | Path) -> ReleasedLabels:
@@ -39,7 +38,7 @@ def read_release(folder: str | Path) -> ReleasedLabels:
     # The door's own certificate knows no files: there was no folder yet.
     door = {key: value for key, value in certificate.items() if key not in ("files", "digest")}
     table = read_labels(
-        read_regular(folder / "labels.csv", _MOST_BYTES), bound["classes"], bound["count_columns"]
+        read_regular(folder / "labels.csv", _MAX_BYTES), bound["classes"], bound["count_columns"]
     )
     return ReleasedLabels(
         table.queries,
@@ -61,8 +60,7 @@ def differing_files(
     abstentions: str = "drop",
     seed: int = 0,
 ) -> list[str]:
-    """Make a release again, in a folder that is thrown away, and return the names of files that
-    came out otherwise.
+    """Make a release again, in a temporary folder, and return the names of files that differ.
 
     None does where software, public inputs, settings and seed are those of the release: its bytes
     follow from them.
@@ -92,6 +90,7 @@ def differing_files(
     DataError
         If the student cannot learn from what was released, or a file cannot be read.
     """
+    # the folder is verified first: what is made again from forged files would prove nothing
     folder = Path(folder)
     released = read_release(folder)
     schema = folder / "schema.json"
@@ -99,17 +98,21 @@ def differing_files(
         released,
         student,
         X_public,
-        json.loads(read_regular(schema, _MOST_BYTES)) if schema.is_file() else None,
+        json.loads(read_regular(schema, _MAX_BYTES)) if schema.is_file() else None,
         asked,
         abstentions,
         seed,
-        tuple(part for part, name in _MADE_OF.items() if not (folder / name).is_file()),
+        tuple(part for part, name in _FILE_OF_PART.items() if not (folder / name).is_file()),
     )
     with tempfile.TemporaryDirectory() as place:
         again = publish(Path(place) / "release", job).path
         names = sorted({path.name for path in (*folder.iterdir(), *again.iterdir())})
-        return [name for name in names if _content(folder / name) != _content(again / name)]
+        return [
+            name
+            for name in names
+            if _content_or_none(folder / name) != _content_or_none(again / name)
+        ]
 
 
-def _content(path: Path) -> bytes | None:
-    return read_regular(path, _MOST_BYTES) if path.exists() else None
+def _content_or_none(path: Path) -> bytes | None:
+    return read_regular(path, _MAX_BYTES) if path.exists() else None

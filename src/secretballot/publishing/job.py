@@ -55,7 +55,7 @@ class SavedStudent:
 
 @dataclass(frozen=True)
 class ChosenHypothesis:
-    """The hypothesis that a choice fell on: its class by name, its number on the certificate.
+    """The hypothesis that was selected privately: its class by name, its number on the certificate.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ StudentSource = NamedStudent | GivenStudent | SavedStudent | ChosenHypothesis
 
 @dataclass(frozen=True, eq=False)
 class AskedInRounds:
-    """How a strategy chose the queries, so that its walk can be taken again.
+    """How a strategy chose the queries, so that its rounds can be repeated.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class AskedInRounds:
     askable : ndarray of int64, shape (m,)
         Rows of the public pool that it chose from.
     round_size : int or None
-        Queries per round; None is a twentieth of the plan.
+        Queries per round; None is a twentieth of the reservation.
     """
 
     strategy: str
@@ -119,8 +119,7 @@ class ReleaseJob:
     without: tuple[str, ...] = ()
 
     def canonical(self) -> "ReleaseJob":
-        """Return the same job in the one form that its values have: plain lists, rows one after the
-        other.
+        """Return the same job in the one form that its values have: plain lists, rows in order.
 
         The order in which an array lies in memory can change the last digit of a sum.
         """
@@ -143,8 +142,7 @@ class ReleaseJob:
 
 
 def _canonical_points(X: Any) -> Any:
-    """Return public points with rows one after the other, and a sparse matrix with each value
-    once, in order."""
+    """Return public points with rows one after the other, sparse ones sorted, without doubles."""
     if hasattr(X, "tocsr"):
         matrix = X.tocsr().copy()
         matrix.sum_duplicates()

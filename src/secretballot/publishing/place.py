@@ -17,8 +17,7 @@ _NEW, _OLD = "new", "old"
 
 
 def check_place(target: Path, *, overwrite: bool) -> None:
-    """Refuse a place where something stands that is no release, or a release that must not be
-    replaced.
+    """Refuse a place with something else than a release, or a release that must not be replaced.
 
     Raises
     ------
@@ -55,8 +54,9 @@ def drafted(target: Path) -> Iterator[Path]:
 
 
 def move_into_place(new: Path, target: Path) -> None:
-    """Put a finished draft in its place; an earlier release steps aside first, and comes back on
-    failure."""
+    """Put a finished draft in its place, an earlier release aside; on failure it comes back."""
+    # a folder cannot be replaced by a rename, so there is a moment without a release: whoever is
+    # killed then leaves the earlier one in the draft, and `settle_place` brings it back
     old = new.parent / _OLD
     if not target.exists():
         new.rename(target)
@@ -70,10 +70,10 @@ def move_into_place(new: Path, target: Path) -> None:
 
 
 def settle_place(target: Path) -> None:
-    """Remove the drafts that killed runs left beside `target`; bring back an earlier release
-    that one had set aside."""
+    """Remove the drafts of killed runs beside `target`; bring back a release one had set aside."""
     if not target.parent.is_dir():
         return
+    # before drafts are swept, or the only copy of an earlier release would go with them
     if not os.path.lexists(target):
         for old in target.parent.glob(f".{escape(target.name)}-{8 * '?'}/{_OLD}"):
             _bring_back(old, target)
@@ -81,8 +81,7 @@ def settle_place(target: Path) -> None:
 
 
 def _bring_back(old: Path, target: Path) -> None:
-    """Move a release that stepped aside back to its place, unless somebody is at work on its
-    draft."""
+    """Move a release that stepped aside back to its place, unless its draft is in use."""
     with suppress(OSError):
         handle = os.open(old.parent, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         try:

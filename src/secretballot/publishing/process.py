@@ -1,5 +1,4 @@
-"""The other end of `publishing.serving`: start the process early, hand it jobs, and never leave
-it behind."""
+"""The other end of `publishing.serving`: start the process, hand it jobs, never leave it behind."""
 
 import atexit
 import os
@@ -69,16 +68,13 @@ class PublishingProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=_environment(),
+                env=_clean_environment(),
                 cwd=os.path.abspath(os.sep),
                 # a Ctrl-C reaches the program alone, which then ends this process
                 start_new_session=True,
             )
-        except (
-            OSError,
-            TypeError,
-            ValueError,
-        ) as error:  # also where Python does not know its own program
+        # TypeError and ValueError: Python does not know its own program
+        except (OSError, TypeError, ValueError) as error:
             problem = getattr(error, "strerror", None) or type(error).__name__
         if problem:
             raise DataError(f"The process that makes releases cannot be started ({problem}).")
@@ -89,8 +85,7 @@ class PublishingProcess:
         return self.owner == os.getpid() and self._process.poll() is None
 
     def missing_parts(self) -> dict[str, str]:
-        """Wait until it has imported what it needs; return the parts of a release it cannot make,
-        with the reasons.
+        """Wait until it is ready; return the parts of a release it cannot make, with the reasons.
 
         Raises
         ------
@@ -98,8 +93,8 @@ class PublishingProcess:
             If it ended instead.
         """
         if self._ready is None:
-            with self._ended_on_failure():
-                self._ready = self._received()[1]
+            with self._stopped_on_failure():
+                self._ready = self._receive_message()[1]
         return self._ready
 
     def perform(
@@ -132,19 +127,21 @@ class PublishingProcess:
         DataError
             If the process ended.
         """
+        # it says that it is ready before it reads a job, so that message is taken first
         self.missing_parts()
         content = pickle.dumps((_places_of_modules(), folder, job), protocol=5)
         outcome: tuple[Any, ...] | None = None
-        with self._ended_on_failure():
-            self._sent(b"+" + len(content).to_bytes(LENGTH, "big") + content)
-            while (message := self._next(outcome))[0] != "ended":
+        with self._stopped_on_failure():
+            self._send(b"+" + len(content).to_bytes(LENGTH, "big") + content)
+            while (message := self._next_message(outcome))[0] != "ended":
                 if message[0] == "step":
                     say(message[1])
                 else:
                     outcome = message
+        # the end comes after the outcome; alone, it says that the job's process was killed
         if outcome is None:
-            raise DataError(_ENDED.format(how=_how(message[1])))
-        return _opened(outcome)
+            raise DataError(_ENDED.format(how=_ending_text(message[1])))
+        return _made_or_raised(outcome)
 
     def stop(self) -> None:
         """End it, with all that it started."""
@@ -158,49 +155,48 @@ class PublishingProcess:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
-                _opened_pipe(pipe).close()
+                _existing_pipe(pipe).close()
 
     @contextmanager
-    def _ended_on_failure(self) -> Iterator[None]:
-        """End the process where talk with it was cut short, by Ctrl-C say: nobody knows what it
-        would say next."""
+    def _stopped_on_failure(self) -> Iterator[None]:
+        """End the process where an exchange was cut short, such as by Ctrl-C."""
+        # the rest of that exchange would be taken for the answer to the next one
         try:
             yield
         except BaseException:
             self.stop()
             raise
 
-    def _sent(self, content: bytes) -> None:
-        pipe = _opened_pipe(self._process.stdin)
+    def _send(self, content: bytes) -> None:
+        pipe = _existing_pipe(self._process.stdin)
         with suppress(BrokenPipeError):  # the answer, or its end, tells why
             pipe.write(content)
             pipe.flush()
 
-    def _next(self, outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
-        """Return the next message; where every job has a process of its own, its end is the last
-        one."""
+    def _next_message(self, outcome: tuple[Any, ...] | None) -> tuple[Any, ...]:
+        """Return the next message; where each job has a process of its own, its end is the last."""
         if CAN_FORK or outcome is None:
-            return self._received()
+            return self._receive_message()
         return ("ended", self._process.wait())
 
-    def _received(self) -> tuple[Any, ...]:
-        size = int.from_bytes(self._read(LENGTH), "big")
-        message: tuple[Any, ...] = pickle.loads(self._read(size))
+    def _receive_message(self) -> tuple[Any, ...]:
+        size = int.from_bytes(self._read_exactly(LENGTH), "big")
+        message: tuple[Any, ...] = pickle.loads(self._read_exactly(size))
         return message
 
-    def _read(self, size: int) -> bytes:
-        content = _opened_pipe(self._process.stdout).read(size)
+    def _read_exactly(self, size: int) -> bytes:
+        content = _existing_pipe(self._process.stdout).read(size)
         if len(content) < size:
-            raise DataError(_ENDED.format(how=_how(self._process.wait())))
+            raise DataError(_ENDED.format(how=_ending_text(self._process.wait())))
         return content
 
 
-def _opened_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+def _existing_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     assert pipe is not None  # both ends were asked for
     return pipe
 
 
-def _environment() -> dict[str, str]:
+def _clean_environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return {**kept, **_FIXED, "PYTHONPATH": os.pathsep.join(_places_of_modules())}
 
@@ -210,14 +206,15 @@ def _places_of_modules() -> list[str]:
     return [os.path.abspath(place) for place in sys.path]
 
 
-def _how(code: int) -> str:
+def _ending_text(code: int) -> str:
     """Return how a process ended, by its exit code."""
-    if code == -signal.SIGKILL if os.name == "posix" else False:
+    # out of memory, Linux kills; on Windows there is no such signal
+    if os.name == "posix" and code == -signal.SIGKILL:
         return "was killed, perhaps because there was not enough memory"
     return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
-def _opened(outcome: tuple[Any, ...]) -> tuple[Any, bytes | None]:
+def _made_or_raised(outcome: tuple[Any, ...]) -> tuple[Any, bytes | None]:
     """Return what was made, or raise what was said instead."""
     kind, first, second = outcome if len(outcome) == 3 else (*outcome, "")
     if kind == "made":
@@ -237,8 +234,9 @@ _started: PublishingProcess | None = None
 
 
 def start_publishing() -> PublishingProcess:
-    """Start the process of this program unless it is there already; it takes seconds to be ready,
-    so start it early.
+    """Start the process of this program unless it runs already.
+
+    It takes seconds to be ready, so start it early.
 
     Raises
     ------
@@ -248,6 +246,7 @@ def start_publishing() -> PublishingProcess:
     global _started
     with _lock:
         if _started is None or not _started.alive:
+            # registered once; what ended, or belongs to a parent of this process, is replaced
             if _started is None:
                 atexit.register(_stop_at_exit)
             else:

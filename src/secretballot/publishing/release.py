@@ -53,8 +53,7 @@ class ReleaseFolder:
 
 
 def check_parts(without: Collection[str]) -> None:
-    """Refuse to go on where a part of the release is wanted that cannot be made here: before
-    anything is paid.
+    """Refuse to go on where a wanted part of the release cannot be made: before anything is paid.
 
     Raises
     ------
@@ -113,23 +112,24 @@ def publish(
 
     def make(draft: Path) -> MadeRelease:
         with publishing_process() as process:
-            written, student = process.perform(content, str(draft), say or _silent)
+            written, student = process.perform(content, str(draft), say or _ignore_message)
         return MadeRelease(written, None if student is None else pickle.loads(student))
 
-    return _placed(folder, make, overwrite=overwrite)
+    return _made_in_place(folder, make, overwrite=overwrite)
 
 
-def _silent(_: str) -> None:
+def _ignore_message(_: str) -> None:
     """Say nothing."""
 
 
-def _placed(
+def _made_in_place(
     folder: str | Path, make: Callable[[Path], MadeRelease], *, overwrite: bool
 ) -> ReleaseFolder:
     """Make a release beside its place, and move it there."""
     target = Path(os.path.abspath(folder))
     problem = ""
     try:
+        # a killed run may have set an earlier release aside: it decides whether the place is free
         settle_place(target)
         check_place(target, overwrite=overwrite)
         with drafted(target) as draft:
@@ -218,7 +218,7 @@ def write_release(
         check_story(story, released)
     for part in without:
         check_choice("without", part, tuple(PARTS))
-    source = None if student is None else _source(student, X_public)
+    source = None if student is None else _student_source(student, X_public)
     job = ReleaseJob(
         released,
         source,
@@ -231,16 +231,19 @@ def write_release(
     )
     try:
         return publish(folder, job, overwrite=overwrite)
+    # only this process knows the student's class, so it has to write the files itself
     except NotPortableError:
-        return _placed(
-            folder, lambda draft: make_release(job.canonical(), draft, _silent), overwrite=overwrite
+        return _made_in_place(
+            folder,
+            lambda draft: make_release(job.canonical(), draft, _ignore_message),
+            overwrite=overwrite,
         )
 
 
-def _source(student: Any, X_public: Any) -> StudentSource:
+def _student_source(student: Any, X_public: Any) -> StudentSource:
     """Return a student that was given by name, unfitted or fitted."""
     if isinstance(student, str):
-        student_by_name(student)
+        student_by_name(student)  # refuses an unknown name here, before a process is asked
         source: StudentSource = NamedStudent(student)
     elif isinstance(student, type) or not hasattr(student, "predict"):
         raise ParameterError(

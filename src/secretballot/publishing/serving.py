@@ -1,5 +1,4 @@
-"""The process in which releases are made: started anew, holding imports alone, one fresh child for
-every job.
+"""The process in which releases are made: imports alone, and one fresh child for every job.
 
 It speaks over its standard input and output. In: one byte for each job, then its length and its
 bytes. Out: messages, each its length and a pickle. It ends when its input does, hence with the
@@ -34,16 +33,16 @@ def serve() -> None:
     os.dup2(2, 1)
     # whoever started this process decides, and ends it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _send(channel, ("ready", _missing_parts()))
+    _send_message(channel, ("ready", _missing_parts()))
     while os.read(0, 1):
         if not CAN_FORK:
-            _work(channel)
+            _do_one_job(channel)
             return
         child = os.fork()
         if child == 0:
-            _work(channel)
+            _do_one_job(channel)
             os._exit(0)  # nothing of this job is to be tidied up in the copy
-        _send(channel, ("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+        _send_message(channel, ("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
 
 
 def _missing_parts() -> dict[str, str]:
@@ -58,48 +57,47 @@ def _missing_parts() -> dict[str, str]:
     return missing
 
 
-def _send(channel: IO[bytes], message: tuple[Any, ...]) -> None:
+def _send_message(channel: IO[bytes], message: tuple[Any, ...]) -> None:
     content = pickle.dumps(message, protocol=5)
     channel.write(len(content).to_bytes(LENGTH, "big") + content)
     channel.flush()
 
 
-def _work(channel: IO[bytes]) -> None:
+def _do_one_job(channel: IO[bytes]) -> None:
     """Read one job, do it and send what came of it."""
     from secretballot.exceptions import SecretBallotError
 
-    places, folder, content = _received()
+    places, folder, content = _receive_job()
     sys.path[:] = places  # before the job is read: a student may be a class of a stranger's module
     try:
         job = pickle.loads(content)
     except Exception as error:  # such as a class of the program that runs, or of a notebook
-        _send(channel, ("unportable", type(error).__name__))
+        _send_message(channel, ("unportable", type(error).__name__))
         return
     try:
-        made = _made(channel, job, folder)
-        _send(channel, ("made", made.written, _pickled(made.student)))
+        made = _make_in_folder(channel, job, folder)
+        _send_message(channel, ("made", made.written, _pickled_or_none(made.student)))
     except SecretBallotError as error:
-        _send(channel, ("refused", type(error).__name__, str(error)))
+        _send_message(channel, ("refused", type(error).__name__, str(error)))
     except OSError as error:
-        _send(channel, ("disk", error.errno, error.strerror or str(error)))
-    except (
-        MemoryError
-    ):  # private data may fill the memory: so nothing is left out of a release for want of it
-        _send(channel, ("refused", "ResourceError", _NO_MEMORY))
+        _send_message(channel, ("disk", error.errno, error.strerror or str(error)))
+    # private data may fill the memory, so nothing is left out of a release for want of it
+    except MemoryError:
+        _send_message(channel, ("refused", "ResourceError", _NO_MEMORY))
     except Exception:  # a defect: everything here is public, so all of it may be told
-        _send(channel, ("defect", traceback.format_exc()))
+        _send_message(channel, ("defect", traceback.format_exc()))
 
 
-def _received() -> tuple[list[str], str, bytes]:
-    """Return the places of modules, the folder, and the job; watch from then on whether somebody
-    still waits for it."""
-    size = int.from_bytes(_read(LENGTH), "big")
-    places, folder, job = pickle.loads(_read(size))
+def _receive_job() -> tuple[list[str], str, bytes]:
+    """Return the places of modules, the folder, and the job."""
+    size = int.from_bytes(_read_exactly(LENGTH), "big")
+    places, folder, job = pickle.loads(_read_exactly(size))
+    # watch from now on whether somebody still waits for it: a job may take minutes
     threading.Thread(target=_end_with_input, daemon=True).start()
     return places, folder, job
 
 
-def _read(size: int) -> bytes:
+def _read_exactly(size: int) -> bytes:
     """Return so many bytes of standard input."""
     found = bytearray()
     while len(found) < size:
@@ -116,24 +114,24 @@ def _end_with_input() -> None:
     os._exit(1)
 
 
-def _made(channel: IO[bytes], job: Any, folder: str) -> Any:
+def _make_in_folder(channel: IO[bytes], job: Any, folder: str) -> Any:
     from secretballot.publishing.work import make_release
 
     os.chdir(folder)  # files have bare names, so that no message about one says where it lay
     _seed_globals(job.seed)
-    return make_release(job, Path(), lambda text: _send(channel, ("step", text)))
+    return make_release(job, Path(), lambda text: _send_message(channel, ("step", text)))
 
 
 def _seed_globals(seed: int) -> None:
-    """Seed what a student of a stranger's making may draw from; this process serves one job and
-    ends."""
+    """Seed the global generators, from which an estimator without a seed of its own draws."""
     import numpy as np
 
+    # nothing else is disturbed: this process serves one job and ends
     random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002  # it is the global state that unseeded estimators draw from
+    np.random.seed(seed % 2**32)  # noqa: NPY002  # the global state is the one meant
 
 
-def _pickled(student: Any) -> bytes | None:
+def _pickled_or_none(student: Any) -> bytes | None:
     try:
         return pickle.dumps(student, protocol=5)
     except Exception:  # a student may be anybody's, and refuse in any way

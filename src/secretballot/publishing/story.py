@@ -1,5 +1,4 @@
-"""The story of a release in rounds, told from what was released: the walk of the strategy is
-taken again."""
+"""The story of a release in rounds: the strategy is run again on what was released."""
 
 import warnings
 from typing import Any
@@ -37,22 +36,23 @@ def tell_story(job: ReleaseJob, asked: AskedInRounds, template: Any, student: An
         job.released,
         plan["strategy"],
         plan["rounds"],
-        _explanation(job, asked, plan["planned"]),
+        _strategy_explanation(job, asked, plan["planned"]),
         agreement=learning_curve(job, template, student, plan["rounds"]),
     )
 
 
-def _explanation(job: ReleaseJob, asked: AskedInRounds, planned: int) -> dict[str, Any]:
-    """Return what the strategy tells of its walk; nothing where other queries were asked than it
-    would ask now.
+def _strategy_explanation(job: ReleaseJob, asked: AskedInRounds, planned: int) -> dict[str, Any]:
+    """Return what the strategy tells of its rounds; nothing where it would ask otherwise now.
 
-    That is so where an earlier walk of another strategy spent a part of the plan.
+    That is so where another strategy spent a part of the reservation before.
     """
     released = job.released
     pool = PublicPool(take_rows(job.X_public, asked.askable), released.classes, planned, job.seed)
     order = np.searchsorted(asked.askable, released.queries)
     selector = CheckedSelector(strategy_by_name(asked.strategy), pool)
     size = asked.round_size or default_round_size(planned)
+    # the same rounds as in the run: the strategy proposes, is given the released answers, and
+    # proposes again; one difference means that its words would not be about these queries
     done = 0
     proposed = selector.propose(min(size, planned))
     while len(proposed):
@@ -68,8 +68,7 @@ def _explanation(job: ReleaseJob, asked: AskedInRounds, planned: int) -> dict[st
 
 
 def _first_answers(released: ReleasedLabels, n: int, queries: IntArray) -> ReleasedLabels:
-    """Return the first `n` answers of a release, about rows of `queries`; without a certificate
-    of their own."""
+    """Return the first `n` answers of a release, about rows of `queries`, without a certificate."""
     return ReleasedLabels(
         queries=queries[:n],
         labels=released.labels[:n],
@@ -83,8 +82,7 @@ def _first_answers(released: ReleasedLabels, n: int, queries: IntArray) -> Relea
 def learning_curve(
     job: ReleaseJob, template: Any, student: Any, rounds: list[int]
 ) -> list[float | None]:
-    """Return, for every round, the share of the public pool on which its student agrees with the
-    final one.
+    """Return the share of the public pool on which each round's student agrees with the final one.
 
     At most `POINTS` rounds get a student of their own; the others, and rounds from which nothing
     can be learnt yet, get None.
@@ -103,8 +101,7 @@ def learning_curve(
                 curve[number] = float(np.mean(np.asarray(fitted.predict(job.X_public)) == final))
         except MemoryError:  # what memory there is, is no property of the student
             raise
-        except (
-            Exception
-        ):  # any learner may raise anything where there are few answers, or all of one class
+        # any learner may raise anything where there are few answers, or all of one class
+        except Exception:
             continue
     return curve

@@ -64,7 +64,7 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
     OSError
         If the disk fails.
     """
-    template, student = _student(job, say)
+    template, student = _students_before_and_after(job, say)
     say("Writing the release")
     story = (
         tell_story(job, job.story, template, student)
@@ -83,16 +83,16 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
     return MadeRelease(written, student)
 
 
-def _student(job: ReleaseJob, say: Callable[[str], None]) -> tuple[Any, Any]:
+def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> tuple[Any, Any]:
     """Return the student before and after its fit; None twice where there is none."""
     match job.student:
         case GivenStudent(model, True):
             return model, model
         case SavedStudent(content):
-            student = _loaded(content)
+            student = _loaded_from_bytes(content)
             return student, student
         case ChosenHypothesis(name):
-            student = _chosen(job, name)
+            student = _hypothesis_of_certificate(job, name)
             return student, student
         case NamedStudent(name):
             template = student_by_name(name)
@@ -109,7 +109,7 @@ def _student(job: ReleaseJob, say: Callable[[str], None]) -> tuple[Any, Any]:
     return template, fitted
 
 
-def _loaded(content: bytes) -> Any:
+def _loaded_from_bytes(content: bytes) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "student.skops"
         path.write_bytes(content)
@@ -123,9 +123,8 @@ def hypotheses_by_name(name: str, n_features: int) -> HypothesisClass:
     return Thresholds("either") if name == "thresholds" else Intervals()
 
 
-def _chosen(job: ReleaseJob, name: str) -> HypothesisStudent:
-    """Return the hypothesis that the certificate names by its number, among those on the public
-    points."""
+def _hypothesis_of_certificate(job: ReleaseJob, name: str) -> HypothesisStudent:
+    """Return the hypothesis that the certificate numbers, among those on the public points."""
     points = np.asarray(take_rows(job.X_public, job.released.queries))
     hypotheses = hypotheses_by_name(name, points.shape[1])
     hypothesis = hypotheses.dichotomies(points).hypothesis(

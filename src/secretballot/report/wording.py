@@ -7,8 +7,7 @@ __all__ = ["count_text", "number_text", "one_in", "power_bound", "shown", "unit_
 
 
 def shown(text: object) -> str:
-    """Return text with invisible and control characters written out, so that nothing hides in a
-    name."""
+    """Return text with invisible and control characters written out: nothing hides in a name."""
     return "".join(
         (
             char

@@ -1,2 +1,1 @@
-"""Certificates: how they are built, what their fields and events mean, and how they are
-verified."""
+"""Certificates: how they are built, what fields and events mean, and how they are verified."""

@@ -29,7 +29,7 @@ from secretballot._validation import (
 )
 from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.privacy.accounting import Event, Price, PrivacyBudget, delta_upper
-from secretballot.report.certificate.chosen import CHOICE, CHOICE_ASSUMPTIONS
+from secretballot.report.certificate.chosen import EXPONENTIAL, EXPONENTIAL_ASSUMPTIONS
 from secretballot.report.certificate.fields import (
     FORMAT,
     VERSION,
@@ -64,7 +64,10 @@ FIXED_OR_PAID = (
 )
 ASSUMPTIONS = (
     "One unit reaches the training data of one teacher only.",
-    "A teacher depends on its own shard, on public data and on its own coins, and on nothing else.",
+    (
+        "A teacher depends on its own shard, on public data and on its own randomness, and on"
+        " nothing else."
+    ),
     FIXED_BLINDLY,
     (
         "The queried points and every other file of the release come from public data and released"
@@ -72,6 +75,7 @@ ASSUMPTIONS = (
     ),
 )
 UNSEEN_TEACHERS = (
+    # certificates written before carry these sentences, and the verifiers look for them: they stay
     "The votes came from outside; that one unit touches one teacher is the word of whoever made the"
     " release, and was not checked by the program."
 )
@@ -98,8 +102,9 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 
 
 def canonical_json(value: object) -> str:
-    """Return the one text that stands for a JSON value: keys sorted, no spaces, ASCII, shortest
-    floats.
+    """Return the one string that stands for a JSON value.
+
+    Keys are sorted, there are no spaces, characters are ASCII, floats are the shortest.
 
     Raises
     ------
@@ -112,14 +117,15 @@ def canonical_json(value: object) -> str:
         )
     except (TypeError, ValueError, RecursionError) as error:
         raise CertificateError(
-            f"The certificate cannot be written as JSON ({error}); give it text, numbers and lists"
-            " only."
+            f"The certificate cannot be written as JSON ({error}); give it strings, numbers and"
+            " lists only."
         ) from None
 
 
 def certificate_digest(certificate: Mapping[str, object]) -> str:
-    """Return the SHA-256, in hexadecimal, of the canonical JSON of a certificate without its
-    ``digest``.
+    """Return the SHA-256, as hexadecimal digits, of a certificate's canonical JSON.
+
+    The field ``digest`` itself is left out.
 
     The digest shows damage, not forgery: it is not a signature.
     """
@@ -154,13 +160,13 @@ def describe_released(
         "answered": int(np.count_nonzero(np.asarray(labels) >= 0)),
         "classes": [class_value(value) for value in classes],
         "n_teachers": check_count("n_teachers", n_teachers, minimum=0),
-        "count_columns": _columns(noisy_counts),
+        "count_columns": _n_count_columns(noisy_counts),
         "labels_sha256": labels_digest(queries, labels, classes, noisy_counts),
     }
     return described if points_sha256 is None else described | {"points_sha256": points_sha256}
 
 
-def _columns(noisy_counts: IntArray | None) -> int:
+def _n_count_columns(noisy_counts: IntArray | None) -> int:
     """Return how many noisy counts were released for each query."""
     if noisy_counts is None:
         return 0
@@ -187,7 +193,7 @@ def build_certificate(
     Parameters
     ----------
     budget : PrivacyBudget
-        The promise: the (epsilon, delta) at which the release was bought.
+        The promise: the (epsilon, delta) that was reserved for the release.
     events : sequence of Event
         Everything that was drawn.
     price : Price
@@ -209,10 +215,10 @@ def build_certificate(
         Why the release was made.
     plan : mapping, optional
         Of a release in rounds: ``planned`` queries, ``used`` ones, ``rounds`` (queries of each),
-        ``strategy`` (name and settings) and ``left``, what became of unspent queries: ``"kept"``
+        ``strategy`` (name and settings) and ``left``, what became of unused queries: ``"kept"``
         open under the same reservation, ``"returned"`` to a Renyi ledger, ``"forfeited"``, or
-        ``"none"``. The price is that of the whole plan: a smaller epsilon for stopping early would
-        be false.
+        ``"none"``. The price is that of the whole reservation: a smaller epsilon for stopping early
+        would be false.
     choices : sequence of mapping, optional
         Everything chosen with private data for this release: ``purpose``, ``events`` (as JSON
         objects), ``epsilon``, ``delta``, ``outcome`` and the ``reservation`` it was paid under.
@@ -226,6 +232,8 @@ def build_certificate(
     ParameterError
         If the declaration has an unknown word in it.
     """
+    # the door has priced the events before; here they are priced once more, so that a certificate
+    # with a smaller promise than its events cost is never written, whoever asks for it
     delta = delta_upper(events, budget.epsilon)
     if not delta <= budget.delta:
         raise CertificateError(
@@ -237,18 +245,19 @@ def build_certificate(
         "version": VERSION,
         "issued": datetime.now(UTC).isoformat(timespec="seconds"),
         "purpose": purpose,
-        **check_declaration(declaration, chosen=mechanism.get("name") == CHOICE),
+        **check_declaration(declaration, chosen=mechanism.get("name") == EXPONENTIAL),
         "epsilon": float(budget.epsilon),
         "delta": float(budget.delta),
         "mechanism": dict(mechanism),
         "events": [event.to_json() for event in events],
-        "price": _price(budget, price, delta),
+        "price": _price_fields(budget, price, delta),
         "composition": dict(composition),
         "noise": dict(noise),
-        "software": _software(),
+        "software": _software_versions(),
         "released": dict(released),
     }
-    plain = _plain(certificate | _rounds_and_choices(plan, choices))
+    plain = _as_json_value(certificate | _optional_fields(plan, choices))
+    # what is written passes the checks of the verifier; the digest comes last, since it covers all
     check_optional_fields(plain)
     if plan is not None:
         check_plan(plain)
@@ -264,8 +273,7 @@ def build_certificate(
 def with_files(
     certificate: Mapping[str, Any], files: Mapping[str, Mapping[str, object]]
 ) -> dict[str, Any]:
-    """Return the certificate of a release folder: the door's certificate, bound to every other file
-    of the folder.
+    """Return the certificate of a release folder: the door's, bound to every other file there.
 
     The door writes its certificate before there is a folder, so the certificates that a ledger
     keeps have no ``files``.
@@ -285,12 +293,12 @@ def with_files(
     """
     listed = {name: dict(files[name]) for name in sorted(files)}
     rest = {key: value for key, value in certificate.items() if key != "digest"}
-    bound = _plain({**rest, "version": VERSION, "files": listed})
+    bound = _as_json_value({**rest, "version": VERSION, "files": listed})
     check_optional_fields(bound)
     return {**bound, "digest": certificate_digest(bound)}
 
 
-def _rounds_and_choices(
+def _optional_fields(
     plan: Mapping[str, object] | None, choices: Sequence[Mapping[str, object]] | None
 ) -> dict[str, object]:
     """Return the fields that are written only when given."""
@@ -301,8 +309,7 @@ def _rounds_and_choices(
 def check_declaration(
     declaration: Mapping[str, object] | None, *, chosen: bool = False
 ) -> dict[str, object]:
-    """Return the declared unit and relation, with the standing assumptions in front of the declared
-    ones.
+    """Return the declared unit and relation, and the standing and the declared assumptions.
 
     Those are about teachers, or, of a release that is `chosen` among candidates, about the
     candidates.
@@ -325,25 +332,25 @@ def check_declaration(
     check_relation(unit, neighbours)
     if column is not None and unit != "user":
         raise ParameterError(
-            f"unit_column is {shown(column)} and unit {unit!r}; only users are told apart by a"
+            f"unit_column is {shown(column)} and unit {unit!r}; only users are distinguished by a"
             " column."
         )
     standing = (*NOT_PROTECTED, PUBLIC_FEATURES) if unit == "label" else NOT_PROTECTED
     return {
         "unit": unit,
-        # Users are told apart by something; ids without a name are called what the parameter is
-        # called.
+        # a promise to users names what distinguishes them; ids without a name are called what the
+        # parameter is called
         "unit_column": "units" if unit == "user" and column is None else column,
         "neighbours": neighbours,
         "assumptions": [
-            *(CHOICE_ASSUMPTIONS + ASSUMPTIONS[2:] if chosen else ASSUMPTIONS),
-            *_sentences("assumptions", given),
+            *(EXPONENTIAL_ASSUMPTIONS + ASSUMPTIONS[2:] if chosen else ASSUMPTIONS),
+            *_declared_sentences("assumptions", given),
         ],
-        "not_protected": [*standing, *_sentences("not_protected", given)],
+        "not_protected": [*standing, *_declared_sentences("not_protected", given)],
     }
 
 
-def _sentences(key: str, given: Mapping[str, object]) -> list[str]:
+def _declared_sentences(key: str, given: Mapping[str, object]) -> list[str]:
     sentences = given.get(key, ())
     if not isinstance(sentences, list | tuple) or not all(map(is_sentence, sentences)):
         raise ParameterError(
@@ -352,7 +359,7 @@ def _sentences(key: str, given: Mapping[str, object]) -> list[str]:
     return list(sentences)
 
 
-def _price(budget: PrivacyBudget, price: Price, delta: float) -> dict[str, object]:
+def _price_fields(budget: PrivacyBudget, price: Price, delta: float) -> dict[str, object]:
     return {
         "epsilon": float(budget.epsilon),
         "delta": float(budget.delta),
@@ -360,30 +367,30 @@ def _price(budget: PrivacyBudget, price: Price, delta: float) -> dict[str, objec
         "method": price.method,
         "source": price.source,
         "library": "secretballot",
-        "library_version": _version("secretballot"),
+        "library_version": _version_of("secretballot"),
     }
 
 
 @functools.cache  # reading it takes longer than all else of a certificate
-def _version(package: str) -> str:
+def _version_of(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
         return "unknown"
 
 
-def _software() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+def _software_versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: _version_of(name) for name in _PACKAGES}}
 
 
-def _plain(value: Any) -> Any:
+def _as_json_value(value: Any) -> Any:
     """Return the value with tuples as lists and numpy scalars as Python numbers, ready for JSON."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _as_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_as_json_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise CertificateError(
             f"The certificate holds {value!r}; every number in it must be finite."

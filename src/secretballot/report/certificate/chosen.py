@@ -1,5 +1,4 @@
-"""A release whose labels come from one chosen model, not from votes: what its certificate says
-and must keep."""
+"""Releases by the exponential mechanism: labels of one chosen model, not of votes."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -7,27 +6,26 @@ from typing import Any
 
 from secretballot.exceptions import CertificateError
 
-__all__ = ["CHOICE", "CHOICE_ASSUMPTIONS", "check_chosen", "is_chosen"]
+__all__ = ["EXPONENTIAL", "EXPONENTIAL_ASSUMPTIONS", "check_chosen", "is_chosen"]
 
-CHOICE = "exponential-choice"
-CHOICE_ASSUMPTIONS = (
+EXPONENTIAL = "exponential-choice"
+EXPONENTIAL_ASSUMPTIONS = (
     (
-        "The candidates and their order follow from public data, fixed coins and earlier releases,"
-        " never from the private records that the choice was made by."
+        "The candidates and their order follow from public data, fixed random seeds and earlier"
+        " releases, never from the private records that the choice was made by."
     ),
     "A candidate predicts each row from that row alone.",
 )
-_WHOLE = 2**53  # the largest integer that every reader of JSON reads alike
+_MAX_INTEGER = 2**53  # the largest integer that every reader of JSON reads alike
 
 
 def is_chosen(certificate: Mapping[str, Any]) -> bool:
     """Return whether the release is a choice among candidates, without teachers."""
-    return bool(certificate["mechanism"]["name"] == CHOICE)
+    return bool(certificate["mechanism"]["name"] == EXPONENTIAL)
 
 
 def check_chosen(document: Mapping[str, Any]) -> None:
-    """Refuse a choice without its parameters, and teachers where there are none, or none where
-    there are.
+    """Refuse a choice without its parameters, and a number of teachers that contradicts it.
 
     Raises
     ------
@@ -44,7 +42,7 @@ def check_chosen(document: Mapping[str, Any]) -> None:
     if document["unit"] != document["composition"]["unit"] == "record":
         raise CertificateError("A choice by user does not add to a promise about records.")
     _check_draw(document)
-    candidates, outcome = (_whole(mechanism, key) for key in ("n_candidates", "outcome"))
+    candidates, outcome = (_checked_integer(mechanism, key) for key in ("n_candidates", "outcome"))
     if not 0 <= outcome < candidates:
         raise CertificateError(
             f"The choice fell on number {outcome} of {candidates} candidates; there is no such one."
@@ -67,6 +65,8 @@ def _check_draw(document: Mapping[str, Any]) -> None:
             "A choice among candidates is one pure event, drawn once; the certificate says"
             " otherwise."
         )
+    # exact arithmetic: the mechanism samples exactly with this scale, and its event must cover it
+    # to the last digit
     paid, scale, monotone = (
         events[0].get("epsilon"),
         mechanism.get("scale"),
@@ -85,12 +85,12 @@ def _check_draw(document: Mapping[str, Any]) -> None:
         or not Fraction(scale) * Fraction(paid) >= (1 if monotone else 2)
     ):
         raise CertificateError(
-            "The scale of the choice is missing, or too small for what its event states."
+            "The scale of the exponential mechanism is missing, or too small for its event."
         )
 
 
-def _whole(mechanism: Mapping[str, Any], key: str) -> int:
+def _checked_integer(mechanism: Mapping[str, Any], key: str) -> int:
     value = mechanism.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _WHOLE:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_INTEGER:
         raise CertificateError(f"The mechanism's {key} is {value!r}; it must be an integer.")
     return value

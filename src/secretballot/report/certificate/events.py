@@ -1,5 +1,4 @@
-"""The events of a certificate: read within the limits of what can be priced, and counted against
-queries."""
+"""The events of a certificate: read within what can be priced, and compared with its queries."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -63,8 +62,7 @@ def _is_beyond(event: Event) -> bool:
 
 
 def check_relation_of(event: Mapping[str, Any], document: Mapping[str, Any]) -> None:
-    """Refuse an event, as a JSON object, that was priced under another relation than its
-    certificate states.
+    """Refuse an event that was priced under another relation than its certificate states.
 
     Raises
     ------
@@ -82,8 +80,7 @@ def check_relation_of(event: Mapping[str, Any], document: Mapping[str, Any]) -> 
 
 
 def events_delta(events: Sequence[Event], epsilon: float) -> float:
-    """Return the delta that events cost at `epsilon`; exactly 0 where they are pure and fit by
-    plain addition.
+    """Return the delta that events cost at `epsilon`; exactly 0 where pure ones add up to it.
 
     `delta_upper` rounds upward and never returns 0, so a pure promise would fail in its seventeenth
     digit.

@@ -34,7 +34,7 @@ LEFT = ("kept", "returned", "forfeited", "none")
 
 _MAX_BYTES = 10 * 1000 * 1000
 _MAX_DEPTH = 32
-_MAX_TEXT = 10_000  # characters of one text
+_MAX_TEXT = 10_000  # characters of one string
 _MAX_CHOICES = 100
 _MAX_FILES = 1000
 _MAX_NAME = 255  # characters of a file name
@@ -54,7 +54,8 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
     """
     try:
         document = json.loads(
-            read_regular(Path(path), _MAX_BYTES).decode("utf-8"), object_pairs_hook=_unique
+            read_regular(Path(path), _MAX_BYTES).decode("utf-8"),
+            object_pairs_hook=_without_repeated_names,
         )
     except DataError as error:
         raise CertificateError(str(error)) from None
@@ -69,7 +70,7 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
     return document
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse an object that names a field twice: two readers could see two certificates."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -97,28 +98,30 @@ def check_format(document: Mapping[str, Any]) -> str:
             f"The certificate has version {version}; this program reads up to {VERSION}. Update"
             " secretballot."
         )
-    _check_json(document, "certificate", 0)
+    _refuse_other_than_json(document, "certificate", 0)
     return f"{FORMAT}, version {version}."
 
 
-def _check_json(value: object, place: str, depth: int) -> None:
+def _refuse_other_than_json(value: object, place: str, depth: int) -> None:
     if depth > _MAX_DEPTH:
         raise CertificateError(f"The certificate is nested more than {_MAX_DEPTH} deep.")
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise CertificateError(f"A field name in {place} is not text.")
-            _check_json(item, f"{place}.{key[:_MAX_KEY_SHOWN]}" if depth < 3 else place, depth + 1)
+                raise CertificateError(f"A field name in {place} is not a string.")
+            _refuse_other_than_json(
+                item, f"{place}.{key[:_MAX_KEY_SHOWN]}" if depth < 3 else place, depth + 1
+            )
     elif isinstance(value, list):
         for item in value:
-            _check_json(item, place, depth + 1)
+            _refuse_other_than_json(item, place, depth + 1)
     elif isinstance(value, float) and not math.isfinite(value):
         raise CertificateError(f"{place} is {value}; numbers must be finite.")
     elif isinstance(value, int) and not abs(value) <= _MAX_INTEGER:
         raise CertificateError(f"{place} is an integer beyond 2^53.")
     elif isinstance(value, str) and len(value) > _MAX_TEXT:
         raise CertificateError(
-            f"{place} has a text of {len(value)} characters; at most {_MAX_TEXT} are read."
+            f"{place} has a string of {len(value)} characters; at most {_MAX_TEXT} are read."
         )
     elif not (value is None or isinstance(value, str | bool | int | float)):
         raise CertificateError(f"{place} is a {type(value).__name__}, which JSON does not have.")
@@ -128,16 +131,16 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_text(value: object) -> bool:
+def _is_string(value: object) -> bool:
     return isinstance(value, str)
 
 
 def is_sentence(value: object) -> bool:
-    """Return whether a value is a text of one line that is not blank."""
+    """Return whether a value is a string of one line that is not blank."""
     return isinstance(value, str) and value.strip() != "" and value.isprintable()
 
 
-def _sentences(value: object) -> bool:
+def _are_sentences(value: object) -> bool:
     return isinstance(value, list) and len(value) > 0 and all(map(is_sentence, value))
 
 
@@ -149,8 +152,8 @@ def _is_moment(value: object) -> bool:
 
 
 def _are_classes(value: object) -> bool:
-    """Return whether a value is a list of two or more classes whose texts in ``labels.csv`` all
-    differ."""
+    """Return whether a value is a list of two or more classes that differ in ``labels.csv``."""
+    # 1 and "1" differ in JSON, but not in a CSV file, where no reader could distinguish them
     if not (
         isinstance(value, list)
         and len(value) >= 2
@@ -165,21 +168,21 @@ def is_digest(value: object) -> bool:
     return isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef")
 
 
-def _count(minimum: int) -> Rule:
+def _count_rule(minimum: int) -> Rule:
     return (
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= minimum,
         f"an integer of at least {minimum}",
     )
 
 
-def _choice(allowed: tuple[str, ...]) -> Rule:
+def _choice_rule(allowed: tuple[str, ...]) -> Rule:
     return lambda value: isinstance(value, str) and value in allowed, f"one of {', '.join(allowed)}"
 
 
-_TEXT: Rule = _is_text, "text"
-_WORDS: Rule = is_sentence, "a text of one line that is not blank"
-_NAME: Rule = lambda value: _is_text(value) and value.strip() != "", "a text that is not empty"
-_SENTENCES: Rule = _sentences, "a list of one sentence or more, each on one line and not blank"
+_STRING: Rule = _is_string, "a string"
+_WORDS: Rule = is_sentence, "a string of one line that is not blank"
+_NAME: Rule = lambda value: _is_string(value) and value.strip() != "", "a string that is not empty"
+_SENTENCES: Rule = _are_sentences, "a list of one sentence or more, each on one line and not blank"
 _FLAG: Rule = lambda value: isinstance(value, bool), "true or false"
 _OBJECT: Rule = lambda value: isinstance(value, Mapping), "a JSON object"
 _EPSILON: Rule = lambda value: _is_number(value) and value > 0, "a positive number"
@@ -194,13 +197,13 @@ _EVENTS: Rule = (
 # Objects stand before their fields, so that a missing one is named first.
 _RULES: dict[str, Rule] = {
     "issued": (_is_moment, "a moment as ISO 8601 writes it, with its time zone"),
-    "purpose": _TEXT,
-    "unit": _choice(UNITS),
+    "purpose": _STRING,
+    "unit": _choice_rule(UNITS),
     "unit_column": (
-        lambda value: value is None or (_is_text(value) and value.strip() != ""),
-        "text or null",
+        lambda value: value is None or (_is_string(value) and value.strip() != ""),
+        "a string or null",
     ),
-    "neighbours": _choice(NEIGHBOURS),
+    "neighbours": _choice_rule(NEIGHBOURS),
     "epsilon": _EPSILON,
     "delta": _DELTA,
     "mechanism": _OBJECT,
@@ -215,10 +218,10 @@ _RULES: dict[str, Rule] = {
     "price.library": _WORDS,
     "price.library_version": _WORDS,
     "composition": _OBJECT,
-    "composition.kind": _choice(("basic", "renyi")),
+    "composition.kind": _choice_rule(("basic", "renyi")),
     "composition.dataset": _NAME,
-    "composition.unit": _choice(UNITS),
-    "composition.neighbours": _choice(NEIGHBOURS),
+    "composition.unit": _choice_rule(UNITS),
+    "composition.neighbours": _choice_rule(NEIGHBOURS),
     "composition.budget": _OBJECT,
     "composition.budget.epsilon": _EPSILON,
     "composition.budget.delta": _DELTA,
@@ -226,7 +229,7 @@ _RULES: dict[str, Rule] = {
     "composition.spent_after.epsilon": _AMOUNT,
     "composition.spent_after.delta": _AMOUNT,
     "composition.durable": _FLAG,
-    "composition.reservation": _count(1),
+    "composition.reservation": _count_rule(1),
     "assumptions": _SENTENCES,
     "not_protected": _SENTENCES,
     "noise": _OBJECT,
@@ -238,27 +241,27 @@ _RULES: dict[str, Rule] = {
     ),
     "software.opendp": _WORDS,
     "released": _OBJECT,
-    "released.queries": _count(0),
-    "released.answered": _count(0),
+    "released.queries": _count_rule(0),
+    "released.answered": _count_rule(0),
     "released.classes": (_are_classes, "a list of two or more different class values"),
-    "released.n_teachers": _count(0),
-    "released.count_columns": _count(0),
+    "released.n_teachers": _count_rule(0),
+    "released.count_columns": _count_rule(0),
     "released.labels_sha256": _HEX,
     "digest": _HEX,
 }
 
 _PLAN: dict[str, Rule] = {
-    "planned": _count(1),
-    "used": _count(0),
+    "planned": _count_rule(1),
+    "used": _count_rule(0),
     "rounds": (
-        lambda value: isinstance(value, list) and all(_count(1)[0](item) for item in value),
+        lambda value: isinstance(value, list) and all(_count_rule(1)[0](item) for item in value),
         "a list of integers of at least 1",
     ),
     "strategy": (
         lambda value: isinstance(value, Mapping) and is_sentence(value.get("name")),
         "a JSON object with a name",
     ),
-    "left": _choice(LEFT),
+    "left": _choice_rule(LEFT),
 }
 _CHOICE: dict[str, Rule] = {
     "purpose": _NAME,
@@ -271,14 +274,14 @@ _CHOICE: dict[str, Rule] = {
         ),
         "mechanism and value, or labels_sha256",
     ),
-    "reservation": _count(1),
+    "reservation": _count_rule(1),
 }
-_FILE: dict[str, Rule] = {"sha256": _HEX, "bytes": _count(0)}
+_FILE: dict[str, Rule] = {"sha256": _HEX, "bytes": _count_rule(0)}
 
 
 # Objects that hold nothing but the fields that the rules name; what stands elsewhere is checked
 # where it is read.
-_CLOSED = (
+_CLOSED_OBJECTS = (
     "",
     "price",
     "composition",
@@ -287,7 +290,10 @@ _CLOSED = (
     "noise",
     "released",
 )
-_ALSO = {"": ("plan", "choices", "files", "format", "version"), "released": ("points_sha256",)}
+_OPTIONAL_FIELDS = {
+    "": ("plan", "choices", "files", "format", "version"),
+    "released": ("points_sha256",),
+}
 
 
 def check_fields(document: Mapping[str, Any]) -> str:
@@ -298,6 +304,8 @@ def check_fields(document: Mapping[str, Any]) -> str:
     CertificateError
         Naming the first field that is missing, unknown or out of range.
     """
+    # presence and range first, then that nothing else is there, then what fields say together: each
+    # step may read what the steps before it have checked
     for place, (holds, words) in _RULES.items():
         value: Any = document
         for key in place.split("."):
@@ -306,8 +314,8 @@ def check_fields(document: Mapping[str, Any]) -> str:
             value = value[key]
         if not holds(value):
             raise CertificateError(f"The field {place} is {shown(value)}; it must be {words}.")
-    for place in _CLOSED:
-        _check_closed(document, place)
+    for place in _CLOSED_OBJECTS:
+        _refuse_unknown_fields(document, place)
     if not is_digest(document["released"].get("points_sha256", "0" * 64)):
         raise CertificateError("The field released.points_sha256 must be 64 hexadecimal digits.")
     _check_unit(document)
@@ -318,7 +326,7 @@ def check_fields(document: Mapping[str, Any]) -> str:
     return f"All {len(_RULES)} required fields are there and in range{also}."
 
 
-def _check_closed(document: Mapping[str, Any], place: str) -> None:
+def _refuse_unknown_fields(document: Mapping[str, Any], place: str) -> None:
     """Refuse a field that no rule names: a reader could take it for something that was checked."""
     inside = f"{place}." if place else ""
     named = {
@@ -327,7 +335,7 @@ def _check_closed(document: Mapping[str, Any], place: str) -> None:
     value: Any = document
     for key in place.split(".") if place else ():
         value = value[key]
-    unknown = sorted(set(value) - named - set(_ALSO.get(place, ())))
+    unknown = sorted(set(value) - named - set(_OPTIONAL_FIELDS.get(place, ())))
     if unknown:
         raise CertificateError(
             f"The field {shown(inside + unknown[0])} is unknown; a certificate has no such field."
@@ -335,13 +343,12 @@ def _check_closed(document: Mapping[str, Any], place: str) -> None:
 
 
 def _check_unit(document: Mapping[str, Any]) -> None:
-    """Refuse a unit that is a user without the column that tells users apart, and such a column
-    without users."""
+    """Refuse users without the column that distinguishes them, and such a column without users."""
     unit, column = document["unit"], document["unit_column"]
     if (unit == "user") != (column is not None):
         raise CertificateError(
             f"The unit is {unit!r} and unit_column is {shown(column)}; a promise to users names the"
-            " column that tells them apart, and no other promise has one."
+            " column that distinguishes them, and no other promise has one."
         )
 
 

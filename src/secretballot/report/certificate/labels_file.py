@@ -31,19 +31,18 @@ _FIXED_COLUMNS = 3  # query, label, abstained
 
 
 def class_value(value: object) -> str | int | float | bool:
-    """Return a class value as JSON can hold it: text, number or truth value; anything else as
-    its text."""
+    """Return a class value as JSON can hold it: string, number or truth value; else its string."""
     plain = value.item() if isinstance(value, np.generic) else value
     return plain if isinstance(plain, str | int | float) else str(plain)
 
 
 def class_text(value: object) -> str:
-    """Return the text that stands for a class in ``labels.csv``; words stay as they are."""
+    """Return the string that stands for a class in ``labels.csv``; strings stay as they are."""
     plain = class_value(value)
     return plain if isinstance(plain, str) else json.dumps(plain)
 
 
-def _quoted(text: str) -> str:
+def _quoted_if_needed(text: str) -> str:
     """Quote a CSV field by RFC 4180 where it must be quoted; never change its value."""
     if any(mark in text for mark in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
@@ -51,8 +50,7 @@ def _quoted(text: str) -> str:
 
 
 def labels_header(classes: Sequence[object], noisy_counts: IntArray | None) -> list[str]:
-    """Return the column names of ``labels.csv``; binary counts have one column, of the second
-    class."""
+    """Return the column names of ``labels.csv``; counts of two classes have one column."""
     columns = ["query", "label", "abstained"]
     if noisy_counts is None:
         return columns
@@ -60,7 +58,7 @@ def labels_header(classes: Sequence[object], noisy_counts: IntArray | None) -> l
     return columns + [f"noisy_count[{class_text(value)}]" for value in counted]
 
 
-def _check_shapes(
+def _refuse_unfit_shapes(
     queries: IntArray, labels: IntArray, classes: Sequence[object], noisy_counts: IntArray | None
 ) -> None:
     if queries.ndim != 1 or labels.shape != queries.shape:
@@ -78,7 +76,7 @@ def _check_shapes(
             )
 
 
-def _joined(counts: IntArray) -> list[Any]:
+def _joined_counts(counts: IntArray) -> list[Any]:
     """Return the counts of each row as CSV writes them."""
     rows = counts.tolist()
     return rows if counts.ndim == 1 else [",".join(map(str, row)) for row in rows]
@@ -113,11 +111,12 @@ def labels_blocks(
     """
     queries, labels = np.asarray(queries), np.asarray(labels)
     noisy_counts = None if noisy_counts is None else np.asarray(noisy_counts)
-    _check_shapes(queries, labels, classes, noisy_counts)
-    header = ",".join(_quoted(column) for column in labels_header(classes, noisy_counts))
+    _refuse_unfit_shapes(queries, labels, classes, noisy_counts)
+    header = ",".join(_quoted_if_needed(column) for column in labels_header(classes, noisy_counts))
     yield f"{header}\n".encode("utf-8", "surrogatepass")
     # Index -1 picks the last entry: the abstention.
-    endings = [f",{_quoted(class_text(value))},false" for value in classes] + [",,true"]
+    endings = [f",{_quoted_if_needed(class_text(value))},false" for value in classes] + [",,true"]
+    # in blocks: a release may have millions of rows, and their strings take much more memory
     for start in range(0, len(queries), _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
         lines = [
@@ -125,7 +124,7 @@ def labels_blocks(
             for q, y in zip(queries[rows].tolist(), labels[rows].tolist(), strict=True)
         ]
         if noisy_counts is not None:
-            counts = _joined(noisy_counts[rows])
+            counts = _joined_counts(noisy_counts[rows])
             lines = [f"{line},{count}" for line, count in zip(lines, counts, strict=True)]
         yield ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
 
@@ -136,8 +135,7 @@ def labels_digest(
     classes: Sequence[object],
     noisy_counts: IntArray | None = None,
 ) -> str:
-    """Return the SHA-256, in hexadecimal, of the bytes of ``labels.csv``, as ``sha256sum`` prints
-    it.
+    """Return the SHA-256 of the bytes of ``labels.csv``, as ``sha256sum`` prints it.
 
     Parameters
     ----------
@@ -193,24 +191,24 @@ def read_labels(content: bytes, classes: Sequence[object], count_columns: int) -
     DataError
         If it is another file.
     """
-    table = LabelsTable(*_cells(content, classes, count_columns))
+    table = LabelsTable(*_parsed_cells(content, classes, count_columns))
     blocks = labels_blocks(table.queries, table.labels, classes, table.noisy_counts)
     start = 0
     for block in blocks:
         if content[start : start + len(block)] != block:
             raise DataError(
-                f"labels.csv is not as a release writes it, in or after byte {start}; {_GENUINE}."
+                f"labels.csv is not as a release writes it, in or after byte {start}; {_ADVICE}."
             )
         start += len(block)
     if start < len(content):
-        raise DataError(f"labels.csv goes on after its last row; {_GENUINE}.")
+        raise DataError(f"labels.csv goes on after its last row; {_ADVICE}.")
     return table
 
 
-_GENUINE = "give the labels.csv of the release"
+_ADVICE = "give the labels.csv of the release"
 
 
-def _cells(
+def _parsed_cells(
     content: bytes, classes: Sequence[object], count_columns: int
 ) -> tuple[IntArray, IntArray, IntArray | None]:
     """Return queries, labels and counts, read generously: who asks compares the bytes."""
@@ -231,7 +229,7 @@ def _cells(
     except (csv.Error, ValueError, KeyError, OverflowError):
         raise DataError(
             f"labels.csv has a row {len(queries) + 1} that is no query, label of one of the"
-            f" classes, abstention and {count_columns} noisy counts; {_GENUINE}."
+            f" classes, abstention and {count_columns} noisy counts; {_ADVICE}."
         ) from None
     table = np.frombuffer(counts, dtype=np.int64) if count_columns else None
     if table is not None and count_columns > 1:

@@ -1,5 +1,4 @@
-"""What the certificate's mechanism states, and the events that follow from it: none more, none
-fewer, none cheaper."""
+"""What a certificate's mechanism states, and the events that follow from it, to the last one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,26 +6,25 @@ from typing import Any
 from secretballot._validation import check_choice, check_count, shown
 from secretballot.exceptions import CertificateError
 from secretballot.privacy.accounting import Event, event_from_json
-from secretballot.report.certificate.chosen import CHOICE
+from secretballot.report.certificate.chosen import EXPONENTIAL
 
 __all__ = ["check_terms", "count_columns_of", "events_of_terms", "most_abstentions", "most_queries"]
 
 _STREAM = ("threshold_scale", "query_scale", "threshold", "max_unstable", "refresh")
 _SAMPLE = ("sampled", "out_of", "neighbours", "relabel_epsilon")
-_PLAN = ("name", "n_queries", "n_classes", "calibration", "budget")
+_COMMON = ("name", "n_queries", "n_classes", "calibration", "budget")
 
 # Every field that `Aggregator.describe` writes; a choice also carries words on its candidates.
 _FIELDS = {
-    "gaussian": {*_PLAN, "sigma", "release", "n_teachers"},
-    "sparse-vector": {*_PLAN, *_STREAM},
-    "relabelled-sample": {*_PLAN, *_STREAM, *_SAMPLE},
+    "gaussian": {*_COMMON, "sigma", "release", "n_teachers"},
+    "sparse-vector": {*_COMMON, *_STREAM},
+    "relabelled-sample": {*_COMMON, *_STREAM, *_SAMPLE},
 }
 _CALIBRATIONS = ("given", "tight", "paper", "liu2021", "btt2018")
 
 
 def check_terms(document: Mapping[str, Any]) -> None:
-    """Refuse a mechanism that is unknown, lacks a field or has one too many, or contradicts what
-    was released.
+    """Refuse a mechanism that is unknown, has other fields, or contradicts what was released.
 
     Raises
     ------
@@ -37,7 +35,7 @@ def check_terms(document: Mapping[str, Any]) -> None:
     """
     mechanism, released = document["mechanism"], document["released"]
     name = mechanism["name"]
-    if name == CHOICE:
+    if name == EXPONENTIAL:
         return
     if name not in _FIELDS:
         raise CertificateError(
@@ -62,7 +60,7 @@ def check_terms(document: Mapping[str, Any]) -> None:
 
 
 def events_of_terms(mechanism: Mapping[str, Any]) -> list[Event]:
-    """Return what the plan of a mechanism, whose fields were checked, is to the accountant.
+    """Return the events of a mechanism whose fields were checked, as the accountant prices them.
 
     Raises
     ------
@@ -70,7 +68,7 @@ def events_of_terms(mechanism: Mapping[str, Any]) -> list[Event]:
         If a parameter is out of its range.
     """
     if mechanism["name"] == "gaussian":
-        return [event_from_json(_gaussian(mechanism))]
+        return [event_from_json(_gaussian_event_fields(mechanism))]
     stream = {"event": "sparse-vector", "version": 1, **{key: mechanism[key] for key in _STREAM}}
     if mechanism["name"] == "sparse-vector":
         return [event_from_json(stream)]
@@ -80,12 +78,12 @@ def events_of_terms(mechanism: Mapping[str, Any]) -> list[Event]:
     ]
 
 
-def _gaussian(mechanism: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of Gaussian voting: labels of two classes alone have a price of their
-    own."""
+def _gaussian_event_fields(mechanism: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event of Gaussian voting as JSON values."""
     release = check_choice("release", mechanism["release"], ("labels", "counts"))
     queries = check_count("n_queries", mechanism["n_queries"])
     noise = {"version": 1, "sigma": mechanism["sigma"]}
+    # labels of two classes alone have a price of their own, by a game
     if mechanism["n_classes"] == 2 and release == "labels":
         return {
             **noise,
@@ -109,14 +107,12 @@ def count_columns_of(mechanism: Mapping[str, Any]) -> int:
 
 
 def most_queries(mechanism: Mapping[str, Any]) -> int | None:
-    """Return the most queries of the plan; None for a chosen model, which answers as many as
-    there are points."""
-    if mechanism["name"] == CHOICE:
+    """Return the most queries that are paid for; None for a chosen model, which answers all."""
+    if mechanism["name"] == EXPONENTIAL:
         return None
     return check_count("n_queries", mechanism["n_queries"])
 
 
 def most_abstentions(mechanism: Mapping[str, Any]) -> int:
-    """Return after how many abstentions nothing more is answered; 0 for a mechanism that never
-    abstains."""
+    """Return after how many abstentions nothing more is answered; 0 where there are none."""
     return int(mechanism.get("max_unstable", 0))

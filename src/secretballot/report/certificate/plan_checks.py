@@ -1,12 +1,11 @@
-"""Rounds and choices of a certificate: does the plan fit the release, and is every choice paid
-for?"""
+"""Rounds and choices of a certificate: do they fit the release, and is every choice paid for?"""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from secretballot.exceptions import CertificateError
-from secretballot.report.certificate.chosen import CHOICE
+from secretballot.report.certificate.chosen import EXPONENTIAL
 from secretballot.report.certificate.events import (
     SLACK,
     check_relation_of,
@@ -19,15 +18,14 @@ from secretballot.report.wording import count_text, number_text
 
 __all__ = ["check_choices", "check_plan", "total_price"]
 
-_SLOW, _MOST_SLOW = ("label-gaussian", "relabelled-sample"), 10
-_MOST_LABELS = 5_000  # in all choices: about the time of one large release
+_SLOW_EVENTS, _MAX_SLOW_EVENTS = ("label-gaussian", "relabelled-sample"), 10
+_MAX_LABELS = 5_000  # in all choices: about the time of one large release
 # Mechanisms that a number to set something by is drawn by.
-_CHOOSERS = ("stability-quantile", "minority-sum", CHOICE)
+_SELECTING_MECHANISMS = ("stability-quantile", "minority-sum", EXPONENTIAL)
 
 
 def total_price(certificate: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the (epsilon, delta) of the release and all its choices, added up (basic
-    composition)."""
+    """Return the (epsilon, delta) of the release and all its choices by basic composition."""
     parts = [certificate, *certificate.get("choices", ())]
     return math.fsum(part["epsilon"] for part in parts), math.fsum(part["delta"] for part in parts)
 
@@ -64,7 +62,7 @@ def check_plan(document: Mapping[str, Any]) -> str:
         )
     if plan["left"] == "returned" and document["composition"]["kind"] != "renyi":
         raise CertificateError(
-            "The plan says that unspent queries were returned; only a renyi ledger takes them back."
+            "The plan says that unused queries were returned; only a Renyi ledger can refund them."
         )
     paid = paid_queries(
         read_events(document["events"]), len(released["classes"]), released["count_columns"]
@@ -73,8 +71,8 @@ def check_plan(document: Mapping[str, Any]) -> str:
         raise CertificateError(
             f"The events pay for {paid} queries, and the plan is of {planned}: not all is priced."
         )
-    asked, turns = count_text(planned, "planned query"), count_text(len(rounds), "round")
-    return f"{used} of {asked} used, in {turns}; the price is that of the whole plan."
+    asked, turns = count_text(planned, "reserved query"), count_text(len(rounds), "round")
+    return f"{used} of {asked} used, in {turns}; the price is that of the whole reservation."
 
 
 def check_choices(document: Mapping[str, Any]) -> str:
@@ -85,9 +83,10 @@ def check_choices(document: Mapping[str, Any]) -> str:
     CertificateError
         If a choice costs more than it states, or was not paid for by a reservation of its own.
     """
+    # a forger may list choices that take hours to price: their number is bounded before any is
     choices = document["choices"]
     reservations = [document["composition"]["reservation"]]
-    _check_work(choices)
+    _refuse_slow_choices(choices)
     for number, choice in enumerate(choices, 1):
         cost = events_delta(read_events(choice["events"]), choice["epsilon"])
         if not cost <= choice["delta"] * SLACK:
@@ -97,7 +96,7 @@ def check_choices(document: Mapping[str, Any]) -> str:
             )
         for event in choice["events"]:
             check_relation_of(event, document)
-        _check_drawn(number, choice, document["neighbours"])
+        _check_outcome(number, choice, document["neighbours"])
         reservations.append(choice["reservation"])
     if len(set(reservations)) < len(reservations):
         raise CertificateError(
@@ -112,31 +111,31 @@ def check_choices(document: Mapping[str, Any]) -> str:
     )
 
 
-def _check_work(choices: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse more events that take seconds to price than a release compares with: a trap for the
-    verifier."""
-    slow = sum(event.get("event") in _SLOW for choice in choices for event in choice["events"])
-    if slow > _MOST_SLOW:
+def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse more slow events than a release ever has: they would hold up the verifier."""
+    slow = sum(
+        event.get("event") in _SLOW_EVENTS for choice in choices for event in choice["events"]
+    )
+    if slow > _MAX_SLOW_EVENTS:
         raise CertificateError(
             f"{slow} choices are label games or relabelled samples, which take seconds each; at"
-            f" most {_MOST_SLOW} are priced."
+            f" most {_MAX_SLOW_EVENTS} are priced."
         )
     labels = sum(
         event["queries"]
         for choice in choices
         for event in choice["events"]
-        if event.get("event") == _SLOW[0]
+        if event.get("event") == _SLOW_EVENTS[0]
     )
-    if slow > 1 and labels > _MOST_LABELS:
+    if slow > 1 and labels > _MAX_LABELS:
         raise CertificateError(
             f"The choices are games of {labels} labels in all, which take minutes; at most"
-            f" {_MOST_LABELS} are priced."
+            f" {_MAX_LABELS} are priced."
         )
 
 
-def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> None:
-    """Refuse a choice that lets out more than the one number, or the labels, that its event is
-    about."""
+def _check_outcome(number: int, choice: Mapping[str, Any], neighbours: str) -> None:
+    """Refuse a choice that states more than the one number, or the labels, of its event."""
     if "labels_sha256" in choice["outcome"]:
         if not is_digest(choice["outcome"]["labels_sha256"]):
             raise CertificateError(
@@ -144,7 +143,7 @@ def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> Non
             )
         return
     mechanism, value = choice["outcome"]["mechanism"], choice["outcome"]["value"]
-    if not isinstance(mechanism, Mapping) or mechanism.get("name") not in _CHOOSERS:
+    if not isinstance(mechanism, Mapping) or mechanism.get("name") not in _SELECTING_MECHANISMS:
         raise CertificateError(
             f"Choice {number} was drawn by no known mechanism; update secretballot."
         )
@@ -159,14 +158,16 @@ def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> Non
             f"The outcome of choice {number} is no integer, and only that was paid for."
         )
     for key in ("n_points", "n_teachers"):
-        if key in mechanism and not _whole(mechanism, key) >= 1:
+        if key in mechanism and not _checked_integer(mechanism, key) >= 1:
             raise CertificateError(
                 f"Choice {number} states a {key} that is no integer of at least 1."
             )
     share = mechanism.get("fraction", 0.5)
     if not isinstance(share, float) or not 0 <= share <= 1:
         raise CertificateError(f"Choice {number} states a fraction that is no number from 0 to 1.")
-    if mechanism["name"] == CHOICE and not 0 <= value < _whole(mechanism, "n_candidates"):
+    if mechanism["name"] == EXPONENTIAL and not 0 <= value < _checked_integer(
+        mechanism, "n_candidates"
+    ):
         raise CertificateError(f"Choice {number} fell on a candidate that there is not.")
     if mechanism.get("monotone", False) is not False and neighbours != "add-remove":
         raise CertificateError(
@@ -174,7 +175,7 @@ def _check_drawn(number: int, choice: Mapping[str, Any], neighbours: str) -> Non
         )
 
 
-def _whole(mechanism: Mapping[str, Any], key: str) -> int:
-    """Return an integer of a mechanism, 0 where there is none."""
+def _checked_integer(mechanism: Mapping[str, Any], key: str) -> int:
+    """Return a whole number of a mechanism, 0 where there is none."""
     count = mechanism.get(key)
     return count if isinstance(count, int) and not isinstance(count, bool) else 0

@@ -27,14 +27,13 @@ _FLAGS = os.O_RDONLY | sum(
 
 
 def named(path: str | Path) -> str:
-    """Return how a message names a path: its end where it is long, and never a control
-    character."""
+    """Return how a message names a path: its end where it is long, without control characters."""
     text = repr(str(path))[1:-1]
     return f"'{text if len(text) <= _LONGEST_NAME else '...' + text[-_LONGEST_NAME:]}'"
 
 
 @contextmanager
-def _opened(path: Path, limit: int) -> Iterator[tuple[IO[bytes], int]]:
+def _opened_regular(path: Path, limit: int) -> Iterator[tuple[IO[bytes], int]]:
     """Give an open regular file and its size.
 
     Raises
@@ -49,6 +48,7 @@ def _opened(path: Path, limit: int) -> Iterator[tuple[IO[bytes], int]]:
                 f"{named(path)} is no regular file; links, pipes, devices and folders are not read."
             )
         with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+            # and once more when it is open: the name may stand for another file by now
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode):
                 raise DataError(
@@ -68,9 +68,9 @@ def _opened(path: Path, limit: int) -> Iterator[tuple[IO[bytes], int]]:
         raise DataError(f"{named(path)} cannot be read: {reason}.") from None
 
 
-def _blocks(path: Path, limit: int) -> Iterator[bytes]:
+def _blocks_of(path: Path, limit: int) -> Iterator[bytes]:
     """Yield the content of a regular file, which must be as long as it said."""
-    with _opened(path, limit) as (file, size):
+    with _opened_regular(path, limit) as (file, size):
         left = size
         while block := file.read(min(_BLOCK, left + 1)):
             left -= len(block)
@@ -91,12 +91,11 @@ def read_regular(path: Path, limit: int) -> bytes:
     DataError
         If it cannot be read, is no regular file, or is larger.
     """
-    return b"".join(_blocks(path, limit))
+    return b"".join(_blocks_of(path, limit))
 
 
 def regular_digest(path: Path, limit: int) -> tuple[str, int, bytes]:
-    """Return the SHA-256 of a regular file of at most `limit` bytes, in hexadecimal, its size and
-    its first bytes.
+    """Return the SHA-256 of a regular file of at most `limit` bytes, its size and its first bytes.
 
     Raises
     ------
@@ -104,7 +103,7 @@ def regular_digest(path: Path, limit: int) -> tuple[str, int, bytes]:
         As `read_regular`.
     """
     digest, size, start = hashlib.sha256(), 0, b""
-    for block in _blocks(path, limit):
+    for block in _blocks_of(path, limit):
         digest.update(block)
         size += len(block)
         start = start or block[:64]

@@ -1,5 +1,4 @@
-"""The folder of a release as a stranger gives it: exactly the files that its certificate lists,
-and nothing else."""
+"""The folder of a release as a stranger gives it: the files of its certificate, nothing else."""
 
 import os
 import re
@@ -39,8 +38,7 @@ def is_release_file(name: str) -> bool:
 
 
 def check_files(document: Mapping[str, Any], folder: Path) -> str:
-    """Return a sentence once the folder holds the listed files, with their sizes and digests, and
-    nothing more.
+    """Return a sentence once the folder holds the listed files, unchanged, and nothing more.
 
     Parameters
     ----------
@@ -61,7 +59,8 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
             "The certificate does not list the files of its folder, as those of an earlier format"
             " did not; write the release again with this version (the stored answer costs nothing)."
         )
-    _check_names(set(listed), _names(folder))
+    # names and sizes before contents: a forger's folder may hold more than anybody can read
+    _check_names(set(listed), _names_in(folder))
     if not sum(about["bytes"] for about in listed.values()) <= _MAX_TOTAL:
         raise CertificateError(
             f"The listed files have more than {_MAX_TOTAL // 10**9} GB; so much is not read."
@@ -72,16 +71,15 @@ def check_files(document: Mapping[str, Any], folder: Path) -> str:
             raise CertificateError(
                 f"{name} is not the file that was released: its size or SHA-256 is another."
             )
-        if not beginning.lower().startswith(tuple(start.lower() for start in _starts(name))):
+        if not beginning.lower().startswith(tuple(start.lower() for start in _beginnings_of(name))):
             raise CertificateError(f"{name} is no file of its kind: it does not begin like one.")
     if listed[LABELS_FILE]["sha256"] != document["released"]["labels_sha256"]:
         raise CertificateError(f"The certificate states two digests of {LABELS_FILE}.")
     return f"{count_text(len(listed), 'file')} and no other, each the one that was released."
 
 
-def _names(folder: Path) -> set[str]:
-    """Return the names of everything in a folder, hidden things and folders included, up to a
-    bound."""
+def _names_in(folder: Path) -> set[str]:
+    """Return the names of everything in a folder, hidden things and folders included."""
     found: set[str] = set()
     try:
         with os.scandir(folder) as entries:
@@ -117,5 +115,5 @@ def _check_names(listed: set[str], found: set[str]) -> None:
         )
 
 
-def _starts(name: str) -> tuple[bytes, ...]:
+def _beginnings_of(name: str) -> tuple[bytes, ...]:
     return _BEGINNINGS.get(name) or _PICTURES[name.rpartition(".")[2]]

@@ -1,5 +1,4 @@
-"""The rows of ``labels.csv`` against the certificate: what was not paid for must not stand
-there."""
+"""The rows of ``labels.csv`` against the certificate: nothing that was not paid for is there."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,6 +41,7 @@ def check_rows(document: Mapping[str, Any], path: Path) -> str:
     table = read_labels(
         read_regular(path, _MAX_BYTES), released["classes"], released["count_columns"]
     )
+    # an unfit number of rows is named before their values: it is the plainest contradiction
     answered = table.labels != ABSTAINED
     found = len(table.queries), int(np.count_nonzero(answered))
     if found != (released["queries"], released["answered"]):
@@ -64,8 +64,7 @@ def _check_queries(queries: IntArray) -> None:
 
 
 def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int) -> None:
-    """Refuse an answer after the last abstention that was paid for; rows behind it are there,
-    without an answer."""
+    """Refuse an answer after the last abstention that was paid for; rows after it have none."""
     abstained = np.flatnonzero(~answered)
     if not most:
         if len(abstained):
@@ -78,8 +77,7 @@ def _check_stop(answered: "np.ndarray[Any, np.dtype[np.bool_]]", most: int) -> N
 
 
 def _check_counts(table: LabelsTable, counts: IntArray, n_teachers: int, sigma: float) -> None:
-    """Refuse counts that noise cannot reach, and labels that are not read off the counts by the
-    stated rule."""
+    """Refuse counts that noise cannot reach, and labels that do not follow from the counts."""
     far = _FARTHEST * (sigma + 1)
     if counts.size and not (counts.min() >= -far and counts.max() <= n_teachers + far):
         raise CertificateError(

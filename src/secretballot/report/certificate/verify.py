@@ -16,7 +16,7 @@ from secretballot._versions import draws_wrong_noise
 from secretballot.exceptions import CertificateError, SecretBallotError
 from secretballot.privacy.accounting import Event, delta_upper
 from secretballot.report.certificate.build import FIXED_BLINDLY, FIXED_OR_PAID, certificate_digest
-from secretballot.report.certificate.chosen import CHOICE, check_chosen, is_chosen
+from secretballot.report.certificate.chosen import EXPONENTIAL, check_chosen, is_chosen
 from secretballot.report.certificate.events import SLACK, check_relation_of, read_events
 from secretballot.report.certificate.fields import (
     CERTIFICATE_FILE,
@@ -52,6 +52,11 @@ class Check:
         Whether it was in order.
     detail : str
         One sentence on what was found.
+
+    Examples
+    --------
+    >>> sb.report.Check("noise", True, "The noise was exact.").ok
+    True
     """
 
     name: str
@@ -74,6 +79,14 @@ class Verification:
         the checks that need them are left out.
     unchecked : tuple of str
         One sentence on each thing that was not looked at, since it was not given.
+
+    Examples
+    --------
+    >>> outcome = sb.verify_certificate({"format": "something else"})
+    >>> outcome.ok
+    False
+    >>> [check.name for check in outcome.failures]
+    ['format']
     """
 
     checks: tuple[Check, ...]
@@ -101,8 +114,7 @@ class Verification:
 def verify_certificate(
     certificate: Mapping[str, Any] | str | Path, folder: str | Path | None = None
 ) -> Verification:
-    """Check a certificate and price its events again; whatever it holds, the answer is a
-    `Verification`.
+    """Check a certificate and price its events again; the answer is always a `Verification`.
 
     Parameters
     ----------
@@ -132,20 +144,26 @@ def verify_certificate(
             document = read_certificate(path)
         except CertificateError as error:
             return Verification((Check("file", False, str(error)),))
+    # each stage may read what the stages before it have checked, so a failure ends it: later
+    # checks would read fields that are not there
     checks: list[Check] = []
     for name, look in _GATES:
-        checks.append(_look(name, look, document))
+        checks.append(_check_made(name, look, document))
         if not checks[-1].ok:
             return Verification(tuple(checks))
-    checks += [_look(name, look, document) for name, look in _TERMS]
+    checks += [_check_made(name, look, document) for name, look in _TERMS]
     # events that are not those of one mechanism could be many, and take long to price
     if checks[-1].ok:
-        checks += [_look(name, look, document) for name, look in _CONTENTS]
-        checks += [_look(name, look, document) for name, look in _OPTIONAL if name in document]
+        checks += [_check_made(name, look, document) for name, look in _CONTENTS]
+        checks += [
+            _check_made(name, look, document) for name, look in _OPTIONAL if name in document
+        ]
     if place is None:
         return Verification(tuple(checks), (_NO_FOLDER,))
-    checks.append(_look("files", lambda found: check_files(found, place), document))
-    checks.append(_look("labels", lambda found: check_rows(found, place / LABELS_FILE), document))
+    checks.append(_check_made("files", lambda found: check_files(found, place), document))
+    checks.append(
+        _check_made("labels", lambda found: check_rows(found, place / LABELS_FILE), document)
+    )
     return Verification(tuple(checks))
 
 
@@ -155,7 +173,7 @@ _NO_FOLDER = (
 )
 
 
-def _look(
+def _check_made(
     name: str, look: Callable[[Mapping[str, Any]], str], document: Mapping[str, Any]
 ) -> Check:
     try:
@@ -175,7 +193,7 @@ def _look(
         return Check(name, False, f"This could not be evaluated ({type(error).__name__}).")
 
 
-def _events(document: Mapping[str, Any]) -> list[Event]:
+def _events_of(document: Mapping[str, Any]) -> list[Event]:
     return read_events(document["events"])
 
 
@@ -188,14 +206,16 @@ def _check_digest(document: Mapping[str, Any]) -> str:
 
 
 def _check_events(document: Mapping[str, Any]) -> str:
-    return f"{count_text(len(_events(document)), 'event')}, of known kinds."
+    return f"{count_text(len(_events_of(document)), 'event')}, of known kinds."
 
 
 def _check_price(document: Mapping[str, Any]) -> str:
+    # both the promise and the stated price are compared with the price of the events, so that
+    # neither can be the smaller number that a reader happens to look at
     price, epsilon, delta = document["price"], document["epsilon"], document["delta"]
     if (price["epsilon"], price["delta"]) != (epsilon, delta):
         raise CertificateError("The price is stated at another epsilon or delta than the promise.")
-    recomputed = delta_upper(_events(document), epsilon)
+    recomputed = delta_upper(_events_of(document), epsilon)
     if not recomputed <= delta * SLACK:
         raise CertificateError(
             f"At epsilon {epsilon:.6g} the events cost delta {recomputed:.6g}; promised was"
@@ -216,7 +236,7 @@ def _check_price(document: Mapping[str, Any]) -> str:
 
 def _check_mechanism(document: Mapping[str, Any]) -> str:
     check_terms(document)
-    if not is_chosen(document) and _events(document) != events_of_terms(document["mechanism"]):
+    if not is_chosen(document) and _events_of(document) != events_of_terms(document["mechanism"]):
         raise CertificateError(
             "The events are not those of the mechanism: its noise, its queries and what it releases"
             " have another price."
@@ -280,6 +300,7 @@ def _check_budget(document: Mapping[str, Any]) -> str:
             f" {promised[0]} under {promised[1]}; the one does not add to the other."
         )
     budget, spent = composition["budget"], composition["spent_after"]
+    # the account is stated by the ledger, not computed here: it must at least be possible
     whole = dict(zip(("epsilon", "delta"), total_price(document), strict=True))
     for key in ("epsilon", "delta"):
         if not spent[key] <= budget[key] * SLACK:
@@ -319,7 +340,7 @@ def _check_software(document: Mapping[str, Any]) -> str:
     return f"The noise was drawn by OpenDP {shown(version)}, not known to be wrong."
 
 
-_ANSWERS_ALL = ("gaussian", CHOICE)  # mechanisms that never abstain
+_ANSWERS_ALL = ("gaussian", EXPONENTIAL)  # mechanisms that never abstain
 _GATES = (("format", check_format), ("fields", check_fields))
 _TERMS = (("digest", _check_digest), ("events", _check_events), ("mechanism", _check_mechanism))
 _CONTENTS = (

@@ -5,11 +5,11 @@ from typing import Any
 
 from secretballot.report.wording import number_text, shown, unit_noun
 
-__all__ = ["CHOICE_SENTENCE", "chosen_words"]
+__all__ = ["EXPONENTIAL_SENTENCE", "chosen_words"]
 
-CHOICE_SENTENCE = (
-    "One candidate is drawn at random, the likelier the fewer mistakes it makes: with one mistake"
-    " more it is less likely by a fixed factor."
+EXPONENTIAL_SENTENCE = (
+    "One candidate is drawn by the exponential mechanism: at random, the likelier the fewer mistakes"
+    " it makes, and with one mistake more less likely by a fixed factor."
 )
 
 

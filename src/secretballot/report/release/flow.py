@@ -17,7 +17,7 @@ _TITLE = (
 )
 
 
-def _text(
+def _text_element(
     x: float, y: float, words: str, *, size: int = 15, colour: str = _INK, bold: bool = False
 ) -> str:
     weight = ' font-weight="700"' if bold else ""
@@ -27,7 +27,7 @@ def _text(
     )
 
 
-def _box(
+def _box_element(
     x: float, y: float, width: float, height: float, *, fill: str, stroke: str, more: str = ""
 ) -> str:
     return (
@@ -36,14 +36,14 @@ def _box(
     )
 
 
-def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
+def _arrow_element(x1: float, y1: float, x2: float, y2: float) -> str:
     return (
         f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{_LINE}" stroke-width="1.8"'
         ' marker-end="url(#tip)"/>'
     )
 
 
-def _lines(x: float, y: float, width: float, count: int) -> str:
+def _table_rows(x: float, y: float, width: float, count: int) -> str:
     """Draw rows of a table."""
     return "".join(
         f'<path d="M{x:g} {y + 12 * i:g} h{width:g}" stroke="{_LINE}" stroke-width="3"/>'
@@ -51,29 +51,29 @@ def _lines(x: float, y: float, width: float, count: int) -> str:
     )
 
 
-def _secret_side() -> list[str]:
+def _secret_elements() -> list[str]:
     parts = [
-        _box(8, 34, 588, 288, fill=_WASH, stroke=_LINE, more=' stroke-dasharray="6 4"'),
-        _text(302, 60, "secret: stays in the vault", colour=_SOFT),
-        _box(34, 120, 92, 122, fill="#fff", stroke=_INK),
-        _lines(48, 139, 64, 8),
-        _text(80, 284, "private records", bold=True),
-        _text(230, 284, "shards", bold=True),
-        _text(368, 284, "teachers", bold=True),
-        _text(515, 284, "votes", bold=True),
+        _box_element(8, 34, 588, 288, fill=_WASH, stroke=_LINE, more=' stroke-dasharray="6 4"'),
+        _text_element(302, 60, "secret: stays in the vault", colour=_SOFT),
+        _box_element(34, 120, 92, 122, fill="#fff", stroke=_INK),
+        _table_rows(48, 139, 64, 8),
+        _text_element(80, 284, "private records", bold=True),
+        _text_element(230, 284, "shards", bold=True),
+        _text_element(368, 284, "teachers", bold=True),
+        _text_element(515, 284, "votes", bold=True),
     ]
     for y, shares in zip(_ROWS, _SHARES, strict=True):
         parts += [
-            _arrow(130, 181, 186, y + 15),
-            _box(192, y, 76, 30, fill="#fff", stroke=_INK),
-            _lines(204, y + 9, 52, 2),
-            _arrow(272, y + 15, 338, y + 15),
+            _arrow_element(130, 181, 186, y + 15),
+            _box_element(192, y, 76, 30, fill="#fff", stroke=_INK),
+            _table_rows(204, y + 9, 52, 2),
+            _arrow_element(272, y + 15, 338, y + 15),
             (
                 f'<circle cx="368" cy="{y + 15}" r="19" fill="#fff" stroke="{_INK}"'
                 ' stroke-width="1.5"/>'
             ),
             f'<path d="M356 {y + 21} q12 -26 24 0" fill="none" stroke="{_INK}" stroke-width="2"/>',
-            _arrow(392, y + 15, 462, 181),
+            _arrow_element(392, y + 15, 462, 181),
         ]
         parts += [
             f'<rect x="474" y="{y + 2 + 13 * row}" width="{84 * share:g}" height="10"'
@@ -83,36 +83,38 @@ def _secret_side() -> list[str]:
     return parts
 
 
-def _door() -> list[str]:
+def _door_elements() -> list[str]:
     return [
-        _arrow(568, 181, 612, 181),
-        _box(620, 84, 120, 190, fill="#fff", stroke=_ORANGE, more=' style="stroke-width:3"'),
-        _text(680, 60, "the door", bold=True, colour=_ORANGE),
+        _arrow_element(568, 181, 612, 181),
+        _box_element(
+            620, 84, 120, 190, fill="#fff", stroke=_ORANGE, more=' style="stroke-width:3"'
+        ),
+        _text_element(680, 60, "the door", bold=True, colour=_ORANGE),
         (
             f'<path d="M640 150 c26 0 24 -44 40 -44 s14 44 40 44" fill="none" stroke="{_ORANGE}"'
             ' stroke-width="2.5"/>'
         ),
-        _text(680, 180, "price", size=14),
-        _text(680, 200, "reserve", size=14),
-        _text(680, 220, "exact noise", size=14),
-        _text(680, 240, "commit", size=14),
+        _text_element(680, 180, "price", size=14),
+        _text_element(680, 200, "reserve", size=14),
+        _text_element(680, 220, "exact noise", size=14),
+        _text_element(680, 240, "commit", size=14),
     ]
 
 
-def _public_side() -> list[str]:
+def _public_elements() -> list[str]:
     return [
-        _arrow(744, 181, 786, 181),
-        _box(762, 34, 230, 288, fill="none", stroke=_BLUE),
-        _text(877, 60, "public: may be published", colour=_BLUE),
-        _box(794, 140, 64, 82, fill="#fff", stroke=_INK),
-        _lines(806, 158, 40, 5),
-        _arrow(862, 181, 898, 181),
+        _arrow_element(744, 181, 786, 181),
+        _box_element(762, 34, 230, 288, fill="none", stroke=_BLUE),
+        _text_element(877, 60, "public: may be published", colour=_BLUE),
+        _box_element(794, 140, 64, 82, fill="#fff", stroke=_INK),
+        _table_rows(806, 158, 40, 5),
+        _arrow_element(862, 181, 898, 181),
         f'<circle cx="930" cy="181" r="26" fill="{_BLUE}" stroke="{_INK}" stroke-width="1.5"/>',
         '<path d="M913 190 q17 -36 34 0" fill="none" stroke="#fff" stroke-width="2.5"/>',
-        _text(826, 110, "public points", size=14, colour=_SOFT),
-        _arrow(826, 116, 826, 134),
-        _text(826, 284, "labels", bold=True),
-        _text(930, 284, "student", bold=True),
+        _text_element(826, 110, "public points", size=14, colour=_SOFT),
+        _arrow_element(826, 116, 826, 134),
+        _text_element(826, 284, "labels", bold=True),
+        _text_element(930, 284, "student", bold=True),
     ]
 
 
@@ -130,5 +132,14 @@ def draw_data_flow() -> str:
     )
     ground = f'<rect y="26" width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>'
     title = f'<title id="title">{escape(_TITLE)}</title>'
-    parts = [head, title, tip, ground, *_secret_side(), *_door(), *_public_side(), "</svg>"]
+    parts = [
+        head,
+        title,
+        tip,
+        ground,
+        *_secret_elements(),
+        *_door_elements(),
+        *_public_elements(),
+        "</svg>",
+    ]
     return "\n".join(parts) + "\n"

@@ -1,5 +1,4 @@
-"""The files of a release: everything that may be published of it, written into one folder, the
-certificate last.
+"""The files of a release: all that may be published of it, in one folder, the certificate last.
 
 The bytes follow from released values and public inputs alone, in one way: no time of day, no path,
 no address. Moving a finished folder to its place is the business of `secretballot.publishing`.
@@ -112,7 +111,9 @@ def write_files(
     )
     if schema is not None:
         written.write(
-            "schema.json", "the public columns and categories that the student reads", _json(schema)
+            "schema.json",
+            "the public columns and categories that the student reads",
+            _json_bytes(schema),
         )
     if story is not None:
         _write_story(written, released, story, pictures="report" not in without)
@@ -145,8 +146,8 @@ def write_files(
         _formula_like(released),
     )
     written.write("README.txt", readme["README.txt"], text.encode())
-    certificate = with_files(released.certificate, _digests(folder))
-    (folder / CERTIFICATE_FILE).write_bytes(_json(certificate))
+    certificate = with_files(released.certificate, _digests_of_files(folder))
+    (folder / CERTIFICATE_FILE).write_bytes(_json_bytes(certificate))
     _date_files(folder, certificate["issued"])
     return WrittenFiles(written.files, written.left_out, certificate)
 
@@ -164,8 +165,8 @@ class _Writer:
         self.files[name] = words
 
     def attempt(self, name: str, words: str, make: Callable[[Path], object]) -> None:
-        """Make a file that may be left out for a stated reason; trouble with the disk is no such
-        reason."""
+        """Make a file that may be left out for a stated reason."""
+        # trouble with the disk is no such reason: it must end the whole release
         try:
             make(self.folder / name)
         except (MissingExtraError, DataError) as error:
@@ -189,14 +190,13 @@ def _write_student(written: _Writer, student: Any, X_public: Any, *, wanted: boo
     written.attempt(
         "student.onnx",
         "the student model, for any language",
-        lambda path: _onnx(student, path, X_public),
+        lambda path: _dump_onnx_checked(student, path, X_public),
     )
     return untrusted
 
 
 def _date_files(folder: Path, issued: str) -> None:
-    """Give files and folder the time of the certificate: when they were written is nobody's
-    business."""
+    """Give files and folder the time of the certificate; when they were written stays unknown."""
     try:
         moment = datetime.fromisoformat(issued).timestamp()
     except (ValueError, OverflowError):
@@ -205,7 +205,7 @@ def _date_files(folder: Path, issued: str) -> None:
         os.utime(path, (moment, moment))
 
 
-def _digests(folder: Path) -> dict[str, dict[str, object]]:
+def _digests_of_files(folder: Path) -> dict[str, dict[str, object]]:
     """Return digest and size of every file in a folder."""
     found: dict[str, dict[str, object]] = {}
     for path in sorted(folder.iterdir()):
@@ -217,6 +217,7 @@ def _digests(folder: Path) -> dict[str, dict[str, object]]:
 
 def _write_labels(written: _Writer, released: ReleasedLabels) -> None:
     """Write labels.csv; refuse a certificate that speaks of other labels."""
+    # digested while it is written: what is compared with the certificate is what is on disk
     digest = hashlib.sha256()
     with (written.folder / "labels.csv").open("wb") as file:
         for block in labels_blocks(
@@ -247,16 +248,18 @@ def _write_story(
     for name, picture in draw_query_pictures(story, released).items():
         words = f"picture: {QUERY_TITLES[name][0].lower()}{QUERY_TITLES[name][1:]}"
         written.attempt(
-            f"queries-{name}.svg", f"{words} (to scale and print)", _painted(picture.svg)
+            f"queries-{name}.svg", f"{words} (to scale and print)", _writer_of_picture(picture.svg)
         )
-        written.attempt(f"queries-{name}.png", f"{words} (for slides)", _painted(picture.png))
+        written.attempt(
+            f"queries-{name}.png", f"{words} (for slides)", _writer_of_picture(picture.png)
+        )
 
 
-def _painted(paint: Callable[[], bytes]) -> Callable[[Path], object]:
+def _writer_of_picture(paint: Callable[[], bytes]) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(paint())
 
 
-def _onnx(student: Any, path: Path, X_public: Any) -> None:
+def _dump_onnx_checked(student: Any, path: Path, X_public: Any) -> None:
     if X_public is None:
         raise DataError(
             "ONNX needs public points, to check that the file predicts as the student does."
@@ -264,12 +267,11 @@ def _onnx(student: Any, path: Path, X_public: Any) -> None:
     dump_onnx(student, path, X_public)
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
-    with suppress(
-        TypeError, ValueError
-    ):  # whose words quote the value, so nothing is raised in here
+def _json_bytes(value: Mapping[str, Any]) -> bytes:
+    # the words of these errors quote the value, so nothing is raised inside
+    with suppress(TypeError, ValueError):
         return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
-    raise DataError("schema holds a value that JSON cannot carry; use text, numbers and lists.")
+    raise DataError("schema holds a value that JSON cannot carry; use strings, numbers and lists.")
 
 
 def _formula_like(released: ReleasedLabels) -> list[str]:

@@ -1,5 +1,4 @@
-"""The report: one page that a data-protection officer can read, with nothing in it from the
-secret side."""
+"""The report: one page that a data-protection officer can read, made of released values alone."""
 
 import math
 from collections.abc import Mapping
@@ -13,12 +12,12 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import delta_upper, event_from_json
 from secretballot.released import ReleasedLabels
 from secretballot.report.certificate.build import UNSEEN_TEACHERS
-from secretballot.report.certificate.chosen import CHOICE, is_chosen
+from secretballot.report.certificate.chosen import EXPONENTIAL, is_chosen
 from secretballot.report.certificate.plan_checks import total_price
 from secretballot.report.certificate.verify import verify_certificate
 from secretballot.report.extras import require_extra
 from secretballot.report.pictures.charts import draw_budget, draw_confidence, draw_votes
-from secretballot.report.release.chosen_words import CHOICE_SENTENCE, chosen_words
+from secretballot.report.release.chosen_words import EXPONENTIAL_SENTENCE, chosen_words
 from secretballot.report.release.plan_words import choice_rows, choices_words, plan_words
 from secretballot.report.rounds.captions import QUERY_TITLES, query_captions
 from secretballot.report.rounds.pictures import draw_query_pictures
@@ -37,10 +36,10 @@ __all__ = ["render_page", "student_confidence"]
 _FALSE_ALARMS = (0.001, 0.01, 0.05)
 _MOST_POINTS = 10_000
 _SENTENCES = {
-    CHOICE: CHOICE_SENTENCE,
+    EXPONENTIAL: EXPONENTIAL_SENTENCE,
     "gaussian": (
-        "Votes are counted, and random noise with a bell-shaped law is added to the count before it"
-        " is used."
+        "Votes are counted, and random noise with a normal (Gaussian) distribution is added to the"
+        " count before it is used."
     ),
     "sparse-vector": (
         "A query is answered only if its vote is clearly decided, judged against a noisy threshold;"
@@ -58,7 +57,7 @@ _PARAMETERS = {
     "sigma": ("standard deviation of the noise", "votes"),
     "n_candidates": ("candidates", ""),
     "monotone": ("all scores move one way", ""),
-    "scale": ("scale of the choice", "mistakes"),
+    "scale": ("scale of the exponential mechanism", "mistakes"),
     "outcome": ("number of the chosen one", ""),
     "hypotheses": ("class of hypotheses", ""),
     "n_public": ("public points that made it finite", ""),
@@ -81,8 +80,7 @@ _PARAMETERS = {
 
 
 def student_confidence(student: Any, X_public: Any) -> FloatArray:
-    """Return the student's highest class probability on public points, at most ten thousand of
-    them.
+    """Return the student's highest class probability on at most ten thousand public points.
 
     Parameters
     ----------
@@ -104,9 +102,8 @@ def student_confidence(student: Any, X_public: Any) -> FloatArray:
         shares = np.asarray(student.predict_proba(points), dtype=np.float64)
     except MemoryError:  # what memory there is, is no property of the student
         raise
-    except (
-        Exception
-    ) as error:  # the student may be anybody's; a picture less is no reason to lose a release
+    # the student may be anybody's; a picture less is no reason to lose a release
+    except Exception as error:
         raise DataError(
             f"{type(student).__name__} gave no probabilities ({type(error).__name__})."
         ) from None
@@ -152,6 +149,8 @@ def render_page(
         raise ParameterError(
             f"released is a {type(released).__name__}; a page is made from ReleasedLabels only."
         )
+    # everything is escaped, since class names, purposes and file names are a stranger's text; only
+    # pictures that were drawn here enter as markup
     jinja2 = require_extra("jinja2", "report")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -161,16 +160,16 @@ def render_page(
         files("secretballot.report.release").joinpath("report.html.j2").read_text(encoding="utf-8")
     )
     certificate, markup = released.certificate, jinja2.utils.markupsafe.Markup
-    pictures, captions = _pictures(released, student, X_public)
+    pictures, captions = _pictures_and_captions(released, student, X_public)
     drawn = _query_pictures(story, released)
     page: str = template.render(
         certificate=certificate,
-        issued=_moment(certificate["issued"]),
+        issued=_moment_text(certificate["issued"]),
         classes=[shown(value) for value in released.classes],
-        facts=_facts(released),
-        guarantee=_guarantee(certificate),
-        mechanism=_mechanism(certificate),
-        events=_events(certificate),
+        facts=_fact_values(released),
+        guarantee=_guarantee_values(certificate),
+        mechanism=_mechanism_rows(certificate),
+        events=_event_rows(certificate),
         plan=plan_words(certificate),
         choices=choices_words(certificate),
         choice_rows=choice_rows(certificate),
@@ -185,7 +184,7 @@ def render_page(
     return page
 
 
-def _pictures(
+def _pictures_and_captions(
     released: ReleasedLabels, student: Any, X_public: Any
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return pictures by name, and the sentence for each, or for why there is none."""
@@ -201,7 +200,7 @@ def _pictures(
         except DataError as error:
             captions["confidence"] = str(error)
         else:
-            # Our own student of noisy counts predicts votes; any other predicts the class itself.
+            # our own student of noisy counts predicts votes; any other predicts the class itself
             of_votes = hasattr(student, "predict_shares")
             pictures["confidence"] = draw_confidence(
                 confidence, released.n_classes, of_votes=of_votes
@@ -238,6 +237,7 @@ def _budget_caption(certificate: Mapping[str, Any]) -> str:
     composition = certificate["composition"]
     budget, spent = composition["budget"], composition["spent_after"]
     left = max(0.0, budget["epsilon"] - spent["epsilon"])
+    # only plain sums can be divided among releases; a Renyi filter prices them all together
     if composition["kind"] == "basic":
         before = max(0.0, spent["epsilon"] - certificate["epsilon"])
         others = "other releases and choices" if certificate.get("choices") else "earlier releases"
@@ -278,13 +278,13 @@ def _votes_caption(released: ReleasedLabels) -> str:
     )
 
 
-def _moment(issued: str) -> str:
+def _moment_text(issued: str) -> str:
     """Return a time as people write it; anything unusual as it stands."""
     day, _, time = issued.partition("T")
     return f"{day} {time[:5]} UTC" if time.endswith("+00:00") else shown(issued)
 
 
-def _facts(released: ReleasedLabels) -> dict[str, Any]:
+def _fact_values(released: ReleasedLabels) -> dict[str, Any]:
     certificate = released.certificate
     mechanism = certificate["mechanism"]["name"]
     unit = unit_noun(certificate["unit"])
@@ -316,9 +316,9 @@ def _unit_words(unit: str, column: str | None) -> str:
     return "all records of one person, or other declared unit" if unit == "user" else "one record"
 
 
-def _guarantee(certificate: Mapping[str, Any]) -> dict[str, Any]:
+def _guarantee_values(certificate: Mapping[str, Any]) -> dict[str, Any]:
     epsilon, delta = total_price(certificate)
-    factor = math.exp(min(epsilon, 700.0))
+    factor = math.exp(min(epsilon, 700.0))  # a larger exponent would overflow
     return {
         "epsilon": epsilon,
         "delta": delta,
@@ -332,7 +332,7 @@ def _guarantee(certificate: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _mechanism(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _mechanism_rows(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the mechanism's parameters as pairs of words; the budget has a place of its own."""
     rows = []
     for key, value in certificate["mechanism"].items():
@@ -349,7 +349,7 @@ def _value_text(value: object) -> str:
     return number_text(value) if isinstance(value, int | float) else shown(value)
 
 
-def _events(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
+def _event_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return every event with its parameters and what it would cost alone."""
     events = certificate["events"]
     alone = [certificate["price"]["delta_recomputed"]]
@@ -358,18 +358,18 @@ def _events(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
     return [
         {
             "kind": shown(event["event"]),
-            "parameters": _parameters(event),
+            "parameters": _parameters_text(event),
             "delta": number_text(delta),
         }
         for event, delta in zip(events, alone, strict=True)
     ]
 
 
-def _parameters(event: Mapping[str, Any]) -> str:
+def _parameters_text(event: Mapping[str, Any]) -> str:
     """Return an event's parameters in words, those of an event inside in brackets."""
     return ", ".join(
         f"{key.replace('_', ' ')} "
-        + (f"({_parameters(value)})" if isinstance(value, Mapping) else _value_text(value))
+        + (f"({_parameters_text(value)})" if isinstance(value, Mapping) else _value_text(value))
         for key, value in event.items()
         if key not in ("event", "version") and value is not None
     )

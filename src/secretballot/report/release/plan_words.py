@@ -10,8 +10,8 @@ from secretballot.report.wording import count_text, number_text, shown
 __all__ = ["PRICE_OF_THE_PLAN", "choice_rows", "choices_words", "plan_words"]
 
 PRICE_OF_THE_PLAN = (
-    "The price stated is that of the whole plan; stopping early does not make epsilon smaller,"
-    " because the moment to stop depends on what was released before."
+    "The price stated is that of the whole reservation; stopping early does not make epsilon"
+    " smaller, because the moment to stop depends on what was released before."
 )
 _LEFT = {
     "kept": (
@@ -29,15 +29,14 @@ _LONGEST_OUTCOME = 200
 
 
 def plan_words(certificate: Mapping[str, Any]) -> str:
-    """Return what was planned against what was used, in sentences; empty where the certificate
-    has no plan."""
+    """Return what was reserved and what was used, in sentences; empty where there is no plan."""
     if "plan" not in certificate:
         return ""
     plan = certificate["plan"]
     planned, used, rounds = plan["planned"], plan["used"], len(plan["rounds"])
-    left = count_text(planned - used, "unspent query")
+    left = count_text(planned - used, "unused query")
     return (
-        f"Of {count_text(planned, 'planned query')}, {used:,} {'was' if used == 1 else 'were'}"
+        f"Of {count_text(planned, 'reserved query')}, {used:,} {'was' if used == 1 else 'were'}"
         f" used, in {count_text(rounds, 'round')}, by the strategy"
         f" {shown(plan['strategy']['name'])}. {_LEFT[plan['left']].format(left=left)}"
         f" {PRICE_OF_THE_PLAN}"
@@ -45,8 +44,7 @@ def plan_words(certificate: Mapping[str, Any]) -> str:
 
 
 def choices_words(certificate: Mapping[str, Any]) -> str:
-    """Return what the choices cost, in sentences; empty where nothing was chosen with private
-    data."""
+    """Return what the private choices cost, in sentences; empty where there are none."""
     choices = certificate.get("choices")
     if not choices:
         return ""
@@ -66,7 +64,7 @@ def choice_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
     return [
         {
             "purpose": shown(choice["purpose"]),
-            "outcome": _outcome(choice["outcome"]),
+            "outcome": _outcome_text(choice["outcome"]),
             "events": ", ".join(shown(event["event"]) for event in choice["events"]),
             "epsilon": number_text(choice["epsilon"]),
             "delta": number_text(choice["delta"]),
@@ -75,6 +73,6 @@ def choice_rows(certificate: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def _outcome(value: object) -> str:
+def _outcome_text(value: object) -> str:
     text = shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     return text if len(text) <= _LONGEST_OUTCOME else text[: _LONGEST_OUTCOME - 1] + "…"

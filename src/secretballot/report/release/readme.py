@@ -42,56 +42,59 @@ def release_readme(
             "A private release, made by secretballot from"
             f" {shown(certificate['composition']['dataset'])}"
         ),
-        _wrapped(
+        _wrapped_text(
             f"Everything in this folder may be published. It is ({number_text(epsilon)}, "
-            f"{number_text(delta)})-differentially private: {_worlds(certificate['unit'])}, "
-            "what you see here would have come out nearly alike (delta: "
+            f"{number_text(delta)})-differentially private: {_compared_worlds(certificate['unit'])}, "
+            "what is released would have nearly the same distribution (delta: "
             f"{one_in(delta)}). The files may be copied, combined and used for training; "
-            "the guarantee stays. Releases from the same data add up."
+            "the guarantee stays. The epsilons and deltas of releases from the same data add up."
         ),
         "Files\n" + "\n".join(f"  {name:<{width}}  {words}" for name, words in files.items()),
     ]
     if certificate["unit"] == "label":
         parts.append(
-            _wrapped(
+            _wrapped_text(
                 "Only labels are protected: the features of the records were taken as public"
                 " already."
             )
         )
     if is_chosen(certificate):
-        parts.append(_wrapped(chosen_words(certificate)))
+        parts.append(_wrapped_text(chosen_words(certificate)))
     parts += [
-        _wrapped(words) for words in (plan_words(certificate), choices_words(certificate)) if words
+        _wrapped_text(words)
+        for words in (plan_words(certificate), choices_words(certificate))
+        if words
     ]
     if left_out:
         parts.append(
-            "Left out\n" + "\n".join(_wrapped(f"{n}: {why}", "  ") for n, why in left_out.items())
+            "Left out\n"
+            + "\n".join(_wrapped_text(f"{n}: {why}", "  ") for n, why in left_out.items())
         )
     if "student.skops" in files:
-        parts.append(_loading(untrusted, "schema.json" in files))
+        parts.append(_loading_section(untrusted, "schema.json" in files))
     if "student.onnx" in files:
         parts.append(
             "Load the student in another language: student.onnx, input float32, first output the"
             " label."
         )
     parts += [
-        _labels_words(formula_like, bool(certificate["released"]["count_columns"])),
-        _verifying(),
+        _labels_section(formula_like, bool(certificate["released"]["count_columns"])),
+        _verifying_section(),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _worlds(unit: str) -> str:
+def _compared_worlds(unit: str) -> str:
     if unit == "label":
         return "whatever any one label of the private data is"
     return f"with or without any one {unit_noun(unit)} of the private data"
 
 
-def _wrapped(text: str, indent: str = "") -> str:
+def _wrapped_text(text: str, indent: str = "") -> str:
     return textwrap.fill(text, 96, initial_indent=indent, subsequent_indent=indent)
 
 
-def _loading(untrusted: Sequence[str], has_schema: bool) -> str:
+def _loading_section(untrusted: Sequence[str], has_schema: bool) -> str:
     extra = f", trusted={list(untrusted)!r}" if untrusted else ""
     lines = [
         (
@@ -103,7 +106,7 @@ def _loading(untrusted: Sequence[str], has_schema: bool) -> str:
     ]
     if untrusted:
         lines.append(
-            _wrapped(
+            _wrapped_text(
                 "It holds the types named above; trust them only if you know where they come from.",
                 "  ",
             )
@@ -120,7 +123,7 @@ def _loading(untrusted: Sequence[str], has_schema: bool) -> str:
     return "\n".join(lines)
 
 
-def _labels_words(formula_like: Sequence[str], has_counts: bool) -> str:
+def _labels_section(formula_like: Sequence[str], has_counts: bool) -> str:
     counts = "; `noisy_count[...]` are the released noisy counts, in votes" if has_counts else ""
     text = (
         "labels.csv: `query` is the row (from 0) of the public file or of the vote file, `label`"
@@ -131,13 +134,13 @@ def _labels_words(formula_like: Sequence[str], has_counts: bool) -> str:
         names = ", ".join(shown(name) for name in formula_like)
         text += (
             f" Careful: a spreadsheet may take some classes for formulas ({names}); import the"
-            " column as text."
+            " column as strings."
         )
-    return _wrapped(text)
+    return _wrapped_text(text)
 
 
-def _verifying() -> str:
-    return "Verify\n  secretballot verify .\n" + _wrapped(
+def _verifying_section() -> str:
+    return "Verify\n  secretballot verify .\n" + _wrapped_text(
         "It prices the events of certificate.json again, and compares every file with the digest"
         " that the certificate lists. A digest shows damage; it is not a signature, so get the"
         " folder from someone you trust.",
