@@ -105,7 +105,7 @@ def test_a_story_without_regions_and_rounds_comes_back_too(
         ({"rounds": [{"asked": [0], "answered": 1, "agreement": "x"}]}, "no number"),
         ({"rounds": [{"asked": [0, 0], "answered": 1, "agreement": None}]}, "twice"),
         ({"rounds": [{"asked": [999], "answered": 1, "agreement": None}]}, "no position"),
-        ({"rows": [[0]]}, "integers"),
+        ({"rows": [[0]]}, "list of integers"),
         ({"rows": list(range(179, -1, -1))}, "ascend"),
         ({"rows": [0, 0, *range(2, 180)]}, "ascend"),
         ({"n_points": 100}, "between 0 and 99"),
@@ -116,7 +116,7 @@ def test_a_story_without_regions_and_rounds_comes_back_too(
         ({"region": [1] * 180}, "region does not fit"),
         ({"region": [True]}, r"shape \(180,\)"),
         ({"projected": "t-SNE"}, "as is, principal components"),
-        ({"axes": ["a"]}, "pair of texts"),
+        ({"axes": ["a"]}, "pair of strings"),
         ({"explanation": []}, "dict of JSON values"),
     ],
 )

@@ -121,7 +121,7 @@ def nodes(part: Any) -> list[dict[str, Any]]:
         (repr(object()), "memory address"),
         (np.array([repr(object())]), "memory address"),
         (np.ones(3, dtype=np.longdouble), "long doubles"),
-        ({1: 2, "1": 3}, "equal as texts"),
+        ({1: 2, "1": 3}, "equal as strings"),
     ],
     ids=["text", "texts", "long double", "keys"],
 )

@@ -1,4 +1,4 @@
-"""Pictures of a release, as SVG text that can stand inside a page.
+"""Pictures of a release, as SVG that can stand inside a page.
 
 Every picture shows released values only.
 """
@@ -19,8 +19,8 @@ from secretballot.report.pictures.style import (
     SLATE,
     Picture,
     grid,
+    integer_ticks,
     short_name,
-    whole_numbers,
 )
 from secretballot.report.wording import number_text
 
@@ -52,7 +52,7 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
                 ("this" if plain_sum else "so far", own, BLUE, "white"),
                 ("left", left, "white", INK),
             )
-            _stack(axes, row, [(*part, 100 * part[1] / budget[key]) for part in parts])
+            _draw_stacked_bar(axes, row, [(*part, 100 * part[1] / budget[key]) for part in parts])
         axes.set_yticks(range(len(kinds)), kinds)
         axes.set_xlim(0, 100)
         axes.set_xlabel("share of the dataset's budget (%)")
@@ -62,9 +62,8 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
     return Picture("budget", 0.75 + 0.5 * len(kinds), paint).inline()
 
 
-def _stack(axes: Any, row: int, parts: list[tuple[str, float, str, str, float]]) -> None:
-    """Draw one bar of parts (name, amount, colour, ink, share in percent), named where there is
-    room."""
+def _draw_stacked_bar(axes: Any, row: int, parts: list[tuple[str, float, str, str, float]]) -> None:
+    """Draw one bar of parts (name, amount, colour, ink, percent), named where there is room."""
     start = 0.0
     for name, amount, colour, ink, share in parts:
         if share > 0:
@@ -78,8 +77,7 @@ def _stack(axes: Any, row: int, parts: list[tuple[str, float, str, str, float]])
 
 
 def draw_votes(released: ReleasedLabels) -> str:
-    """Draw what was released: noisy counts against the threshold, or, of labels alone, how many of
-    each.
+    """Draw what was released: noisy counts against the threshold, or how many of each label.
 
     Parameters
     ----------
@@ -130,7 +128,7 @@ def _draw_counts(released: ReleasedLabels, counts: IntArray) -> str:
             )
         axes.set_xlabel(f"noisy votes for {names[1]}, of {released.n_teachers:,} teachers")
         axes.set_ylabel("queries")
-        whole_numbers(axes.yaxis)
+        integer_ticks(axes.yaxis)
         grid(axes, "y")
 
     return Picture("votes", 3.1, paint).inline()
@@ -156,7 +154,7 @@ def _draw_margins(released: ReleasedLabels) -> str:
         axes.set_xlim(left=-0.02 * max(float(margins.max()), noise))
         axes.set_xlabel("noisy lead of the winning class (votes)")
         axes.set_ylabel("queries")
-        whole_numbers(axes.yaxis)
+        integer_ticks(axes.yaxis)
         grid(axes, "y")
 
     return Picture("votes", 3.1, paint).inline()
@@ -164,6 +162,8 @@ def _draw_margins(released: ReleasedLabels) -> str:
 
 def _draw_labels(released: ReleasedLabels) -> str:
     counts = np.bincount(released.labels[released.answered], minlength=released.n_classes)
+    # of many classes the most frequent are named, so that the picture stays legible; the others
+    # are added up, so that the bars still hold all answers
     order = (
         np.argsort(-counts, kind="stable")
         if released.n_classes > _MOST_CLASSES
@@ -194,7 +194,7 @@ def _draw_labels(released: ReleasedLabels) -> str:
         axes.set_xlabel("queries with this released label")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        whole_numbers(axes.xaxis)
+        integer_ticks(axes.xaxis)
         grid(axes, "x")
 
     return Picture("votes", 0.8 + 0.3 * len(rows), paint).inline()
@@ -213,6 +213,7 @@ def draw_confidence(confidence: FloatArray, n_classes: int, *, of_votes: bool = 
         Whether the probabilities are expected shares of the teachers.
     """
     middle = float(np.median(confidence))
+    # the axis begins at a guess: no highest probability can be lower
 
     def paint(axes: Any) -> None:
         weights = np.full(len(confidence), 100 / len(confidence))

@@ -1,7 +1,7 @@
 """What all pictures share: style, colours, and the ways from painted axes to a page or a file.
 
-Colours are those of Okabe and Ito, told apart by the colour-blind; nothing is said by colour alone.
-Letters stay letters, so that a page can search, scale and read them aloud.
+Colours are those of Okabe and Ito, which colour-blind readers distinguish; nothing is said by
+colour alone. Text stays text, so that a page can search, scale and read it aloud.
 """
 
 import re
@@ -24,8 +24,8 @@ __all__ = [
     "SLATE",
     "Picture",
     "grid",
+    "integer_ticks",
     "short_name",
-    "whole_numbers",
 ]
 
 BLUE, ORANGE, GREY, SLATE, PALE, INK = (
@@ -82,7 +82,7 @@ class Picture:
 
     def inline(self) -> str:
         """Return the svg element that stands inside a page."""
-        return _inline(self._svg(), self.name)
+        return _svg_element(self._svg_text(), self.name)
 
     def svg(self) -> bytes:
         """Return an SVG file."""
@@ -92,28 +92,28 @@ class Picture:
     def png(self) -> bytes:
         """Return a PNG file."""
         content = BytesIO()
-        self._save(content, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+        self._save_figure(content, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
         return content.getvalue()
 
-    def _svg(self) -> str:
+    def _svg_text(self) -> str:
         text = StringIO()
-        self._save(
+        self._save_figure(
             text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
         )
         return text.getvalue()
 
-    def _save(self, target: Any, **settings: Any) -> None:
+    def _save_figure(self, target: Any, **settings: Any) -> None:
         matplotlib = require_extra("matplotlib", "report")
         figures = require_extra("matplotlib.figure", "report")
         with matplotlib.rc_context(_STYLE | {"svg.hashsalt": self.name}), warnings.catch_warnings():
-            # a font without some letter of a class name; the reader's browser has one
+            # a font without some character of a class name; the reader's browser has one
             warnings.simplefilter("ignore")
             figure = figures.Figure(figsize=(_WIDTH, self.height))
             self.paint(figure.add_subplot())
             figure.savefig(target, **settings)
 
 
-def _inline(svg: str, name: str) -> str:
+def _svg_element(svg: str, name: str) -> str:
     """Return the svg element alone: no document type, no metadata, ids with `name` in front."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(
@@ -124,22 +124,22 @@ def _inline(svg: str, name: str) -> str:
     body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body).replace("xlink:href", "href")
     return (
         f'<svg {box[0] if box else ""} aria-hidden="true"'
-        f' stroke-linejoin="round">{_lean(body.strip())}'
+        f' stroke-linejoin="round">{_with_shared_styles(body.strip())}'
     )
 
 
-def _lean(body: str) -> str:
-    """Say once, not for each, how many like marks look; hundredths of a point are enough for
-    their places."""
+def _with_shared_styles(body: str) -> str:
+    """Say once how like marks look, and their places to hundredths of a point: smaller pages."""
     body = re.sub(
         r'(<use href="[^"]*" x="[^"]*\.\d\d)\d*(" y="[^"]*\.\d\d)\d*"', r'\g<1>\g<2>"', body
     )
     return _MARKS.sub(
-        lambda run: f'<g style="{run[1]}">{run[0].replace(_styled(run[1]), "/>")}</g>', body
+        lambda run: f'<g style="{run[1]}">{run[0].replace(_style_attribute(run[1]), "/>")}</g>',
+        body,
     )
 
 
-def _styled(style: str) -> str:
+def _style_attribute(style: str) -> str:
     return f' style="{style}"/>'
 
 
@@ -150,12 +150,12 @@ def grid(axes: Any, axis: str) -> None:
 
 
 def short_name(value: object) -> str:
-    """Return a class value as text that fits beside a bar."""
+    """Return a class value as a string that fits beside a bar."""
     text = shown(class_text(value))
     return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
 
 
-def whole_numbers(axis: Any) -> None:
+def integer_ticks(axis: Any) -> None:
     """Put ticks of an axis on integers only."""
     axis.set_major_locator(
         require_extra("matplotlib.ticker", "report").MaxNLocator(5, integer=True)

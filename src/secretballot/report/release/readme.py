@@ -44,7 +44,8 @@ def release_readme(
         ),
         _wrapped_text(
             f"Everything in this folder may be published. It is ({number_text(epsilon)}, "
-            f"{number_text(delta)})-differentially private: {_compared_worlds(certificate['unit'])}, "
+            f"{number_text(delta)})-differentially private:"
+            f" {_compared_worlds(certificate['unit'])}, "
             "what is released would have nearly the same distribution (delta: "
             f"{one_in(delta)}). The files may be copied, combined and used for training; "
             "the guarantee stays. The epsilons and deltas of releases from the same data add up."

@@ -16,7 +16,7 @@ QUERY_TITLES = {
     "map": "The public pool",
     "curve": "What further labels changed",
     "space": "What is still possible",
-    "region": "Where labels were worth asking",
+    "region": "The region of disagreement",
 }
 
 _MOST_SEGMENTS = 3
@@ -32,14 +32,14 @@ def query_captions(story: QueryStory, released: ReleasedLabels) -> dict[str, str
         The release that the story tells of.
     """
     return {
-        "map": _map_words(story, released),
-        "curve": _curve_words(story),
-        "space": _space_words(story),
-        "region": _region_words(story),
+        "map": _map_caption(story, released),
+        "curve": _curve_caption(story),
+        "space": _space_caption(story),
+        "region": _region_caption(story),
     }
 
 
-def _map_words(story: QueryStory, released: ReleasedLabels) -> str:
+def _map_caption(story: QueryStory, released: ReleasedLabels) -> str:
     asked, silent = len(story.asked), int((~released.answered).sum())
     words = [
         f"{count_text(asked, 'point')} of {story.n_points:,} in the public pool"
@@ -68,17 +68,17 @@ def _map_words(story: QueryStory, released: ReleasedLabels) -> str:
     return " ".join(words)
 
 
-def _curve_words(story: QueryStory) -> str:
+def _curve_caption(story: QueryStory) -> str:
     return (
         "Each dot, after a round: on which share of the public pool the student of that round says"
         " what the final one says, which agrees with itself. Of many rounds some have no dot, nor"
         " have those from which nothing could be learnt yet. It was counted on the whole pool, from"
-        " public points and released labels, and cost nothing. It shows when learning settled; it"
+        " public points and released labels, and cost no budget. It shows when learning settled; it"
         " is no accuracy."
     )
 
 
-def _space_words(story: QueryStory) -> str:
+def _space_caption(story: QueryStory) -> str:
     segments = space_segments(story)
     if not segments:
         return ""
@@ -97,12 +97,12 @@ def _space_words(story: QueryStory) -> str:
     )
 
 
-def _region_words(story: QueryStory) -> str:
+def _region_caption(story: QueryStory) -> str:
     _, sizes = region_sizes(story)
     sampled = bool((sizes[:, 2] > sizes[:, 0]).any())
     return (
         "After each update, on which share of the public points still to come hypotheses that are"
-        " still possible disagree; only there is a label worth asking."
+        " still possible disagree; only there does a label tell anything."
         + (
             " Bars: 95 % intervals, where only some of the points were looked at."
             if sampled

@@ -26,7 +26,7 @@ __all__ = [
     "thinned",
 ]
 
-MOST_BACKGROUND = 1500  # points; more cannot be told apart, and each costs fifty bytes
+MOST_BACKGROUND = 1500  # points; more cannot be distinguished, and each costs fifty bytes
 MOST_ASKED = 600  # queries; more would hide each other
 _STYLES = (
     (BLUE, "o"),
@@ -43,8 +43,7 @@ _BACKGROUND, _REGION = "#B9BFC8", "#F6DFA4"
 
 @dataclass(frozen=True)
 class ClassMarks:
-    """How a class, or all the rare ones together, is drawn: its name, the labels it stands for,
-    colour and shape."""
+    """How a class, or all the rare ones together, is drawn: name, labels, colour and shape."""
 
     name: str
     labels: Sequence[int]
@@ -86,7 +85,7 @@ def class_marks(released: ReleasedLabels) -> list[ClassMarks]:
 
 
 def axis_name(name: str) -> str:
-    """Return what a coordinate is, as text that fits along an axis."""
+    """Return what a coordinate is, as a string that fits along an axis."""
     text = shown(name)
     return text if len(text) <= _LONGEST_AXIS else text[: _LONGEST_AXIS - 1] + "…"
 
@@ -102,7 +101,11 @@ def draw_query_map(story: QueryStory, released: ReleasedLabels) -> Picture:
     released : ReleasedLabels
         The release that the story tells of.
     """
-    layers = [layer for layer in (*_pool(story), *_queries(story, released)) if len(layer.places)]
+    layers = [
+        layer
+        for layer in (*_pool_layers(story), *_query_layers(story, released))
+        if len(layer.places)
+    ]
     legend = _legend_rows(layers)
 
     def paint(axes: Any) -> None:
@@ -114,12 +117,12 @@ def draw_query_map(story: QueryStory, released: ReleasedLabels) -> Picture:
             axes.set_yticks([])
             axes.set_ylim(-0.05, 1.05)
         axes.tick_params(length=3)
-        _legend(axes, legend)
+        _add_legend(axes, legend)
 
     return Picture("map", (2.6 if story.is_line else 4.1) + 0.19 * len(legend), paint)
 
 
-def _pool(story: QueryStory) -> list[_Layer]:
+def _pool_layers(story: QueryStory) -> list[_Layer]:
     """Return the points that were not asked, over the shade of the region of disagreement."""
     inside = np.zeros(len(story.rows), dtype=bool) if story.region is None else story.region
     shade, points = (
@@ -127,20 +130,21 @@ def _pool(story: QueryStory) -> list[_Layer]:
         for chosen in (inside, ~np.isin(story.rows, story.asked))
     )
     return [
-        _Layer("region", "region of disagreement", shade, _round_dots(11, _REGION)),
-        _Layer("pool", "not asked", points, _round_dots(2.2, _BACKGROUND)),
+        _Layer("region", "region of disagreement", shade, _dot_style(11, _REGION)),
+        _Layer("pool", "not asked", points, _dot_style(2.2, _BACKGROUND)),
     ]
 
 
-def _round_dots(size: float, colour: str) -> dict[str, Any]:
+def _dot_style(size: float, colour: str) -> dict[str, Any]:
     return {"marker": "o", "markersize": size, "color": colour, "markeredgewidth": 0}
 
 
-def _queries(story: QueryStory, released: ReleasedLabels) -> list[_Layer]:
+def _query_layers(story: QueryStory, released: ReleasedLabels) -> list[_Layer]:
     shown = thinned(np.arange(len(story.asked)), MOST_ASKED)
     places = story.positions[np.searchsorted(story.rows, story.asked[shown])]
     labels = released.labels[shown]
     late = (story.round_of >= len(story.rounds) // 2)[shown]  # of one round only, all
+    # marks cover about the same area however many there are
     size = float(np.clip(70 / np.sqrt(max(1, len(shown))), 3.4, 6.5))
     layers = []
     for number, marks in enumerate(class_marks(released)):
@@ -171,8 +175,7 @@ def _rounds_words(story: QueryStory, later: bool) -> str:
 
 
 def _legend_rows(layers: Sequence[_Layer]) -> list[tuple[str, str]]:
-    """Return pairs of gids for the lines of the legend: a class on one line, early on the left,
-    late on the right."""
+    """Return pairs of gids for the lines of the legend: a class on one line, early, then late."""
     gids = [layer.gid for layer in layers]
     kinds = dict.fromkeys(gid.rsplit("-", 1)[0] for gid in gids if gid.startswith("asked-"))
     rows = [(f"{kind}-early", f"{kind}-late") for kind in kinds]
@@ -184,8 +187,10 @@ def _legend_rows(layers: Sequence[_Layer]) -> list[tuple[str, str]]:
     ]
 
 
-def _legend(axes: Any, rows: Sequence[tuple[str, str]]) -> None:
+def _add_legend(axes: Any, rows: Sequence[tuple[str, str]]) -> None:
     """Put the legend under the axes, where it can hide nothing."""
+    # matplotlib fills columns from above, so pairs are handed over column by column, with an empty
+    # entry where a line has no second one
     found = {line.get_gid(): line for line in axes.get_lines()}
     (gap,) = axes.plot([], [], linestyle="", label=" ")
     handles = [found.get(gid, gap) for column in zip(*rows, strict=True) for gid in column]

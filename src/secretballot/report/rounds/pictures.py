@@ -1,5 +1,4 @@
-"""Pictures of a release in rounds: which points were asked, what the student learnt from them, what
-is still open.
+"""Pictures of a release in rounds: points asked, what the student learnt, what is still open.
 
 Drawn from public points and released labels alone.
 """
@@ -20,8 +19,8 @@ from secretballot.report.pictures.style import (
     ORANGE,
     Picture,
     grid,
+    integer_ticks,
     short_name,
-    whole_numbers,
 )
 from secretballot.report.rounds.map import (
     MOST_ASKED,
@@ -46,13 +45,12 @@ __all__ = [
 
 _MOST_TICKS = 250
 _SHADE = "#F3E3B5"
-_NORMAL_95 = 1.959964  # quantile of the standard normal law at 97.5 %
+_NORMAL_95 = 1.959964  # quantile of the standard normal distribution at 97.5 %
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Part of the line that is still possible, from `low` to `high`, in so many pieces, for a
-    direction or an end."""
+    """Part of the line that is still possible, for a direction or an end, in so many pieces."""
 
     low: float
     high: float
@@ -61,8 +59,7 @@ class Segment:
 
 
 def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str, Picture]:
-    """Return all pictures there are of a story, by name: ``map``, ``curve``, ``space`` and
-    ``region``.
+    """Return the pictures of a story by name: some of ``map``, ``curve``, ``space``, ``region``.
 
     Parameters
     ----------
@@ -80,8 +77,7 @@ def draw_query_pictures(story: QueryStory, released: ReleasedLabels) -> dict[str
 
 
 def draw_learning_curve(story: QueryStory) -> Picture | None:
-    """Draw agreement with the final student on the public pool against queries; None where no round
-    has a student.
+    """Draw agreement with the final student against queries; None where no round has a student.
 
     It is computed from public points and released labels, and is no accuracy.
 
@@ -113,15 +109,14 @@ def draw_learning_curve(story: QueryStory) -> Picture | None:
         axes.set_ylim(min(90.0, 10 * np.floor(float(shares.min()) / 10)), 100)
         axes.set_xlabel("queries released")
         axes.set_ylabel("agreement with the\nfinal student (% of the pool)")
-        whole_numbers(axes.xaxis)
+        integer_ticks(axes.xaxis)
         grid(axes, "both")
 
     return Picture("curve", 2.9, paint)
 
 
 def draw_version_space(story: QueryStory, released: ReleasedLabels) -> Picture | None:
-    """Draw what is still possible on a line, over its points; None where no version space on a line
-    was told.
+    """Draw what is still possible on a line, over its points; None where none was told.
 
     Where little is left, the picture shows its neighbourhood only.
 
@@ -143,6 +138,7 @@ def space_segments(story: QueryStory) -> list[Segment]:
     intervals, the pairs ``lower`` and ``upper`` of where each end may lie. An open end is None,
     "-inf" or "inf".
     """
+    # an explanation is a strategy's own, perhaps a stranger's: what is not understood is not drawn
     space = story.explanation.get("version_space")
     if not isinstance(space, dict) or not story.is_line:
         return []
@@ -162,7 +158,7 @@ def _segment_of_cut(entry: object) -> Segment | None:
         return None
     pieces = entry.get("segments")
     direction = entry.get("direction")
-    return _segment(
+    return _checked_segment(
         entry.get("above", ""),
         entry.get("at_most", ""),
         str(direction or ""),
@@ -172,11 +168,15 @@ def _segment_of_cut(entry: object) -> Segment | None:
 
 def _segment_of_pair(pair: object, direction: str) -> Segment | None:
     return (
-        _segment(pair[0], pair[1], direction) if isinstance(pair, list) and len(pair) == 2 else None
+        _checked_segment(pair[0], pair[1], direction)
+        if isinstance(pair, list) and len(pair) == 2
+        else None
     )
 
 
-def _segment(low: object, high: object, direction: str = "", pieces: int = 1) -> Segment | None:
+def _checked_segment(
+    low: object, high: object, direction: str = "", pieces: int = 1
+) -> Segment | None:
     if low is None or low == "-inf":
         low = -np.inf
     if high is None or high == "inf":
@@ -191,8 +191,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def line_view(story: QueryStory, segments: Sequence[Segment]) -> tuple[float, float]:
-    """Return which part of the line is drawn: all of the pool, or the neighbourhood of the
-    little that is left."""
+    """Return which part of the line is drawn: all of the pool, or where the little left lies."""
     values = story.positions[:, 0]
     low, high = float(values.min()), float(values.max())
     reach = 0.04 * ((high - low) or 1.0)
@@ -274,8 +273,7 @@ def _draw_segments(story: QueryStory, released: ReleasedLabels, segments: list[S
 
 
 def _space_names(directions: list[str], released: ReleasedLabels) -> list[str]:
-    """Return what the rows of segments are called; cuts in both directions say on which side the
-    second class lies."""
+    """Return what the rows of segments are called, with the side of the second class."""
     if len(directions) < 2:
         return ["still possible"] * len(directions)
     second = short_name(released.classes[1])
@@ -284,8 +282,7 @@ def _space_names(directions: list[str], released: ReleasedLabels) -> list[str]:
 
 
 def draw_region_sizes(story: QueryStory) -> Picture | None:
-    """Draw the size of the region of disagreement against points seen; None where no update tells
-    it.
+    """Draw the region of disagreement's size against points seen; None where no update tells it.
 
     Parameters
     ----------
@@ -329,7 +326,7 @@ def _axis_of_points_seen(axes: Any, seen: FloatArray) -> None:
     axes.set_xlabel("public points seen, asked or not")
     if not seen.max() > 32:
         axes.set_xlim(0, 1.04 * max(1.0, float(seen.max())))
-        whole_numbers(axes.xaxis)
+        integer_ticks(axes.xaxis)
         return
     ticker = require_extra("matplotlib.ticker", "report")
     axes.set_xscale("symlog", base=2, linthresh=1)
@@ -339,8 +336,7 @@ def _axis_of_points_seen(axes: Any, seen: FloatArray) -> None:
 
 
 def region_sizes(story: QueryStory) -> tuple[FloatArray, FloatArray]:
-    """Return points seen, shape (n,), and the size of the region after each update, shape (n, 3); n
-    may be 0.
+    """Return points seen, shape (n,), and the region's size after each update, shape (n, 3).
 
     The size is in percent of the points still to come, or of the pool where the strategy tells
     that. It stands between the ends of a Wilson 95 % interval where only some points were looked
@@ -360,8 +356,7 @@ def region_sizes(story: QueryStory) -> tuple[FloatArray, FloatArray]:
 
 
 def _region_size(update: object, n_points: int) -> tuple[float, float, float, float] | None:
-    """Return points seen, lower end, share and upper end of one update; None where it does not
-    tell."""
+    """Return points seen, lower end, share and upper end of one update, or None."""
     if (
         not isinstance(update, Mapping)
         or not _is_number(update.get("j"))
@@ -372,7 +367,9 @@ def _region_size(update: object, n_points: int) -> tuple[float, float, float, fl
     inside, looked = update.get("in_region"), update.get("examined")
     if _is_number(inside) and _is_number(looked) and 0 <= inside <= looked and looked > 0:
         share = inside / looked
-        low, high = (share, share) if looked >= n_points - seen else _wilson(inside, looked)
+        low, high = (
+            (share, share) if looked >= n_points - seen else _wilson_interval(inside, looked)
+        )
         return seen, low, share, high
     region = update.get("region")
     if not _is_number(region) or not 0 <= region <= n_points:
@@ -381,7 +378,7 @@ def _region_size(update: object, n_points: int) -> tuple[float, float, float, fl
     return seen, share, share, share
 
 
-def _wilson(hits: float, tries: float) -> tuple[float, float]:
+def _wilson_interval(hits: float, tries: float) -> tuple[float, float]:
     """Return the ends of the Wilson score interval, 95 %, of a share."""
     square = _NORMAL_95**2
     middle = (hits + square / 2) / (tries + square)

@@ -47,8 +47,8 @@ class PoolPositions:
 def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
     """Return positions of at most 5,000 points, all asked ones among them.
 
-    The others are every so many-th row: a fixed rule, without coins. Two numeric features are shown
-    as they are. One is shown with its points spread out over a second coordinate that means
+    The others are every so many-th row: a fixed rule, without randomness. Two numeric features are
+    shown as they are. One is shown with its points spread out over a second coordinate that means
     nothing. More are standardised, cut at five standard deviations and projected to their first two
     principal components; of more than 500 features the 500 that vary most are used. Missing values
     stand at the mean.
@@ -74,13 +74,13 @@ def project_pool(X_public: Any, asked: IntArray) -> PoolPositions:
             " asked."
         )
     rows = _rows_shown(shape[0], asked)
-    values, names = _numbers(X_public, rows)
+    values, names = _numeric_columns(X_public, rows)
     if not names:
         raise DataError(
             "X_public has no numeric column; give public points as numbers, to be drawn."
         )
-    positions, projected, axes = _positions(_without_gaps(values), names, rows)
-    return PoolPositions(rows, _rounded(positions), projected, axes, int(shape[0]))
+    positions, projected, axes = _positions_of(_with_means_for_missing(values), names, rows)
+    return PoolPositions(rows, _rounded_positions(positions), projected, axes, int(shape[0]))
 
 
 def _rows_shown(n_points: int, asked: IntArray) -> IntArray:
@@ -90,7 +90,7 @@ def _rows_shown(n_points: int, asked: IntArray) -> IntArray:
     return np.union1d(asked, spread).astype(np.int64)
 
 
-def _numbers(X: Any, rows: IntArray) -> tuple[FloatArray, list[str]]:
+def _numeric_columns(X: Any, rows: IntArray) -> tuple[FloatArray, list[str]]:
     """Return numeric columns of the rows as floats, with their names."""
     if hasattr(X, "tocsr"):
         part = X.tocsr()[rows].tocsc()
@@ -110,16 +110,15 @@ def _numbers(X: Any, rows: IntArray) -> tuple[FloatArray, list[str]]:
     return frame.to_numpy(dtype=np.float64, na_value=np.nan), names
 
 
-def _without_gaps(values: FloatArray) -> FloatArray:
-    """Put the mean of its column where a value is missing or beyond all bounds; 0 where the
-    column has none."""
+def _with_means_for_missing(values: FloatArray) -> FloatArray:
+    """Put the mean of its column, or 0, where a value is missing or beyond all bounds."""
     known = np.abs(values) < _LARGEST
     filled = np.where(known, values, 0.0)
     means = filled.sum(axis=0) / np.maximum(1, known.sum(axis=0))
     return np.where(known, values, means)
 
 
-def _positions(
+def _positions_of(
     values: FloatArray, names: list[str], rows: IntArray
 ) -> tuple[FloatArray, str, tuple[str, str]]:
     if len(names) == 1:
@@ -127,7 +126,7 @@ def _positions(
         return np.column_stack([values[:, 0], rows * _GOLDEN % 1.0]), PROJECTIONS[0], (names[0], "")
     if len(names) == 2:
         return values, PROJECTIONS[0], (names[0], names[1])
-    positions, shares = _principal(values)
+    positions, shares = _principal_components(values)
     first, second = (
         f"component {place} ({100 * share:.0f} % of variance)"
         for place, share in enumerate(shares, 1)
@@ -135,9 +134,10 @@ def _positions(
     return positions, PROJECTIONS[1], (first, second)
 
 
-def _principal(values: FloatArray) -> tuple[FloatArray, list[float]]:
-    """Return the first two principal components of standardised columns, with their shares of
-    the variance."""
+def _principal_components(values: FloatArray) -> tuple[FloatArray, list[float]]:
+    """Return the first two principal components of standardised columns, and their variances."""
+    # of very many columns those that vary most are taken, and constant ones tell nothing; cutting
+    # moves the means, so columns are centred once more
     spread = values.std(axis=0)
     kept = np.sort(np.argsort(-spread, kind="stable")[:_MOST_FEATURES])
     kept = kept[spread[kept] > 0]
@@ -155,7 +155,7 @@ def _principal(values: FloatArray) -> tuple[FloatArray, list[float]]:
     return positions, shares
 
 
-def _rounded(positions: FloatArray) -> FloatArray:
+def _rounded_positions(positions: FloatArray) -> FloatArray:
     """Keep six significant digits of the range: more cannot be seen, and the file stays small."""
     scale = np.abs(positions).max(axis=0, initial=0.0)
     decimals = [_DIGITS - 1 - int(np.floor(np.log10(top))) if top > 0 else 0 for top in scale]

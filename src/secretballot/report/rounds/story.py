@@ -1,5 +1,4 @@
-"""The story of a release in rounds: which public points were asked, in which order, and what was
-learnt from them.
+"""The story of a release in rounds: which public points were asked, and what was learnt from them.
 
 Everything in it is public: public points, released labels, and what strategies and students
 computed from those.
@@ -34,13 +33,14 @@ _FIELDS = (
     "n_points",
     "region",
 )
-_ROUND = ("asked", "answered", "agreement")
+_ROUND_FIELDS = ("asked", "answered", "agreement")
 
 
 @dataclass(frozen=True, eq=False)
 class QueryStory:
-    """Hold which points of a public pool were asked, round by round. Safe to publish; arrays are
-    read-only.
+    """Hold which points of a public pool were asked, round by round.
+
+    It is safe to publish; its arrays are read-only.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class QueryStory:
         and ``agreement``: the share of the public pool on which the student of this round and the
         final one say the same, or None.
     explanation : dict
-        What the strategy tells of its walk, as JSON values. Drawn are ``version_space``, if it
+        What the strategy tells of its rounds, as JSON values. Drawn are ``version_space``, if it
         holds ``segments`` (pairs [low, high], None for an open end), and ``updates``, a list of
         objects with ``j`` (points seen) and ``region`` (size of the region of disagreement: a share
         of the pool if none exceeds 1, else points).
@@ -96,22 +96,27 @@ class QueryStory:
         set_field(self, "explanation", _json_object("explanation", self.explanation))
         set_field(self, "n_points", check_count("n_points", self.n_points))
         check_choice("projected", self.projected, PROJECTIONS)
-        set_field(self, "axes", _axes(self.axes))
-        set_field(self, "rows", _rows(self.rows, self.n_points))
+        set_field(self, "axes", _checked_axes(self.axes))
+        set_field(self, "rows", _checked_rows(self.rows, self.n_points))
         set_field(
-            self, "positions", _frozen("positions", self.positions, np.float64, (len(self.rows), 2))
+            self,
+            "positions",
+            _read_only_array("positions", self.positions, np.float64, (len(self.rows), 2)),
         )
         if not np.isfinite(self.positions).all():
             raise DataError(
                 "positions holds nan or infinity; every point needs a place in the picture."
             )
         if self.region is not None:
-            set_field(self, "region", _frozen("region", self.region, np.bool_, (len(self.rows),)))
+            set_field(
+                self, "region", _read_only_array("region", self.region, np.bool_, (len(self.rows),))
+            )
         set_field(
             self,
             "rounds",
-            tuple(_round(index, entry) for index, entry in enumerate(self.rounds, 1)),
+            tuple(_checked_round(index, entry) for index, entry in enumerate(self.rounds, 1)),
         )
+        # what the rounds ask is checked last, against rows that are known to be sound
         asked = self.asked
         if len(np.unique(asked)) < len(asked):
             raise DataError(
@@ -140,8 +145,7 @@ class QueryStory:
         return self.axes[1] == ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the story as a dict of JSON values, which `from_json` reads back to an equal
-        one."""
+        """Return the story as a dict of JSON values, which `from_json` reads back."""
         return {
             "format": _FORMAT,
             "version": _VERSION,
@@ -201,32 +205,36 @@ def _json_object(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise DataError(f"{name} is a {type(value).__name__}; it must be a dict of JSON values.")
     try:
-        copy: dict[str, Any] = json.loads(json.dumps(dict(value), allow_nan=False, default=_plain))
+        copy: dict[str, Any] = json.loads(
+            json.dumps(dict(value), allow_nan=False, default=_numpy_as_python)
+        )
     except (TypeError, ValueError, RecursionError):
         raise DataError(
-            f"{name} holds a value that JSON cannot carry; use text, finite numbers and lists."
+            f"{name} holds a value that JSON cannot carry; use strings, finite numbers and lists."
         ) from None
     return copy
 
 
-def _plain(value: object) -> object:
+def _numpy_as_python(value: object) -> object:
     """Return numpy's numbers and arrays as Python's."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError
 
 
-def _axes(value: Any) -> tuple[str, str]:
+def _checked_axes(value: Any) -> tuple[str, str]:
     if (
         not isinstance(value, list | tuple)
         or len(value) != 2
         or not all(isinstance(name, str) for name in value)
     ):
-        raise DataError("axes is no pair of texts; say what the two coordinates of positions are.")
+        raise DataError(
+            "axes is no pair of strings; say what the two coordinates of positions are."
+        )
     return (value[0], value[1])
 
 
-def _frozen(name: str, value: object, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
+def _read_only_array(name: str, value: object, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return a read-only copy of that type and shape."""
     try:
         given = np.asarray(value)
@@ -241,7 +249,7 @@ def _frozen(name: str, value: object, dtype: type, shape: tuple[int, ...]) -> ND
     return array
 
 
-def _rows(value: object, n_points: int) -> IntArray:
+def _checked_rows(value: object, n_points: int) -> IntArray:
     rows = np.asarray(value)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise DataError("rows is no list of integers; give rows of the public pool.")
@@ -252,10 +260,10 @@ def _rows(value: object, n_points: int) -> IntArray:
     return rows
 
 
-def _round(index: int, entry: object) -> dict[str, Any]:
+def _checked_round(index: int, entry: object) -> dict[str, Any]:
     """Return one round with plain numbers, or raise."""
-    if not isinstance(entry, Mapping) or set(entry) != set(_ROUND):
-        raise DataError(f"Round {index} must hold {', '.join(_ROUND)}, and nothing else.")
+    if not isinstance(entry, Mapping) or set(entry) != set(_ROUND_FIELDS):
+        raise DataError(f"Round {index} must hold {', '.join(_ROUND_FIELDS)}, and nothing else.")
     try:
         asked = [check_count("A row", row, minimum=0) for row in entry["asked"]]
         answered = check_count("answered", entry["answered"], minimum=0)
@@ -327,9 +335,11 @@ def make_story(
         raise DataError(
             f"The rounds hold {sum(sizes)} queries; {len(released.queries)} were released."
         )
+    # answers are counted from the release and not taken from the caller, so that they are those of
+    # the certificate
     pool = project_pool(X_public, released.queries)
     if students_by_round is not None:
-        agreement = _agreement(students_by_round, X_public)
+        agreement = _agreement_shares(students_by_round, X_public)
     shares = [None] * len(sizes) if agreement is None else list(agreement)
     if len(shares) != len(sizes):
         raise DataError(
@@ -356,27 +366,26 @@ def make_story(
         region=(
             None
             if region is None
-            else _frozen("region", region, np.bool_, (pool.n_points,))[pool.rows]
+            else _read_only_array("region", region, np.bool_, (pool.n_points,))[pool.rows]
         ),
     )
 
 
-def _agreement(students: Sequence[Any], X_public: Any) -> list[float | None]:
-    """Return the share of the pool on which each student says what the last one says; None where
-    there is none."""
+def _agreement_shares(students: Sequence[Any], X_public: Any) -> list[float | None]:
+    """Return the share of the pool on which each student agrees with the last one, or None."""
     if not students or students[-1] is None:
         raise DataError(
             "students_by_round has no final student; give the student of every round, the last one"
             " too."
         )
-    final = _predictions(students[-1], X_public)
+    final = _predicted_labels(students[-1], X_public)
     return [
-        None if one is None else float(np.mean(_predictions(one, X_public) == final))
+        None if one is None else float(np.mean(_predicted_labels(one, X_public) == final))
         for one in students
     ]
 
 
-def _predictions(student: Any, X_public: Any) -> NDArray[Any]:
+def _predicted_labels(student: Any, X_public: Any) -> NDArray[Any]:
     try:
         labels = np.asarray(student.predict(X_public))
     except Exception as error:  # the student may be anybody's

@@ -34,8 +34,8 @@ _ADDRESS_KEPT = (
 # address is 0.
 _KEPT_ADDRESS = "_stop_words_id"
 # How many workers to predict with is a matter of the machine; with several, sums come in any order.
-_WORKERS = "n_jobs"
-_NOTHING = {
+_WORKERS_PARAMETER = "n_jobs"
+_NULL_NODE = {
     "__class__": "str",
     "__module__": "builtins",
     "__loader__": "JsonNode",
@@ -68,15 +68,14 @@ def canonical_student(content: bytes, *, from_memory: bool = True) -> bytes:
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         members = {name: file.read(name) for name in file.namelist()}
     old = json.loads(members[SCHEMA])
-    addresses = frozenset(_addresses(old) if from_memory else ())
+    addresses = frozenset(_object_addresses(old) if from_memory else ())
     rewriting = _Rewriting(members, addresses)
     text = json.dumps(rewriting.node(old), indent=2)
     return zipped([(SCHEMA, text.encode()), *rewriting.written])
 
 
 def zipped(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return a zip file of these members in this order: stored, dated 1980, alike on every
-    system."""
+    """Return a zip file of these members in this order: stored, dated 1980, alike everywhere."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as file:
         for name, content in members:
@@ -87,11 +86,10 @@ def zipped(members: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 class _Rewriting:
-    """One walk through a schema: numbers its nodes, and collects its members under their new
-    names."""
+    """One pass through a schema: numbers its nodes, and collects its members by their new names."""
 
     def __init__(self, members: dict[str, bytes], addresses: frozenset[str]) -> None:
-        self._members, self._addresses = members, addresses
+        self._members, self._object_addresses = members, addresses
         self._names: dict[str, str] = {}  # digest and kind of a member, and its new name
         self._count = 0
         self.written: list[tuple[str, bytes]] = []
@@ -100,31 +98,33 @@ class _Rewriting:
         """Return one node and all below it; equal members are written once."""
         self._count += 1
         number = self._count
-        if old["__loader__"] == "JsonNode" and old["content"] in self._addresses:
+        if old["__loader__"] == "JsonNode" and old["content"] in self._object_addresses:
             raise DataError(_ADDRESS_KEPT)
         new = {
-            key: self._part(value) for key, value in self._ordered(old).items() if key != "__id__"
+            key: self._canonical_part(value)
+            for key, value in self._in_canonical_order(old).items()
+            if key != "__id__"
         }
         if "file" in old:
-            new["file"] = self._member(old["file"])
+            new["file"] = self._member_name(old["file"])
         return new | {"__id__": number}
 
-    def _part(self, part: Any) -> Any:
+    def _canonical_part(self, part: Any) -> Any:
         if isinstance(part, list):
-            return [self._part(item) for item in part]
-        if isinstance(part, _Plain):
-            return {key: self._part(value) for key, value in part.items()}
+            return [self._canonical_part(item) for item in part]
+        if isinstance(part, _KeysOfStudent):
+            return {key: self._canonical_part(value) for key, value in part.items()}
         if isinstance(part, dict):
             return (
                 self.node(part)
                 if "__loader__" in part
-                else {key: self._part(v) for key, v in part.items()}
+                else {key: self._canonical_part(v) for key, v in part.items()}
             )
         if isinstance(part, str) and _ADDRESS in part:
             raise DataError(_ADDRESS_KEPT)
         return part
 
-    def _ordered(self, node: dict[str, Any]) -> dict[str, Any]:
+    def _in_canonical_order(self, node: dict[str, Any]) -> dict[str, Any]:
         """Return a node whose parts stand in the order that their values give."""
         loader, name = node["__loader__"], node["__class__"]
         if loader == "DictNode":
@@ -135,21 +135,21 @@ class _Rewriting:
             (items,) = node["content"]["content"]
             return node | {"content": node["content"] | {"content": [self._sorted_items(items)]}}
         if loader == "ObjectNode" and name in SEARCH_TREES:
-            return node | {"content": _unasked(node["content"])}
+            return node | {"content": _with_reset_counters(node["content"])}
         return node
 
     def _sorted_items(self, node: dict[str, Any]) -> dict[str, Any]:
-        return node | {"content": sorted(node["content"], key=self._digest)}
+        return node | {"content": sorted(node["content"], key=self._digest_of)}
 
-    def _digest(self, item: dict[str, Any]) -> str:
+    def _digest_of(self, item: dict[str, Any]) -> str:
         """Return a digest of an item's values, by which a set can be sorted."""
-        alone = _Rewriting(self._members, self._addresses)
+        alone = _Rewriting(self._members, self._object_addresses)
         text = json.dumps(alone.node(item))
         return hashlib.sha256(
             text.encode() + b"".join(content for _, content in alone.written)
         ).hexdigest()
 
-    def _member(self, old: str) -> str:
+    def _member_name(self, old: str) -> str:
         kind = old.rpartition(".")[2]
         content = _canonical_member(kind, self._members[old])
         key = f"{kind}:{hashlib.sha256(content).hexdigest()}"
@@ -159,22 +159,20 @@ class _Rewriting:
         return self._names[key]
 
 
-class _Plain(dict[str, Any]):
-    """The content of a dict node: its keys are the student's, so that none of them speaks of the
-    format."""
+class _KeysOfStudent(dict[str, Any]):
+    """The content of a dict node: its keys are the student's, none of them speaks of the format."""
 
 
-def _addresses(part: Any) -> Iterator[str]:
-    """Yield the addresses of all objects in a schema, as JSON texts: skops takes them for its
-    ids."""
+def _object_addresses(part: Any) -> Iterator[str]:
+    """Yield the addresses of all objects in a schema, as JSON strings: skops uses them as ids."""
     if isinstance(part, dict):
         if isinstance(part.get("__id__"), int):
             yield str(part["__id__"])
         for value in part.values():
-            yield from _addresses(value)
+            yield from _object_addresses(value)
     elif isinstance(part, list):
         for item in part:
-            yield from _addresses(item)
+            yield from _object_addresses(item)
 
 
 def _sorted_dict(node: dict[str, Any]) -> dict[str, Any]:
@@ -182,14 +180,16 @@ def _sorted_dict(node: dict[str, Any]) -> dict[str, Any]:
     keys, types = list(node["content"]), node["key_types"]["content"]
     if len(keys) != len(types):
         raise DataError(
-            "The student keeps a dict whose keys are equal as texts, such as 1 and '1'; rename one."
+            "The student keeps a dict whose keys are equal as strings, such as 1 and '1'; rename"
+            " one."
         )
+    # sorted, since insertion order may tell of the run; only an OrderedDict means its order
     places = list(range(len(keys)))
     if node["__class__"] != "OrderedDict":
         places.sort(key=lambda place: (keys[place], types[place]["__class__"]))
-    content = _Plain((keys[place], node["content"][keys[place]]) for place in places)
-    if _WORKERS in content:
-        content[_WORKERS] = _NOTHING
+    content = _KeysOfStudent((keys[place], node["content"][keys[place]]) for place in places)
+    if _WORKERS_PARAMETER in content:
+        content[_WORKERS_PARAMETER] = _NULL_NODE
     if _KEPT_ADDRESS in content:
         content[_KEPT_ADDRESS] = content[_KEPT_ADDRESS] | {"content": "0"}
     return node | {
@@ -198,7 +198,7 @@ def _sorted_dict(node: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _unasked(state: dict[str, Any]) -> dict[str, Any]:
+def _with_reset_counters(state: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a search tree that was not asked yet."""
     items = list(state["content"])
     items[SEARCH_TREE_COUNTERS] = [item | {"content": "0"} for item in items[SEARCH_TREE_COUNTERS]]
@@ -207,13 +207,12 @@ def _unasked(state: dict[str, Any]) -> dict[str, Any]:
 
 def _canonical_member(kind: str, content: bytes) -> bytes:
     if kind == "npy":
-        return _npy(np.load(io.BytesIO(content), allow_pickle=False))
-    return _npz(content) if kind == "npz" else content
+        return _npy_bytes(np.load(io.BytesIO(content), allow_pickle=False))
+    return _npz_bytes(content) if kind == "npz" else content
 
 
-def _npz(content: bytes) -> bytes:
-    """Return a sparse matrix without the entries beyond its end, which are whatever the memory
-    held."""
+def _npz_bytes(content: bytes) -> bytes:
+    """Return a sparse matrix without the entries beyond its end, which the memory held before."""
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         parts = {name: file[name] for name in file.files}
     form = parts["format"].item()
@@ -224,10 +223,10 @@ def _npz(content: bytes) -> bytes:
         raise DataError(
             f"The student keeps a sparse matrix in {form.decode()} format; convert it to CSR."
         )
-    return zipped((f"{name}.npy", _npy(parts[name])) for name in sorted(parts))
+    return zipped((f"{name}.npy", _npy_bytes(parts[name])) for name in sorted(parts))
 
 
-def _npy(array: NDArray[Any]) -> bytes:
+def _npy_bytes(array: NDArray[Any]) -> bytes:
     if array.dtype.char in "gG":
         raise DataError(
             "The student keeps long doubles, whose bytes are not all part of their value; use"

@@ -1,5 +1,4 @@
-"""The objects of a student that was read: shapes and indices that compiled code would follow
-without looking.
+"""The objects of a student that was read: shapes and indices that compiled code follows blindly.
 
 scikit-learn checks what its users give to `fit` and `predict`; what a fitted learner keeps, it
 trusts. In a file that somebody else wrote, an index may point anywhere. Types that are not known
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from secretballot.report.student.grammar import NotAStudentError, check_branches
+from secretballot.report.student.grammar import check_branches, refuse_unless
 
 __all__ = ["check_student", "known_estimators"]
 
@@ -85,7 +84,7 @@ def known_estimators() -> frozenset[str]:
     for module, names in _ESTIMATORS.items():
         room = importlib.import_module(module)
         found += [getattr(room, name) for name in names]
-    return frozenset(_name(kind) for kind in found)
+    return frozenset(_full_name(kind) for kind in found)
 
 
 def check_student(student: Any) -> None:
@@ -96,27 +95,24 @@ def check_student(student: Any) -> None:
     NotAStudentError
         If compiled code might follow something in it beyond its end.
     """
-    _demand(hasattr(student, "predict"), "it holds nothing that predicts")
+    refuse_unless(hasattr(student, "predict"), "it holds nothing that predicts")
+    # a compiled tree is safe only inside the estimator whose columns it was checked against; one
+    # that stands anywhere else could be reached by a path that nobody looked at
     owned, compiled = set[int](), dict[int, Any]()
-    for one in _objects(student):
+    for one in _objects_below(student):
         _check_attributes(one)
         if type(one).__name__ in _COMPILED:
             compiled[id(one)] = one
-        for part in _CHECKS.get(type(one).__name__, _nothing)(one):
+        for part in _CHECKS.get(type(one).__name__, _no_parts)(one):
             owned.add(id(part))
-    _demand(set(compiled) <= owned, "a tree of it stands where none belongs")
+    refuse_unless(set(compiled) <= owned, "a tree of it stands where none belongs")
 
 
-def _demand(holds: Any, otherwise: str) -> None:
-    if not holds:
-        raise NotAStudentError(otherwise)
-
-
-def _name(kind: type) -> str:
+def _full_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _objects(student: Any) -> Iterator[Any]:
+def _objects_below(student: Any) -> Iterator[Any]:
     """Yield every object below a student once, with itself."""
     waiting, seen = [student], dict[int, Any]()  # kept, so that no address is used again
     while waiting:
@@ -125,10 +121,10 @@ def _objects(student: Any) -> Iterator[Any]:
             continue
         seen[id(one)] = one
         yield one
-        waiting += _inside(one)
+        waiting += _parts_of(one)
 
 
-def _inside(one: Any) -> list[Any]:
+def _parts_of(one: Any) -> list[Any]:
     if isinstance(one, dict):
         return list(one.values())
     if isinstance(one, list | tuple | set | frozenset):
@@ -143,16 +139,18 @@ def _check_attributes(one: Any) -> None:
     if isinstance(one, np.random.RandomState):
         state: Any = one.get_state(legacy=False)
         position = state["state"].get("pos")
-        _demand(
+        refuse_unless(
             state["bit_generator"] == "MT19937" and 0 <= position <= _MOST_DRAWN,
             "a generator of it is none",
         )
     if isinstance(one, np.random.Generator):
-        _demand(type(one.bit_generator).__name__ == "PCG64", "a generator of it is of an odd kind")
+        refuse_unless(
+            type(one.bit_generator).__name__ == "PCG64", "a generator of it is of an odd kind"
+        )
     if not hasattr(one, "__dict__") or isinstance(one, np.ndarray | dict):
         return
     hidden = [name for name in vars(one) if callable(getattr(type(one), str(name), None))]
-    _demand(not hidden, "an attribute of it hides a method")
+    refuse_unless(not hidden, "an attribute of it hides a method")
     if isinstance(one, BaseEstimator):
         _check_estimator(one)
 
@@ -160,11 +158,13 @@ def _check_attributes(one: Any) -> None:
 def _check_estimator(one: Any) -> None:
     about = vars(one)
     if "n_features_in_" in about:
-        _demand(_is_count(about["n_features_in_"], _MOST_COLUMNS), "its number of columns is none")
+        refuse_unless(
+            _is_count(about["n_features_in_"], _MOST_COLUMNS), "its number of columns is none"
+        )
     classes, n_classes = about.get("classes_"), about.get("n_classes_")
     if isinstance(classes, np.ndarray):
-        _demand(classes.ndim == 1 and len(classes), "its classes are no list")
-        _demand(
+        refuse_unless(classes.ndim == 1 and len(classes), "its classes are no list")
+        refuse_unless(
             n_classes is None or _is_count(n_classes, len(classes), len(classes)),
             "it has another number of classes",
         )
@@ -178,15 +178,14 @@ def _is_count(value: Any, most: int, least: int = 1) -> bool:
     )
 
 
-def _nothing(one: Any) -> list[Any]:
+def _no_parts(one: Any) -> list[Any]:
     return []
 
 
-def _columns(one: Any) -> int:
-    """Return the number of columns of an estimator, which it must know to refuse points of other
-    shapes."""
+def _n_columns(one: Any) -> int:
+    """Return the number of columns of an estimator, which it must know to refuse other points."""
     columns = vars(one).get("n_features_in_")
-    _demand(_is_count(columns, _MOST_COLUMNS), "a learner of it does not know its columns")
+    refuse_unless(_is_count(columns, _MOST_COLUMNS), "a learner of it does not know its columns")
     return int(columns)
 
 
@@ -195,12 +194,12 @@ def _check_tree(one: Any) -> list[Any]:
     if "tree_" not in about:
         return []
     tree = about["tree_"]
-    _demand(
-        type(tree).__name__ == "Tree" and tree.n_features == _columns(one),
+    refuse_unless(
+        type(tree).__name__ == "Tree" and tree.n_features == _n_columns(one),
         "a tree of it has other columns",
     )
-    _demand(about.get("n_outputs_") == 1, "a tree of it has several outputs")
-    _demand(
+    refuse_unless(about.get("n_outputs_") == 1, "a tree of it has several outputs")
+    refuse_unless(
         "classes_" not in about or len(about["classes_"]) == tree.n_classes[0],
         "a tree of it has other classes",
     )
@@ -213,50 +212,50 @@ def _check_forest(one: Any) -> list[Any]:
     if "estimators_" not in about:
         return []
     trees = about["estimators_"]
-    _demand(
+    refuse_unless(
         isinstance(trees, list) and trees and about.get("n_outputs_") == 1,
         "a forest of it has no trees",
     )
-    _demand(_is_count(about.get("n_classes_"), 1 << 20), "a forest of it has no classes")
+    refuse_unless(_is_count(about.get("n_classes_"), 1 << 20), "a forest of it has no classes")
     for tree in trees:
-        _demand(
+        refuse_unless(
             type(tree).__name__ in ("DecisionTreeClassifier", "ExtraTreeClassifier"),
             "a forest of it has odd trees",
         )
-        _demand(
-            "tree_" in vars(tree) and _columns(tree) == _columns(one),
+        refuse_unless(
+            "tree_" in vars(tree) and _n_columns(tree) == _n_columns(one),
             "a tree of it has other columns",
         )
-        _demand(
+        refuse_unless(
             vars(tree).get("n_classes_") == about["n_classes_"], "a tree of it has other classes"
         )
     return []
 
 
 def _check_boosting(one: Any) -> list[Any]:
-    """Check gradient boosting, which adds up its trees in an array of a shape that follows from
-    other attributes."""
+    """Check gradient boosting, which adds its trees up in an array shaped by other attributes."""
+    # first the array of trees, then each tree, then where it starts and its loss
     about = vars(one)
     if "estimators_" not in about:
         return []
     trees, n_classes = about["estimators_"], about.get("n_classes_")
-    _demand(_is_count(n_classes, 1 << 20, 2), "a boosted learner of it has no classes")
+    refuse_unless(_is_count(n_classes, 1 << 20, 2), "a boosted learner of it has no classes")
     outputs = 1 if n_classes == 2 else n_classes
-    _demand(
+    refuse_unless(
         isinstance(trees, np.ndarray) and trees.ndim == 2 and trees.dtype == object,
         "it boosts no trees",
     )
-    _demand(
+    refuse_unless(
         len(trees) and trees.shape[1] == outputs == about.get("n_trees_per_iteration_"),
         "it boosts odd trees",
     )
     for tree in trees.ravel():
-        _demand(
+        refuse_unless(
             type(tree).__name__ == "DecisionTreeRegressor" and "tree_" in vars(tree),
             "it boosts odd trees",
         )
-        _demand(
-            _columns(tree) == _columns(one) and tree.tree_.value.shape[1:] == (1, 1),
+        refuse_unless(
+            _n_columns(tree) == _n_columns(one) and tree.tree_.value.shape[1:] == (1, 1),
             "it boosts odd trees",
         )
     _check_start(about.get("init_"), n_classes)
@@ -274,19 +273,19 @@ def _check_start(start: Any, n_classes: Any) -> None:
         and prior.shape == (n_classes,)
         and about.get("n_outputs_") == 1
     )
-    _demand(fits and about.get("strategy") == "prior", "a boosted learner of it starts oddly")
-    _demand(about.get("n_classes_") == n_classes, "a boosted learner of it starts oddly")
+    refuse_unless(fits and about.get("strategy") == "prior", "a boosted learner of it starts oddly")
+    refuse_unless(about.get("n_classes_") == n_classes, "a boosted learner of it starts oddly")
 
 
 def _check_loss(loss: Any, outputs: int) -> None:
     kinds = {"HalfBinomialLoss": "LogitLink", "ExponentialLoss": "HalfLogitLink"}
     kinds = kinds if outputs == 1 else {"HalfMultinomialLoss": "MultinomialLogit"}
     link = kinds.get(type(loss).__name__)
-    _demand(
+    refuse_unless(
         link is not None and type(loss.link).__name__ == link,
         "a boosted learner of it has an odd loss",
     )
-    _demand(
+    refuse_unless(
         "is_multiclass" not in vars(loss) or loss.is_multiclass is (outputs > 1),
         "it has an odd loss",
     )
@@ -297,104 +296,114 @@ def _check_histograms(one: Any) -> list[Any]:
     if "_predictors" not in about:
         return []
     rounds, outputs = about["_predictors"], about.get("n_trees_per_iteration_")
-    _demand(
+    refuse_unless(
         _is_count(outputs, 1 << 20) and isinstance(rounds, list),
         "a boosted learner of it has no trees",
     )
-    _demand(
+    refuse_unless(
         all(isinstance(trees, list) and len(trees) == outputs for trees in rounds),
         "it boosts odd trees",
     )
-    _demand(about.get("_n_features") == _columns(one), "a boosted learner of it has other columns")
+    refuse_unless(
+        about.get("_n_features") == _n_columns(one), "a boosted learner of it has other columns"
+    )
     # With categories it sorts the columns anew before its trees see them.
-    _demand(
+    refuse_unless(
         about.get("_preprocessor") is None,
         "a boosted learner of it takes categories, which are not checked",
     )
     found = [tree for trees in rounds for tree in trees]
     for tree in found:
-        _demand(type(tree).__name__ == "TreePredictor", "it boosts odd trees")
-        _check_predictor(tree.nodes, _columns(one))
+        refuse_unless(type(tree).__name__ == "TreePredictor", "it boosts odd trees")
+        _check_predictor(tree.nodes, _n_columns(one))
     return found
 
 
 def _check_predictor(nodes: Any, n_columns: int) -> None:
     from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 
-    _demand(
+    refuse_unless(
         isinstance(nodes, np.ndarray) and nodes.dtype == PREDICTOR_RECORD_DTYPE,
         "it boosts odd trees",
     )
-    _demand(
+    refuse_unless(
         nodes.ndim == 1 and len(nodes) and not nodes["is_categorical"].any(),
         "it boosts trees with categories",
     )
     leaf = nodes["is_leaf"].astype(bool)
     check_branches(nodes["left"], nodes["right"], leaf)
     asked = nodes["feature_idx"][~leaf]
-    _demand(((asked >= 0) & (asked < n_columns)).all(), "a tree of it asks no column")
+    refuse_unless(((asked >= 0) & (asked < n_columns)).all(), "a tree of it asks no column")
 
 
 def _check_neighbours(one: Any) -> list[Any]:
     about = vars(one)
     if "_fit_X" not in about:
         return []
+    # a prediction looks neighbours up by number, then their labels, then the classes of these:
+    # none of the three lookups may leave its array
     points, labels, tree = about["_fit_X"], about.get("_y"), about.get("_tree")
     shape: Any = getattr(points, "shape", ())
-    _demand(
-        len(shape) == 2 and shape[0] and shape[1] == _columns(one),
+    refuse_unless(
+        len(shape) == 2 and shape[0] and shape[1] == _n_columns(one),
         "its neighbours have other columns",
     )
-    _demand(
+    refuse_unless(
         isinstance(labels, np.ndarray) and labels.shape == (shape[0],),
         "its neighbours have no labels",
     )
     classes = about.get("classes_")
     inside = isinstance(classes, np.ndarray) and labels.dtype.kind == "i"
-    _demand(
+    refuse_unless(
         inside and ((labels >= 0) & (labels < len(classes))).all(),
         "its neighbours have labels of no class",
     )
-    _demand(about.get("n_samples_fit_") == shape[0], "its neighbours are not as many as it says")
-    _demand(about.get("outputs_2d_") is False, "its neighbours have several labels")
-    _demand(
+    refuse_unless(
+        about.get("n_samples_fit_") == shape[0], "its neighbours are not as many as it says"
+    )
+    refuse_unless(about.get("outputs_2d_") is False, "its neighbours have several labels")
+    refuse_unless(
         _is_count(about.get("n_neighbors"), shape[0]), "it asks for more neighbours than there are"
     )
-    _demand(
+    refuse_unless(
         about.get("_fit_method") in (("brute",) if tree is None else ("kd_tree", "ball_tree")),
         "its search is odd",
     )
     if tree is None:
         return []
-    _demand(type(tree).__name__ in _SEARCH, "its search tree is none")
+    refuse_unless(type(tree).__name__ in _SEARCH, "its search tree is none")
     _check_search_tree(tree, shape)
     return [tree]
 
 
 def _check_search_tree(tree: Any, shape: tuple[int, int]) -> None:
+    # children of node i are 2 i + 1 and 2 i + 2 by the class's own rule, so that enough levels of
+    # nodes, ranges inside the points, and leaves at the end keep the search inside
     data, order, nodes, bounds, leaf_size, n_levels, n_nodes, *_, metric, weights = (
         tree.__getstate__()
     )
     n_points, n_columns = shape
-    _demand(
+    refuse_unless(
         data.shape == shape and np.array_equal(np.sort(order), np.arange(n_points)),
         "its search tree is not whole",
     )
-    _demand(
+    refuse_unless(
         leaf_size >= 1 and 1 <= n_levels <= 40 and n_nodes == len(nodes) == 2**n_levels - 1,
         "its tree is odd",
     )
     outer = 2 if type(tree).__name__ == "KDTree" else 1
-    _demand(
+    refuse_unless(
         bounds.shape == (outer, n_nodes, n_columns) and weights is None,
         "its search tree has odd bounds",
     )
     start, end = nodes["idx_start"], nodes["idx_end"]
-    _demand(
+    refuse_unless(
         ((start >= 0) & (start <= end) & (end <= n_points)).all(),
         "its search tree leads beyond its points",
     )
-    _demand((nodes["is_leaf"][n_nodes // 2 :] != 0).all(), "its search tree leads beyond itself")
+    refuse_unless(
+        (nodes["is_leaf"][n_nodes // 2 :] != 0).all(), "its search tree leads beyond itself"
+    )
     _check_metric(metric, n_columns)
 
 
@@ -402,33 +411,32 @@ def _check_metric(metric: Any, n_columns: int) -> None:
     power, weights, matrix = metric.__getstate__()[:3]
     # A weight for every column, or none; the other metrics do not look at them.
     minkowski = type(metric).__name__ == "MinkowskiDistance64"
-    _demand(
+    refuse_unless(
         not minkowski or weights.shape in ((0,), (n_columns,)), "a distance of it has odd weights"
     )
-    _demand(power > 0 and matrix.ndim == 2, "a distance of it is none")
+    refuse_unless(power > 0 and matrix.ndim == 2, "a distance of it is none")
 
 
 def _check_one_hot(one: Any) -> list[Any]:
-    """Check an encoder, which puts ones into a sparse matrix at places that follow from its
-    categories."""
+    """Check an encoder, which puts ones into a sparse matrix at places given by its categories."""
     about = vars(one)
     if "categories_" not in about:
         return []
     categories, widths = about["categories_"], about.get("_n_features_outs")
     plain = about.get("drop_idx_") is None and about.get("_drop_idx_after_grouping") is None
-    _demand(
+    refuse_unless(
         plain and not about.get("_infrequent_enabled"),
         "an encoder of it drops categories, which is not checked",
     )
-    _demand(
-        isinstance(categories, list) and len(categories) == _columns(one),
+    refuse_unless(
+        isinstance(categories, list) and len(categories) == _n_columns(one),
         "an encoder of it has other columns",
     )
-    _demand(
+    refuse_unless(
         all(isinstance(part, np.ndarray) and part.ndim == 1 for part in categories),
         "an encoder of it is odd",
     )
-    _demand(
+    refuse_unless(
         list(widths or ()) == [len(part) for part in categories],
         "an encoder of it has other widths",
     )

@@ -1,4 +1,4 @@
-"""The student of noisy counts as an ONNX graph, drawn from its public numbers alone."""
+"""The student of noisy counts as an ONNX graph, made from its public numbers alone."""
 
 from typing import Any
 
@@ -37,7 +37,9 @@ def counts_graph(student: Any) -> bytes:
     kinds = onnx.TensorProto
     classes = np.asarray(student.classes_)
     as_text = classes.dtype.kind not in "iub"
-    nodes, constants = _nodes(helper, student), _constants(student)
+    # written node by node: a converter would need the student's class, and computes in single
+    # precision, in which its distances lose their digits
+    nodes, constants = _graph_nodes(helper, student), _graph_constants(student)
     tensors = [
         require_extra("onnx.numpy_helper", "onnx").from_array(value, name)
         for name, value in constants.items()
@@ -64,7 +66,7 @@ def counts_graph(student: Any) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _constants(student: Any) -> dict[str, Any]:
+def _graph_constants(student: Any) -> dict[str, Any]:
     """Return the arrays of the graph; the Nystroem map and the weights become one matrix."""
     arrays = {"mean": student.mean_, "scale": student.scale_, "intercept": student.intercept_}
     arrays |= {"one": [1.0]} if len(student.classes_) == 2 else {}
@@ -83,7 +85,7 @@ def _constants(student: Any) -> dict[str, Any]:
     return {name: np.ascontiguousarray(value, dtype=np.float64) for name, value in arrays.items()}
 
 
-def _nodes(helper: Any, student: Any) -> list[Any]:
+def _graph_nodes(helper: Any, student: Any) -> list[Any]:
     steps: list[tuple[str, list[str], str, dict[str, Any]]] = [
         ("Cast", ["X"], "precise", {"to": 11}),  # 11: double
         ("Sub", ["precise", "mean"], "centred", {}),

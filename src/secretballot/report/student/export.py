@@ -87,10 +87,9 @@ _MOST_TYPES_NAMED = 10  # in a message
 
 
 def dump_student(student: Any, path: str | Path) -> tuple[str, ...]:
-    """Write a fitted student to a skops file whose bytes are a function of the student's values
-    alone.
+    """Write a fitted student to a skops file whose bytes follow from the student's values alone.
 
-    Not of the process: no address, date, memory left over or order of a hash table. Objects that
+    Not from the process: no address, date, memory left over or order of a hash table. Objects that
     the student keeps in several places are written in each.
 
     Parameters
@@ -112,9 +111,9 @@ def dump_student(student: Any, path: str | Path) -> tuple[str, ...]:
     DataError
         If the student holds something that skops cannot write, or that has no canonical form.
     """
-    content = _canonical(student)
-    untrusted = _needed(content)
-    if content != _canonical(_read_back(student, content, untrusted)):
+    content = _canonical_bytes(student)
+    untrusted = _types_to_trust(content)
+    if content != _canonical_bytes(_read_back(student, content, untrusted)):
         raise DataError(
             f"{type(student).__name__} is not the same once it was written and read; "
             "use plain arrays and scikit-learn estimators as its attributes."
@@ -123,7 +122,7 @@ def dump_student(student: Any, path: str | Path) -> tuple[str, ...]:
     return tuple(untrusted)
 
 
-def _canonical(student: Any) -> bytes:
+def _canonical_bytes(student: Any) -> bytes:
     skops = require_extra("skops.io", "export")
     problem = ""
     try:
@@ -133,9 +132,8 @@ def _canonical(student: Any) -> bytes:
             return canonical_student(skops.dumps(student))
     except (SecretBallotError, MemoryError):  # what memory there is, is no property of the student
         raise
-    except (
-        Exception
-    ) as error:  # any student may be given, and skops passes on whatever its parts raise
+    # any student may be given, and skops passes on whatever its parts raise
+    except Exception as error:
         problem = _one_line(error)
     raise DataError(
         f"{type(student).__name__} cannot be written by skops ({problem}); "
@@ -143,10 +141,12 @@ def _canonical(student: Any) -> bytes:
     )
 
 
-def _needed(content: bytes) -> list[str]:
+def _types_to_trust(content: bytes) -> list[str]:
     """Return the types that a reader will have to name."""
     skops = require_extra("skops.io", "export")
-    return _untrusted(content, _object_types(content, skops.get_untrusted_types(data=content)), ())
+    return _untrusted_types(
+        content, _object_types(content, skops.get_untrusted_types(data=content)), ()
+    )
 
 
 def _object_types(content: bytes, trusted: Sequence[str]) -> set[str]:
@@ -162,7 +162,7 @@ def _read_back(student: Any, content: bytes, trusted: Sequence[str]) -> Any:
     """Return the student that a reader finds in the file."""
     problem = ""
     try:
-        return _loaded(content, trusted)
+        return _checked_student(content, trusted)
     except NotAStudentError as error:
         problem = str(error)
     except MemoryError:
@@ -176,8 +176,7 @@ def _read_back(student: Any, content: bytes, trusted: Sequence[str]) -> Any:
 
 
 def load_student(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
-    """Load a student from a skops file, refusing every type that is not trusted and every structure
-    that is not sound.
+    """Load a student from a skops file; types that are not trusted and odd structures are refused.
 
     Whatever the file holds, it is refused in one sentence or gives a student whose predictions stay
     inside of its arrays: sizes are bounded, every node of the file is of a known kind, trees and
@@ -209,7 +208,7 @@ def load_student(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
     require_extra("skops.io", "export")
     path, problem = Path(path), ""
     try:
-        return _loaded(_read(path), trusted)
+        return _checked_student(_read_bounded(path), trusted)
     except _UntrustedError as error:
         needed = ", ".join(error.types[:_MOST_TYPES_NAMED])
         problem = (
@@ -231,7 +230,7 @@ class _UntrustedError(Exception):
         self.types = types
 
 
-def _read(path: Path) -> bytes:
+def _read_bounded(path: Path) -> bytes:
     """Return the content of a regular file within the bound."""
     with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         about = os.fstat(file.fileno())
@@ -242,15 +241,17 @@ def _read(path: Path) -> bytes:
         return file.read(LARGEST_FILE + 1)[:LARGEST_FILE]
 
 
-def _loaded(content: bytes, trusted: Sequence[str]) -> Any:
+def _checked_student(content: bytes, trusted: Sequence[str]) -> Any:
     """Return the student in a file, checked before and after its objects are made."""
     skops = require_extra("skops.io", "export")
+    # three gates, in this order: the file's structure before any object exists, its types before
+    # they are made, and the objects before they are handed out
     members = checked_members(content)
     types = object_types(members, trusted)
-    # As it would have been written here: without numbers by which one part could stand for another
-    # that was checked.
+    # as it would have been written here: without numbers by which one part could stand for another
+    # that was checked
     clean = canonical_student(content, from_memory=False)
-    refused = _untrusted(clean, types, trusted)
+    refused = _untrusted_types(clean, types, trusted)
     if refused:
         raise _UntrustedError(refused)
     student = skops.loads(clean, trusted=[*TRUSTED_TYPES, *trusted])
@@ -258,9 +259,11 @@ def _loaded(content: bytes, trusted: Sequence[str]) -> Any:
     return student
 
 
-def _untrusted(content: bytes, types: Collection[str], trusted: Sequence[str]) -> list[str]:
-    """Return the types in a file that neither skops nor the lists know; of objects, all that are
-    not in the lists."""
+def _untrusted_types(content: bytes, types: Collection[str], trusted: Sequence[str]) -> list[str]:
+    """Return the types in a file that neither skops nor the lists know.
+
+    Of objects, which may restore themselves as they like, all that are not in the lists.
+    """
     skops = require_extra("skops.io", "export")
     needed = {*types, *skops.get_untrusted_types(data=content)}
     return sorted(needed - {*TRUSTED_TYPES, *trusted} - (known_estimators() & set(types)))
@@ -312,7 +315,7 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
     try:
         with own_global_states(0):
             warnings.simplefilter("ignore")  # of the converter, about its own future
-            model = _converted(student, points)
+            model = _onnx_bytes(student, points)
             quiet = runtime.SessionOptions()
             quiet.log_severity_level = 3  # it would tell standard error of shapes it had to guess
             session = runtime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
@@ -333,7 +336,7 @@ def dump_onnx(student: Any, path: str | Path, X_public: Any) -> None:
     _write_aside(Path(path), model)
 
 
-def _converted(student: Any, points: np.ndarray[Any, Any]) -> bytes:
+def _onnx_bytes(student: Any, points: np.ndarray[Any, Any]) -> bytes:
     name = f"{type(student).__module__}.{type(student).__qualname__}"
     if name == COUNTS_STUDENT:
         return counts_graph(student)

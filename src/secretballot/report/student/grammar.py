@@ -21,7 +21,14 @@ from scipy import sparse
 from secretballot._typing import BoolArray
 from secretballot.report.student.canonical import SCHEMA
 
-__all__ = ["LARGEST_FILE", "NotAStudentError", "check_branches", "checked_members", "object_types"]
+__all__ = [
+    "LARGEST_FILE",
+    "NotAStudentError",
+    "check_branches",
+    "checked_members",
+    "object_types",
+    "refuse_unless",
+]
 
 # bytes, of the file and of all that is in it, once for every place that refers to it
 LARGEST_FILE = 1 << 28
@@ -63,8 +70,7 @@ class NotAStudentError(Exception):
 
 
 def checked_members(content: bytes) -> dict[str, bytes]:
-    """Return the members of a zip file that holds a schema and arrays, and no more than
-    `LARGEST_FILE`.
+    """Return the members of a zip file that holds a schema and arrays, within `LARGEST_FILE`.
 
     Raises
     ------
@@ -74,24 +80,23 @@ def checked_members(content: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         about = file.infolist()
         names = [one.filename for one in about]
-        _demand(len(set(names)) == len(names), "a member of it stands there twice")
-        _demand(SCHEMA in names, "it holds no schema")
-        _demand(
+        refuse_unless(len(set(names)) == len(names), "a member of it stands there twice")
+        refuse_unless(SCHEMA in names, "it holds no schema")
+        refuse_unless(
             all(name == SCHEMA or _MEMBER.fullmatch(name) for name in names),
             "it holds foreign members",
         )
-        _demand(
+        refuse_unless(
             not any(one.flag_bits & 1 or one.file_size > LARGEST_FILE for one in about),
             "a member is too large",
         )
-        _demand(sum(one.file_size for one in about) <= LARGEST_FILE, "it is too large")
-        _demand(file.getinfo(SCHEMA).file_size <= _LARGEST_SCHEMA, "its schema is too large")
+        refuse_unless(sum(one.file_size for one in about) <= LARGEST_FILE, "it is too large")
+        refuse_unless(file.getinfo(SCHEMA).file_size <= _LARGEST_SCHEMA, "its schema is too large")
         return {name: file.read(name) for name in names}
 
 
 def object_types(members: dict[str, bytes], trusted: Collection[str]) -> set[str]:
-    """Return the types of all objects that a file sets up by their attributes, after checking all
-    of its nodes.
+    """Return the types of all objects that a file sets up, after checking all of its nodes.
 
     Parameters
     ----------
@@ -106,17 +111,18 @@ def object_types(members: dict[str, bytes], trusted: Collection[str]) -> set[str
         itself.
     """
     schema = json.loads(members[SCHEMA])
-    _demand(isinstance(schema, dict), "its schema is no object")
-    return _Walk(members, trusted).types_below(schema)
+    refuse_unless(isinstance(schema, dict), "its schema is no object")
+    return _SchemaCheck(members, trusted).types_below(schema)
 
 
-def _demand(holds: bool, otherwise: str) -> None:
+def refuse_unless(holds: Any, otherwise: str) -> None:
+    """Raise `NotAStudentError` with the reason, unless something holds."""
     if not holds:
         raise NotAStudentError(otherwise)
 
 
-class _Walk:
-    """One walk over all nodes of a schema."""
+class _SchemaCheck:
+    """One pass over all nodes of a schema."""
 
     def __init__(self, members: dict[str, bytes], trusted: Collection[str]) -> None:
         self._members, self._trusted = members, trusted
@@ -124,29 +130,30 @@ class _Walk:
         self._checked: set[str] = set()
 
     def types_below(self, schema: Node) -> set[str]:
+        # a list of what waits, and no recursion: a file may be nested deeper than Python's stack
         waiting, count, found = [(schema, 0)], 0, set[str]()
         while waiting:
             node, depth = waiting.pop()
             count += 1
-            _demand(
+            refuse_unless(
                 count <= _MOST_NODES and depth <= _DEEPEST,
                 "it has too many parts, or too deep ones",
             )
             name = _type_name(node)
             if node["__loader__"] == "ObjectNode":
                 found.add(name)
-            waiting += [(child, depth + 1) for child in self._children(node, name)]
+            waiting += [(child, depth + 1) for child in self._checked_children(node, name)]
         return found
 
-    def _children(self, node: Node, name: str) -> list[Any]:
+    def _checked_children(self, node: Node, name: str) -> list[Any]:
         loader = node["__loader__"]
         fits, children = _KINDS.get(loader, (_no_type, _no_children))
         if not fits(name):
-            _demand(
+            refuse_unless(
                 name in self._trusted, "a part of it says that it is of another kind than it is"
             )
             return [
-                part for part in _parts(node) if isinstance(part, dict) and "__loader__" in part
+                part for part in _parts_in(node) if isinstance(part, dict) and "__loader__" in part
             ]
         if "file" in node:
             self._check_file(node["file"], loader)
@@ -157,14 +164,15 @@ class _Walk:
 
     def _check_file(self, file: object, loader: str) -> None:
         kind = {"NdArrayNode": "npy", "SparseMatrixNode": "npz"}.get(loader, "bin")
-        _demand(
+        refuse_unless(
             isinstance(file, str) and file in self._members and file.endswith(f".{kind}"),
             "a member is missing",
         )
         assert isinstance(file, str)
         content = self._members[file]
+        # once for every place that refers to it, since each makes an array of its own
         self._left -= len(content)
-        _demand(self._left >= 0, "its parts together are too large")
+        refuse_unless(self._left >= 0, "its parts together are too large")
         if file not in self._checked:
             self._checked.add(file)
             if kind == "npy":
@@ -174,48 +182,47 @@ class _Walk:
 
 
 def _type_name(node: object) -> str:
-    _demand(isinstance(node, dict), "a part of it is no object")
+    refuse_unless(isinstance(node, dict), "a part of it is no object")
     assert isinstance(node, dict)
     words = [node.get(key) for key in ("__loader__", "__module__", "__class__")]
-    _demand(
+    refuse_unless(
         all(isinstance(word, str) and _TYPE.fullmatch(word) for word in words),
         "a part of it has no type",
     )
     return f"{words[1]}.{words[2]}"
 
 
-def _parts(node: Node) -> list[Any]:
+def _parts_in(node: Node) -> list[Any]:
     """Return what stands in a node, one level of lists and plain objects opened."""
     parts: list[Any] = []
     for value in node.values():
-        parts += (
-            value
-            if isinstance(value, list)
-            else value.values()
-            if isinstance(value, dict)
-            else [value]
-        )
+        if isinstance(value, dict):
+            parts += value.values()
+        elif isinstance(value, list):
+            parts += value
+        else:
+            parts.append(value)
     return parts + list(node.values())
 
 
 def _list_of(node: Node) -> list[Any]:
     content = node.get("content")
-    _demand(isinstance(content, list), "a list of it is none")
+    refuse_unless(isinstance(content, list), "a list of it is none")
     return list(content or ())
 
 
-def _entries(node: Node) -> list[Any]:
+def _dict_values(node: Node) -> list[Any]:
     content, types = node.get("content"), node.get("key_types")
-    _demand(isinstance(content, dict) and isinstance(types, dict), "a dict of it is none")
+    refuse_unless(isinstance(content, dict) and isinstance(types, dict), "a dict of it is none")
     assert isinstance(content, dict)
     assert isinstance(types, dict)
-    _demand(
+    refuse_unless(
         _type_name(types) == "builtins.list" and types["__loader__"] == "ListNode",
         "a dict of it has no keys",
     )
     keys = _list_of(types)
     fitting = len(keys) == len(content) and all(_type_name(key) in _KEY_TYPES for key in keys)
-    _demand(
+    refuse_unless(
         fitting and all(key["__loader__"] == "TypeNode" for key in keys),
         "a dict of it has odd keys",
     )
@@ -226,50 +233,52 @@ def _no_children(node: Node) -> list[Any]:
     return []
 
 
-def _content(node: Node) -> list[Any]:
+def _content_child(node: Node) -> list[Any]:
     return [node.get("content")]
 
 
-def _value(node: Node) -> list[Any]:
+def _json_value(node: Node) -> list[Any]:
     content = node.get("content")
-    _demand(
+    refuse_unless(
         isinstance(content, str) and content.strip()[:1] not in ("[", "{"), "a value of it is none"
     )
     json.loads(str(content))
     return []
 
 
-def _array(node: Node) -> list[Any]:
+def _array_children(node: Node) -> list[Any]:
     if node.get("type") == "numpy":
-        _demand("file" in node, "an array of it has no content")
+        refuse_unless("file" in node, "an array of it has no content")
         return []
-    _demand(node.get("type") == "json" and "file" not in node, "an array of it is of no known kind")
+    refuse_unless(
+        node.get("type") == "json" and "file" not in node, "an array of it is of no known kind"
+    )
     return [*_list_of(node), node.get("shape")]
 
 
 def _file_alone(node: Node) -> list[Any]:
-    _demand("file" in node, "a part of it has no content")
+    refuse_unless("file" in node, "a part of it has no content")
     return []
 
 
-def _masked(node: Node) -> list[Any]:
-    return _named(node, "data", "mask")
+def _masked_array_parts(node: Node) -> list[Any]:
+    return _named_parts(node, "data", "mask")
 
 
-def _generator(node: Node) -> list[Any]:
-    parts = _named(node, "bit_generator", "seed_seq")
+def _generator_parts(node: Node) -> list[Any]:
+    parts = _named_parts(node, "bit_generator", "seed_seq")
     sizes = parts[1].get("content", {}) if isinstance(parts[1], dict) else {}
     size = sizes.get("pool_size") if isinstance(sizes, dict) else None
-    _demand(
+    refuse_unless(
         isinstance(size, dict) and size.get("content") in ("4", "8", "16"),
         "a generator of it is none",
     )
     return parts
 
 
-def _named(node: Node, *names: str) -> list[Any]:
+def _named_parts(node: Node, *names: str) -> list[Any]:
     content = node.get("content")
-    _demand(
+    refuse_unless(
         isinstance(content, dict) and set(content) == set(names),
         "a part of it lacks some of its own",
     )
@@ -277,50 +286,50 @@ def _named(node: Node, *names: str) -> list[Any]:
     return [content[name] for name in names]
 
 
-def _slice(node: Node) -> list[Any]:
-    bounds = _named(node, "start", "stop", "step")
-    _demand(all(bound is None or type(bound) is int for bound in bounds), "a slice of it is none")
+def _checked_slice(node: Node) -> list[Any]:
+    bounds = _named_parts(node, "start", "stop", "step")
+    refuse_unless(
+        all(bound is None or type(bound) is int for bound in bounds), "a slice of it is none"
+    )
     return []
 
 
-def _object(node: Node) -> list[Any]:
-    """Return the attributes; what scikit-learn's compiled classes restore from a tuple must have
-    all of it."""
+def _attributes_of(node: Node) -> list[Any]:
+    """Return the attributes; a tuple that a compiled class restores itself from must be whole."""
     content = node.get("content")
     items = _RESTORED.get(node["__module__"])
     if items is not None:
         state = isinstance(content, dict) and content.get("__loader__") == "TupleNode"
-        _demand(
+        refuse_unless(
             state and len(_list_of(content or {})) == items,
             "the state of a search tree in it is not whole",
         )
     return [] if content is None else [content]
 
 
-def _reduced(node: Node) -> list[Any]:
+def _reduce_parts(node: Node) -> list[Any]:
     reduced = node.get("__reduce__")
-    _demand(
+    refuse_unless(
         isinstance(reduced, dict) and set(reduced) == {"args"}, "a part of it is made in an odd way"
     )
     assert isinstance(reduced, dict)
     return [reduced["args"], node.get("content")]
 
 
-def _loss(node: Node) -> list[Any]:
-    """Return what makes a loss: at most one number, and no state, which its compiled class would
-    not check."""
-    args, state = _reduced(node)
+def _loss_parts(node: Node) -> list[Any]:
+    """Return what makes a loss: at most one number, and no state, which nothing would check."""
+    args, state = _reduce_parts(node)
     values = _list_of(args) if isinstance(args, dict) else []
     plain = all(
         isinstance(value, dict) and value.get("__loader__") in ("JsonNode", "NdArrayNode")
         for value in values
     )
     empty = isinstance(state, dict) and not state.get("content")
-    _demand(plain and len(values) <= 1 and empty, "a loss of it is made in an odd way")
+    refuse_unless(plain and len(values) <= 1 and empty, "a loss of it is made in an odd way")
     return [args, state]
 
 
-def _fraction(node: Node) -> list[Any]:
+def _fraction_parts(node: Node) -> list[Any]:
     content = node.get("content")
     items = _list_of(content) if isinstance(content, dict) else []
     texts = [
@@ -329,7 +338,7 @@ def _fraction(node: Node) -> list[Any]:
         if isinstance(item, dict) and item.get("__loader__") == "JsonNode"
     ]
     digits = all(isinstance(text, str) and _FRACTION.fullmatch(text.strip('"')) for text in texts)
-    _demand(digits and len(texts) == len(items) in (1, 2), "a fraction of it is none")
+    refuse_unless(digits and len(texts) == len(items) in (1, 2), "a fraction of it is none")
     return [content]
 
 
@@ -363,43 +372,49 @@ def _is_array(name: str) -> bool:
 _KINDS: dict[str, tuple[Callable[[str], bool], Callable[[Node], list[Any]]]] = {
     "DictNode": (
         _one_of("builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"),
-        _entries,
+        _dict_values,
     ),
     "ListNode": (_one_of("builtins.list"), _list_of),
     "TupleNode": (_one_of("builtins.tuple"), _list_of),
     "SetNode": (_one_of("builtins.set"), _list_of),
-    "JsonNode": (_one_of("builtins.str"), _value),
-    "NdArrayNode": (_is_array, _array),
-    "MaskedArrayNode": (_one_of("numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"), _masked),
+    "JsonNode": (_one_of("builtins.str"), _json_value),
+    "NdArrayNode": (_is_array, _array_children),
+    "MaskedArrayNode": (
+        _one_of("numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"),
+        _masked_array_parts,
+    ),
     "SparseMatrixNode": (lambda name: name.startswith("scipy.sparse."), _file_alone),
-    "DTypeNode": (_one_of("numpy.dtype"), _content),
+    "DTypeNode": (_one_of("numpy.dtype"), _content_child),
     "TypeNode": (_any_type, _no_children),
     "FunctionNode": (_any_type, _no_children),
-    "SliceNode": (_one_of("builtins.slice"), _slice),
+    "SliceNode": (_one_of("builtins.slice"), _checked_slice),
     "BytesNode": (_one_of("builtins.bytes"), _file_alone),
-    "RandomStateNode": (_one_of("numpy.random.mtrand.RandomState"), _content),
-    "RandomGeneratorNode": (_one_of("numpy.random._generator.Generator"), _generator),
-    "ConstructorFromReduceNode": (_one_of("fractions.Fraction"), _fraction),
-    "ObjectNode": (lambda name: name != "sklearn.tree._tree.Tree", _object),
-    "TreeNode": (_one_of("sklearn.tree._tree.Tree"), _reduced),
-    "LossNode": (_is_loss, _loss),
+    "RandomStateNode": (_one_of("numpy.random.mtrand.RandomState"), _content_child),
+    "RandomGeneratorNode": (_one_of("numpy.random._generator.Generator"), _generator_parts),
+    "ConstructorFromReduceNode": (_one_of("fractions.Fraction"), _fraction_parts),
+    "ObjectNode": (lambda name: name != "sklearn.tree._tree.Tree", _attributes_of),
+    "TreeNode": (_one_of("sklearn.tree._tree.Tree"), _reduce_parts),
+    "LossNode": (_is_loss, _loss_parts),
 }
 
 
 def _check_npy(content: bytes) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Return shape and type of an array whose bytes are as many as they say."""
+    # read by hand: numpy would reserve memory for the shape that a header claims
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
-    _demand(version in _HEADERS, "an array of it is of an unknown version")
+    refuse_unless(version in _HEADERS, "an array of it is of an unknown version")
     shape, _, dtype = _HEADERS[version](stream)
-    _demand(not dtype.hasobject and dtype.itemsize < _LARGEST_AXIS, "an array of it holds objects")
-    _demand(
+    refuse_unless(
+        not dtype.hasobject and dtype.itemsize < _LARGEST_AXIS, "an array of it holds objects"
+    )
+    refuse_unless(
         all(0 <= axis < _LARGEST_AXIS for axis in shape) and len(shape) <= 32,
         "an array of it is too large",
     )
     entries = int(np.prod([*map(int, shape), 1], dtype=object))
-    _demand(entries <= LARGEST_FILE, "an array of it is too large")
-    _demand(
+    refuse_unless(entries <= LARGEST_FILE, "an array of it is too large")
+    refuse_unless(
         entries * dtype.itemsize == len(content) - stream.tell(),
         "an array of it is not as long as it says",
     )
@@ -413,10 +428,10 @@ def _check_npz(content: bytes) -> None:
         known = {
             f"{name}.npy" for name in ("format", "shape", "data", "indices", "indptr", "row", "col")
         }
-        _demand(
+        refuse_unless(
             len(set(names)) == len(names) and set(names) <= known, "a sparse matrix of it is none"
         )
-        _demand(
+        refuse_unless(
             sum(one.file_size for one in file.infolist()) <= LARGEST_FILE,
             "a sparse matrix of it is too large",
         )
@@ -424,10 +439,10 @@ def _check_npz(content: bytes) -> None:
             _check_npy(file.read(name))
     with np.load(io.BytesIO(content), allow_pickle=False) as parts:
         kind = parts["format"].item()
-        _demand(kind in (b"csr", b"csc", b"coo"), "a sparse matrix of it is of an odd format")
+        refuse_unless(kind in (b"csr", b"csc", b"coo"), "a sparse matrix of it is of an odd format")
     matrix: Any = sparse.load_npz(io.BytesIO(content))
     if kind == b"coo":
-        _demand(_coo_inside(matrix), "a sparse matrix of it leads beyond its shape")
+        refuse_unless(_coo_inside(matrix), "a sparse matrix of it leads beyond its shape")
     else:
         matrix.check_format(full_check=True)
 
@@ -441,40 +456,47 @@ def _coo_inside(matrix: Any) -> bool:
 
 
 def _check_tree(node: Node, members: dict[str, bytes]) -> None:
-    """Check a decision tree: its class copies the arrays as they are, and walks them without
-    looking."""
+    """Check a decision tree: its class copies the arrays as they are, and follows them blindly."""
+    # sizes first, then that children lead to later nodes only, then the columns that nodes ask
     args, state = _list_of(node["__reduce__"]["args"]), node["content"].get("content")
-    _demand(len(args) == 3 and isinstance(state, dict), "a tree of it is made in an odd way")
-    _demand(
+    refuse_unless(len(args) == 3 and isinstance(state, dict), "a tree of it is made in an odd way")
+    refuse_unless(
         set(state) == {"max_depth", "node_count", "nodes", "values"}, "a tree of it is not whole"
     )
-    n_features, n_outputs = _integer(args[0]), _integer(args[2])
+    n_features, n_outputs = _integer_or_minus_one(args[0]), _integer_or_minus_one(args[2])
     classes, nodes, values = (
-        _loaded(part, members) for part in (args[1], state["nodes"], state["values"])
+        _loaded_array(part, members) for part in (args[1], state["nodes"], state["values"])
     )
-    _demand(0 < n_features < _LARGEST_AXIS and n_outputs == 1, "a tree of it has an odd shape")
-    _demand(
+    refuse_unless(
+        0 < n_features < _LARGEST_AXIS and n_outputs == 1, "a tree of it has an odd shape"
+    )
+    refuse_unless(
         classes.dtype == np.intp and classes.shape == (1,) and 0 < classes[0] < 1 << 20,
         "a tree of it is odd",
     )
-    _demand(
+    refuse_unless(
         nodes.dtype.names is not None and set(_NODE) <= set(nodes.dtype.names or ()),
         "a tree of it has no nodes",
     )
     count = len(nodes) if nodes.ndim == 1 else 0
-    _demand(
-        count > 0 and _integer(state["node_count"]) == count,
+    refuse_unless(
+        count > 0 and _integer_or_minus_one(state["node_count"]) == count,
         "a tree of it has another number of nodes",
     )
-    _demand(values.shape == (count, 1, int(classes[0])), "a tree of it has other values than nodes")
-    _demand(0 <= _integer(state["max_depth"]) <= count, "a tree of it is deeper than it is large")
+    refuse_unless(
+        values.shape == (count, 1, int(classes[0])), "a tree of it has other values than nodes"
+    )
+    refuse_unless(
+        0 <= _integer_or_minus_one(state["max_depth"]) <= count,
+        "a tree of it is deeper than it is large",
+    )
     check_branches(nodes["left_child"], nodes["right_child"], nodes["left_child"] == _LEAF)
     inner = nodes[nodes["left_child"] != _LEAF]
-    _demand(
+    refuse_unless(
         bool((nodes["right_child"][nodes["left_child"] == _LEAF] == _LEAF).all()),
         "a leaf of it has a child",
     )
-    _demand(
+    refuse_unless(
         bool(((inner["feature"] >= 0) & (inner["feature"] < n_features)).all()),
         "a tree of it asks no column",
     )
@@ -486,16 +508,16 @@ def check_branches(left: NDArray[Any], right: NDArray[Any], leaf: BoolArray) -> 
     Raises
     ------
     NotAStudentError
-        If one is not: a walk down the tree might then never end, or leave the tree.
+        If one is not: the way down the tree might then never end, or leave the tree.
     """
     places = np.flatnonzero(~leaf)
     children = np.concatenate([left[places], right[places]]).astype(np.int64)
     later = children > np.concatenate([places, places])
     whole = np.array_equal(np.sort(children), np.arange(1, len(leaf)))
-    _demand(bool(later.all()) and whole, "a tree of it leads beyond itself, or in circles")
+    refuse_unless(bool(later.all()) and whole, "a tree of it leads beyond itself, or in circles")
 
 
-def _integer(node: object) -> int:
+def _integer_or_minus_one(node: object) -> int:
     """Return the integer that a node stands for, -1 where it is none."""
     if not isinstance(node, dict) or node.get("__loader__") != "JsonNode":
         return -1
@@ -503,14 +525,14 @@ def _integer(node: object) -> int:
     return int(content) if isinstance(content, str) and re.fullmatch("[0-9]{1,18}", content) else -1
 
 
-def _loaded(node: object, members: dict[str, bytes]) -> NDArray[Any]:
-    _demand(
+def _loaded_array(node: object, members: dict[str, bytes]) -> NDArray[Any]:
+    refuse_unless(
         isinstance(node, dict) and node.get("__loader__") == "NdArrayNode",
         "a tree of it has no arrays",
     )
     assert isinstance(node, dict)
     file = node.get("file")
-    _demand(
+    refuse_unless(
         isinstance(file, str) and file in members and file.endswith(".npy"), "a member is missing"
     )
     _check_npy(members[str(file)])

@@ -1,5 +1,7 @@
-"""Names inside an ONNX graph, numbered by where they appear: converters number them by what they
-converted before."""
+"""Names inside an ONNX graph, numbered by where they appear.
+
+Converters number them by what else they converted before, which is nobody's business.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,24 +31,24 @@ def with_plain_names(model: Any) -> Any:
 
     kept = set(names)
     free = (name for number in range(1 << 40) if (name := f"v{number}") not in kept)
-    for one in _graphs(graph):
-        _rename(one, renamed)
+    for one in _all_graphs(graph):
+        _rename_in_graph(one, renamed)
     versions = sorted((one.domain, one.version) for one in model.opset_import)  # a set, before
     for place, (domain, version) in zip(model.opset_import, versions, strict=True):
         place.domain, place.version = domain, version
     return model
 
 
-def _graphs(graph: Any) -> Iterator[Any]:
+def _all_graphs(graph: Any) -> Iterator[Any]:
     """Yield a graph and all graphs inside its nodes, outer ones first."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for inner in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
-                yield from _graphs(inner)
+                yield from _all_graphs(inner)
 
 
-def _rename(graph: Any, renamed: Callable[[str], str]) -> None:
+def _rename_in_graph(graph: Any, renamed: Callable[[str], str]) -> None:
     for value in (*graph.input, *graph.output, *graph.initializer, *graph.value_info):
         value.name = renamed(value.name)
     for sparse in graph.sparse_initializer:

@@ -15,7 +15,7 @@ from secretballot.report.pictures.style import (
     PALE,
     Picture,
     grid,
-    whole_numbers,
+    integer_ticks,
 )
 from secretballot.runs.progress import Watch
 
@@ -104,7 +104,7 @@ def _margins(found: Diagnosis, reference: Diagnosis | None) -> Picture:
         axes.set_xlabel(f"margin (votes, of {k:,} teachers)")
         axes.set_ylabel("public points")
         axes.set_xlim(0, edges[-1])
-        whole_numbers(axes.yaxis)
+        integer_ticks(axes.yaxis)
         grid(axes, "y")
         if reference is not None:
             axes.set_ylim(0, 1.3 * below.max())
