@@ -19,7 +19,6 @@ TO_DO = (
     "learners",
     "queries",
     "students",
-    "theory",
 )
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -94,10 +94,10 @@ def test_good_arguments_are_good() -> None:
     """Else the test above would see the refusal of something else."""
     for name in FUNCTIONS:
         if name not in (
-            "agnostic_learner_plan",
-            "labeler_plan",
-            "learner_plan",
-            "rate_plan",
+            "agnostic_learner_sizes",
+            "labeler_sizes",
+            "learner_sizes",
+            "rate_sizes",
             "sample_sizes",
         ):
             getattr(theory, name)(**_good(name))
@@ -107,4 +107,4 @@ def test_a_constant_of_nothing_is_refused_before_anything_is_counted() -> None:
     with pytest.raises(ParameterError, match="constant is 0"):
         theory.sample_sizes(0.1, 0.02, PrivacyBudget(1.0, 1e-6), 1, 5000, constant=0)
     with pytest.raises(ParameterError, match="constant is 0"):
-        theory.semi_private_plan(0.1, 0.02, 1.0, 1, constant=0)
+        theory.semi_private_sizes(0.1, 0.02, 1.0, 1, constant=0)

@@ -76,7 +76,7 @@ def test_sampling_rate_reaches_all_records_and_survives_large_epsilon() -> None:
 def test_the_plan_of_the_labeler_keeps_its_budget() -> None:
     """The certified price of the whole stream at the planned n, without the closed forms that
     made the plan."""
-    plan = theory.labeler_plan(1500, 0.1, 0.05, BUDGET, 1)
+    plan = theory.labeler_sizes(1500, 0.1, 0.05, BUDGET, 1)
     stream = tight_stream(plan.inner.epsilon, plan.inner.delta, plan.max_unstable)
     event = RelabelledSampleEvent(stream, plan.n_sampled, plan.n_records, "replace-one")
     assert delta_upper([event], 1.0) <= 1e-6
@@ -186,7 +186,7 @@ def test_printed_number_of_queries_fails_for_the_best_hypothesis_itself() -> Non
     assert binom.sf(math.floor(ours * (gamma + alpha / 2)), ours, gamma) <= beta
     assert theory.queries_needed(alpha, beta) == 1
     with pytest.raises(ParameterError, match="n_queries is 100"):
-        theory.labeler_plan(100, 0.05, 0.05, BUDGET, 1, best_error=0.2)
+        theory.labeler_sizes(100, 0.05, 0.05, BUDGET, 1, best_error=0.2)
 
 
 def test_public_points_at_the_numbers_of_the_errata() -> None:
@@ -228,7 +228,7 @@ def test_the_semi_private_learner_is_accurate_at_its_plan() -> None:
     """Thresholds, end to end, by the exact law of the choice among those that the public points
     tell apart."""
     alpha, beta, epsilon, noise, rng = 0.3, 0.2, 1.0, 0.1, np.random.default_rng(10)
-    plan = theory.semi_private_plan(alpha, beta, epsilon, 1)
+    plan = theory.semi_private_sizes(alpha, beta, epsilon, 1)
     assert plan.log_candidates == pytest.approx(math.log(plan.n_public + 1))
     assert theory.pair_cover_failure(plan.n_public, alpha / 4, 1) <= beta / 4
     assert plan.n_records == theory.choice_records(
@@ -247,11 +247,11 @@ def test_the_semi_private_learner_is_accurate_at_its_plan() -> None:
 
 
 def test_more_public_points_help_the_cover_and_too_few_are_refused() -> None:
-    few = theory.semi_private_plan(0.1, 0.05, 1.0, 1)
-    many = theory.semi_private_plan(0.1, 0.05, 1.0, 1, n_public=50 * few.n_public)
+    few = theory.semi_private_sizes(0.1, 0.05, 1.0, 1)
+    many = theory.semi_private_sizes(0.1, 0.05, 1.0, 1, n_public=50 * few.n_public)
     assert many.n_records < few.n_records
     with pytest.raises(ParameterError, match="public points"):
-        theory.semi_private_plan(0.1, 0.05, 1.0, 1, n_public=20)
+        theory.semi_private_sizes(0.1, 0.05, 1.0, 1, n_public=20)
 
 
 def test_the_split_is_the_best_of_all() -> None:
@@ -267,10 +267,10 @@ def test_the_split_is_the_best_of_all() -> None:
 
 
 def test_the_universal_labeler_spends_what_was_asked() -> None:
-    plan = theory.universal_plan(0.2, 0.1, BUDGET, 1)
+    plan = theory.universal_sizes(0.2, 0.1, BUDGET, 1)
     assert plan.split.first + plan.split.rest == pytest.approx(1.0)
     assert plan.split.rest >= 0.01
-    alone = theory.labeler_plan(plan.n_first, 0.2, 0.05, PrivacyBudget(plan.split.first, 1e-6), 1)
+    alone = theory.labeler_sizes(plan.n_first, 0.2, 0.05, PrivacyBudget(plan.split.first, 1e-6), 1)
     assert plan.n_records >= alone.n_records
     assert theory.universal_records(0.2, 0.1, BUDGET, 1) > plan.n_records
     with pytest.raises(ParameterError, match=r"Theorem 4\.1"):

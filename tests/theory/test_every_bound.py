@@ -23,12 +23,15 @@ HERE = Path(__file__).parent
 #: nothing that a simulation could violate.
 CHECKS: dict[str, tuple[str, str]] = {
     "active_labels": ("simulated", "test_active_learning_of_thresholds_asks_for_so_few_labels"),
-    "active_plan": ("proof", "test_the_active_plan_is_the_least_consistent_one"),
+    "active_sizes": ("proof", "test_the_active_plan_is_the_least_consistent_one"),
     "active_stream_excess": (
         "simulated",
         "test_a_stream_of_active_queries_is_as_accurate_as_its_bound",
     ),
-    "agnostic_learner_plan": ("simulated", "test_a_student_of_the_agnostic_plan_keeps_its_promise"),
+    "agnostic_learner_sizes": (
+        "simulated",
+        "test_a_student_of_the_agnostic_plan_keeps_its_promise",
+    ),
     "agnostic_records": ("simulated", "test_the_risk_minimiser_is_accurate_at_the_agnostic_size"),
     "amplified": ("exact law", "test_amplification_on_a_pair_that_attains_it"),
     "best_misclassification_queries": ("proof", "test_the_rate_is_flat_and_then_grows"),
@@ -57,7 +60,7 @@ CHECKS: dict[str, tuple[str, str]] = {
         "simulated",
         "test_students_of_high_margins_err_no_more_than_theorems_12_and_13",
     ),
-    "high_margin_plan": ("simulated", "test_proposition_11_by_simulation"),
+    "high_margin_sizes": ("simulated", "test_proposition_11_by_simulation"),
     "high_margin_share": ("enumerated", "test_definition_10_counts_low_margins"),
     "high_margin_voting_excess": (
         "simulated",
@@ -65,8 +68,8 @@ CHECKS: dict[str, tuple[str, str]] = {
     ),
     "hoeffding_cutoff": ("exact law", "test_hoeffding_cutoff_holds_for_teachers_of_that_error"),
     "label_accuracy": ("enumerated", "test_label_accuracy_by_enumeration"),
-    "labeler_plan": ("exact law", "test_the_plan_of_the_labeler_keeps_its_budget"),
-    "learner_plan": ("simulated", "test_a_student_of_the_realizable_plan_keeps_its_promise"),
+    "labeler_sizes": ("exact law", "test_the_plan_of_the_labeler_keeps_its_budget"),
+    "learner_sizes": ("simulated", "test_a_student_of_the_realizable_plan_keeps_its_promise"),
     "log_growth": ("enumerated", "test_growth_is_attained_by_sets_of_at_most_d_points"),
     "misclassification_rate": ("proof", "test_the_rate_solves_the_circle_of_its_proof"),
     "most_contested": ("enumerated", "test_contested_questions_by_enumeration"),
@@ -76,7 +79,7 @@ CHECKS: dict[str, tuple[str, str]] = {
     ),
     "pair_cover_failure": ("simulated", "test_pairs_that_agree_on_enough_points_are_near"),
     "pair_cover_records": ("simulated", "test_pairs_that_agree_on_enough_points_are_near"),
-    "passive_plan": ("proof", "test_theorem_5_solves_the_circle_of_its_proof"),
+    "passive_sizes": ("proof", "test_theorem_5_solves_the_circle_of_its_proof"),
     "printed_labeler_records": (
         "proof",
         "test_printed_numbers_of_records_reach_what_exact_steps_need",
@@ -90,7 +93,7 @@ CHECKS: dict[str, tuple[str, str]] = {
         "test_printed_number_of_queries_fails_for_the_best_hypothesis_itself",
     ),
     "rate": ("proof", "test_rates_of_table_1_are_the_theorems_at_the_best_number_of_labels"),
-    "rate_plan": ("simulated", "test_the_stream_of_theorem_3_2_ends_and_keeps_its_rate"),
+    "rate_sizes": ("simulated", "test_the_stream_of_theorem_3_2_ends_and_keeps_its_rate"),
     "relabel_error": ("exact law", "test_relabelling_error_holds_by_the_exact_law"),
     "relabel_records": ("exact law", "test_relabelling_is_accurate_at_its_sample_size"),
     "relabelled_privacy": (
@@ -102,12 +105,12 @@ CHECKS: dict[str, tuple[str, str]] = {
     "sample_complexity": ("proof", "test_sample_complexity_inverts_the_rate"),
     "sample_sizes": ("enumerated", "test_rows_of_sample_sizes_are_those_of_their_functions"),
     "sampling_rate": ("proof", "test_sampling_rates_of_the_errata"),
-    "semi_private_plan": ("simulated", "test_the_semi_private_learner_is_accurate_at_its_plan"),
+    "semi_private_sizes": ("simulated", "test_the_semi_private_learner_is_accurate_at_its_plan"),
     "sparse_vector_student_error": ("proof", "test_theorem_c3_evaluates_to_its_terms"),
     "split_budget": ("enumerated", "test_the_split_is_the_best_of_all"),
     "stable_distance": ("exact law", "test_a_stable_distance_is_answered"),
     "stream_forecast": ("simulated", "test_the_forecast_of_a_stream_is_its_mean"),
-    "stream_plan": ("simulated", "test_a_stream_at_its_plan_answers_right_but_for_the_cutoff"),
+    "stream_sizes": ("simulated", "test_a_stream_at_its_plan_answers_right_but_for_the_cutoff"),
     "student_excess": ("simulated", "test_a_student_of_labels_with_few_exceptions_is_near"),
     "teacher_disagreement": ("simulated", "test_every_teacher_is_as_near_as_its_bound"),
     "teachers_needed": ("exact law", "test_teachers_needed_answer_a_lead_of_a_third"),
@@ -118,7 +121,7 @@ CHECKS: dict[str, tuple[str, str]] = {
     "tsybakov_low_margin": ("simulated", "test_remark_14_falls_to_zero_unless_tau_is_zero"),
     "uniform_bound": ("simulated", "test_all_thresholds_lie_below_their_bound_at_once"),
     "uniform_deviation": ("simulated", "test_uniform_deviation_holds_for_thresholds"),
-    "universal_plan": ("proof", "test_the_universal_labeler_spends_what_was_asked"),
+    "universal_sizes": ("proof", "test_the_universal_labeler_spends_what_was_asked"),
     "universal_records": ("proof", "test_printed_numbers_of_records_reach_what_exact_steps_need"),
     "voted_label_error": (
         "enumerated",
@@ -270,7 +273,7 @@ def test_a_stream_of_active_queries_is_as_accurate_as_its_bound() -> None:
 
 def test_a_student_of_the_realizable_plan_keeps_its_promise() -> None:
     alpha, beta, rng = 0.2, 0.1, np.random.default_rng(6)
-    m, plan = theory.learner_plan(alpha, beta, PrivacyBudget(2.0, 1e-6), 1)
+    m, plan = theory.learner_sizes(alpha, beta, PrivacyBudget(2.0, 1e-6), 1)
     samples = [rng.random(m) for _ in range(60)]
     cuts = [_best_cuts(x, _flipped_next_to_the_threshold(x, plan.max_unstable)) for x in samples]
     assert np.mean([np.abs(cut - 0.5).max() > alpha for cut in cuts]) <= beta
@@ -278,7 +281,7 @@ def test_a_student_of_the_realizable_plan_keeps_its_promise() -> None:
 
 def test_a_student_of_the_agnostic_plan_keeps_its_promise() -> None:
     alpha, beta, gamma, rng = 0.4, 0.1, 0.02, np.random.default_rng(7)
-    m, plan = theory.agnostic_learner_plan(alpha, beta, PrivacyBudget(2.0, 1e-6), 1, gamma)
+    m, plan = theory.agnostic_learner_sizes(alpha, beta, PrivacyBudget(2.0, 1e-6), 1, gamma)
     samples = [rng.random(m) for _ in range(20)]
     cuts = [_best_cuts(x, _flipped_next_to_the_threshold(x, plan.max_unstable)) for x in samples]
     errors = [gamma + (1 - 2 * gamma) * np.abs(cut - 0.5).max() for cut in cuts]
@@ -320,7 +323,7 @@ def test_a_stream_at_its_plan_answers_right_but_for_the_cutoff() -> None:
     """The worst votes that the plan allows: no lead on T - 1 questions, a lead of just a third
     on all others."""
     m, beta, runs, rng, failed = 400, 0.1, 100, np.random.default_rng(10), 0
-    plan = theory.stream_plan(m, 0.01, beta, BUDGET, 1)
+    plan = theory.stream_sizes(m, 0.01, beta, BUDGET, 1)
     event, k = tight_stream(BUDGET.epsilon, BUDGET.delta, plan.max_unstable), plan.n_teachers
     for _ in range(runs):
         distance = np.full(m, math.ceil((k - 2 * (k // 3)) / 2) - 1)
@@ -370,11 +373,11 @@ def test_printed_numbers_of_records_reach_what_exact_steps_need(
     alpha: float, d: int, m: int
 ) -> None:
     beta = 0.05
-    need = theory.labeler_plan(m, alpha, beta, BUDGET, d).n_records
+    need = theory.labeler_sizes(m, alpha, beta, BUDGET, d).n_records
     assert theory.printed_labeler_records(m, alpha, beta, BUDGET, d) >= need
     assert (
         theory.universal_records(alpha, beta, BUDGET, d)
-        >= theory.universal_plan(alpha, beta, BUDGET, d).n_records
+        >= theory.universal_sizes(alpha, beta, BUDGET, d).n_records
     )
 
 
@@ -389,13 +392,13 @@ def test_rows_of_sample_sizes_are_those_of_their_functions() -> None:
     assert rows["non-private, agnostic"].tight == theory.agnostic_records(a, b, 1)
     assert (
         rows["stability labeler, realizable"].tight
-        == theory.rate_plan(m, a, b, BUDGET, 1).n_records
+        == theory.rate_sizes(m, a, b, BUDGET, 1).n_records
     )
     assert (
         rows["private learner, realizable"].tight
-        == theory.learner_plan(a, b, BUDGET, 1)[1].n_records
+        == theory.learner_sizes(a, b, BUDGET, 1)[1].n_records
     )
     assert rows["agnostic labeler"].paper == theory.printed_labeler_records(m, a, b, BUDGET, 1)
-    chosen = theory.semi_private_plan(a, b, BUDGET.epsilon, 1, calibration="paper", constant=3.0)
+    chosen = theory.semi_private_sizes(a, b, BUDGET.epsilon, 1, calibration="paper", constant=3.0)
     assert rows["semi-private learner"].paper == chosen.n_records
     assert rows["universal labeler"].paper == theory.universal_records(a, b, BUDGET, 1)

@@ -55,7 +55,7 @@ def test_a_large_epsilon_leaves_the_printed_theorem_behind() -> None:
     budget = PrivacyBudget(2.0, 1e-6)
     with pytest.raises(ParameterError, match="epsilon from 0 to 1"):
         theory.printed_labeler_records(1500, 0.2, 0.04, budget, 1)
-    assert theory.labeler_plan(1500, 0.2, 0.04, budget, 1).n_records > 0
+    assert theory.labeler_sizes(1500, 0.2, 0.04, budget, 1).n_records > 0
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,10 @@ def test_bad_numbers_are_refused(change: dict[str, float]) -> None:
 def test_delta_zero_is_refused() -> None:
     with pytest.raises(ParameterError, match="delta"):
         theory.sample_sizes(0.1, 0.05, PrivacyBudget(1.0, 0.0), 1, 2000)
+
+
+def test_former_names_of_sizes_still_work() -> None:
+    for former, name in {"StreamPlan": "StreamSizes", "labeler_plan": "labeler_sizes"}.items():
+        assert getattr(theory, former) is getattr(theory, name)
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        theory.no_such_name  # noqa: B018

@@ -72,7 +72,7 @@ def test_the_stream_of_theorem_3_2_ends_and_keeps_its_rate() -> None:
     """Teachers that err with the full allowance, independently at each point or all at the same
     points."""
     m, alpha, beta = 400, 0.15, 0.1
-    plan = theory.rate_plan(m, alpha, beta, BUDGET, 1)
+    plan = theory.rate_sizes(m, alpha, beta, BUDGET, 1)
     event = theory.stability.tight_stream(1.0, 1e-6, plan.max_unstable)
     rng, k, failures = np.random.default_rng(1), plan.n_teachers, 0
     for run in range(60):
@@ -113,7 +113,7 @@ def test_printed_teachers_want_whole_numbers_of_questions_and_abstentions(wrong)
 
 def test_tight_teachers_are_fewer_than_printed() -> None:
     tight, paper = (
-        theory.stream_plan(1000, 0.01, 0.05, BUDGET, 1, calibration=c) for c in ("tight", "paper")
+        theory.stream_sizes(1000, 0.01, 0.05, BUDGET, 1, calibration=c) for c in ("tight", "paper")
     )
     assert tight.n_records < paper.n_records / 3
 
@@ -153,15 +153,15 @@ def test_misclassification_is_vacuous_with_few_records() -> None:
 
 
 def test_learner_plans_follow_their_proofs() -> None:
-    m, plan = theory.learner_plan(0.2, 0.04, PrivacyBudget(2.0, 1e-6), 1)
+    m, plan = theory.learner_sizes(0.2, 0.04, PrivacyBudget(2.0, 1e-6), 1)
     bound = theory.student_excess(plan.max_unstable, m, 1, 0.02)
     assert bound.value <= 0.2
-    m, printed = theory.learner_plan(0.2, 0.04, BUDGET, 1, calibration="paper")
+    m, printed = theory.learner_sizes(0.2, 0.04, BUDGET, 1, calibration="paper")
     assert printed.teacher_error == pytest.approx(0.2 / 15)
     with pytest.raises(ParameterError, match="beta up to alpha / 5"):
-        theory.learner_plan(0.2, 0.05, BUDGET, 1, calibration="paper")
+        theory.learner_sizes(0.2, 0.05, BUDGET, 1, calibration="paper")
     with pytest.raises(ParameterError, match="beta up to alpha / 5"):
-        theory.agnostic_learner_plan(0.2, 0.05, BUDGET, 1, 0.1, calibration="paper")
+        theory.agnostic_learner_sizes(0.2, 0.05, BUDGET, 1, 0.1, calibration="paper")
 
 
 def test_voted_labels_err_no_more_than_three_times_the_teachers() -> None:
@@ -183,10 +183,10 @@ def test_voted_labels_err_no_more_than_three_times_the_teachers() -> None:
 
 def test_the_agnostic_learner_keeps_seven_gamma_and_alpha() -> None:
     alpha, gamma = 0.4, 0.02
-    m, plan = theory.agnostic_learner_plan(alpha, 0.1, PrivacyBudget(2.0, 1e-6), 1, gamma)
+    m, plan = theory.agnostic_learner_sizes(alpha, 0.1, PrivacyBudget(2.0, 1e-6), 1, gamma)
     bound = gamma + 2 * plan.rate.value + 2 * theory.uniform_deviation(m, 1, 0.05).value
     assert bound <= 7 * gamma + alpha
-    printed = theory.agnostic_learner_plan(
+    printed = theory.agnostic_learner_sizes(
         alpha, 0.02, PrivacyBudget(2.0, 1e-6), 1, gamma, calibration="paper"
     )[1]
     assert printed.n_records > 20 * plan.n_records
@@ -201,8 +201,8 @@ def test_the_agnostic_learner_keeps_seven_gamma_and_alpha() -> None:
         lambda: theory.most_mistakes(10, math.nan, 0.1, n_teachers=3),
         lambda: theory.cutoff(10, 0.1, 0.1, n_teachers=3, calibration="loose"),
         lambda: theory.stable_distance(0.0, 1e-6, 0.1),
-        lambda: theory.rate_plan(20, 0.01, 0.1, BUDGET, 1),
-        lambda: theory.stream_plan(20, 0.01, 0.1, PrivacyBudget(1.0, 0.0), 1),
+        lambda: theory.rate_sizes(20, 0.01, 0.1, BUDGET, 1),
+        lambda: theory.stream_sizes(20, 0.01, 0.1, PrivacyBudget(1.0, 0.0), 1),
         lambda: theory.misclassification_rate(10, 10, 1.0, 1, best_error=0.5),
     ],
 )

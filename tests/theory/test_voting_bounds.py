@@ -201,21 +201,21 @@ def test_theorem_5_solves_the_circle_of_its_proof(tau: float) -> None:
     t = 1e3
     for _ in range(4000):
         t = math.sqrt(t * m * (d * math.sqrt(t) / (epsilon * n)) ** (tau / (2 - tau)))
-    plan = theory.passive_plan(n, m, d, PrivacyBudget(epsilon, 1e-6), 0.05, tau)
+    plan = theory.passive_sizes(n, m, d, PrivacyBudget(epsilon, 1e-6), 0.05, tau)
     assert plan.max_unstable == max(1, math.ceil(t * (1 - 1e-9)))
     assert plan.excess.value == pytest.approx(d / m + t / m, rel=1e-6)
 
 
 def test_remark_6_is_theorem_5_at_bounded_noise() -> None:
-    plan = theory.passive_plan(10**6, 10**4, 3, PrivacyBudget(0.5, 1e-6), 0.05, 1.0)
+    plan = theory.passive_sizes(10**6, 10**4, 3, PrivacyBudget(0.5, 1e-6), 0.05, 1.0)
     assert plan.excess.value == pytest.approx(3 / 10**4 + 9 * 10**4 / (10**6 * 0.5) ** 2)
     logs = math.log(4 * 10**4 * plan.max_unstable / 1e-6) * math.sqrt(
         plan.max_unstable * math.log(2e6)
     )
     assert plan.n_teachers == math.ceil(136 * logs / 0.5)
     # more teachers than records
-    assert theory.passive_plan(1000, 100, 1, BUDGET, 0.05, 1.0).vacuous
-    assert theory.passive_plan(10**9, 10**5, 1, BUDGET, 0.05, 0.0).vacuous
+    assert theory.passive_sizes(1000, 100, 1, BUDGET, 0.05, 1.0).vacuous
+    assert theory.passive_sizes(10**9, 10**5, 1, BUDGET, 0.05, 0.0).vacuous
 
 
 def test_theorem_c5_evaluates_to_its_terms() -> None:
@@ -259,7 +259,7 @@ def test_proposition_11_at_the_margin_that_its_proof_guarantees() -> None:
     nearly always."""
     m, nu, margin, passed = 2000, 0.01, 0.45, {}
     for calibration in ("paper", "tight"):
-        plan = theory.high_margin_plan(m, nu, margin, BUDGET, 0.05, calibration=calibration)
+        plan = theory.high_margin_sizes(m, nu, margin, BUDGET, 0.05, calibration=calibration)
         votes = math.ceil(plan.n_teachers * margin)
         passed[calibration] = false_answer(
             _printed_event(m, plan.max_unstable), math.ceil(votes / 2) - 1
@@ -272,7 +272,7 @@ def test_proposition_11_by_simulation() -> None:
     """A share nu of points has no margin at all, the others just the margin; votes of
     independent teachers."""
     m, nu, margin, beta, rng = 300, 0.05, 0.3, 0.1, np.random.default_rng(5)
-    plan = theory.high_margin_plan(m, nu, margin, BUDGET, beta)
+    plan = theory.high_margin_sizes(m, nu, margin, BUDGET, beta)
     event, k, failed = _printed_event(m, plan.max_unstable), plan.n_teachers, 0
     for _ in range(60):
         low = rng.random(m) < nu
@@ -295,7 +295,7 @@ def test_proposition_11_by_simulation() -> None:
         binom.sf(plan.max_unstable - 1, m, nu) <= beta / 3 < binom.sf(plan.max_unstable - 2, m, nu)
     )
     assert not plan.vacuous
-    assert theory.high_margin_plan(m, 1.0, margin, BUDGET, beta).vacuous
+    assert theory.high_margin_sizes(m, 1.0, margin, BUDGET, beta).vacuous
 
 
 def test_theorems_12_and_13() -> None:
@@ -371,7 +371,7 @@ def test_active_stream_excess() -> None:
 @pytest.mark.parametrize("tau", [0.5, 1.0])
 def test_the_active_plan_is_the_least_consistent_one(tau: float) -> None:
     n, m, d, beta = 10**8, 10**5, 2, 0.05
-    plan = theory.active_plan(n, m, d, BUDGET, beta, tau, lambda level: min(4.0, 1 / level))
+    plan = theory.active_sizes(n, m, d, BUDGET, beta, tau, lambda level: min(4.0, 1 / level))
     alpha = plan.excess.value
     private = theory.teacher_disagreement(n, plan.n_teachers, d, beta, tau).value
     public = (d * math.log((m + n) / d) + math.log(2 / beta)) / m
@@ -385,12 +385,12 @@ def test_the_active_plan_is_the_least_consistent_one(tau: float) -> None:
 
 def test_the_active_plan_refuses_what_theorem_15_does_not_cover() -> None:
     with pytest.raises(ParameterError, match="n_public is 20, fewer than"):
-        theory.active_plan(10**8, 20, 1, BUDGET, 0.05, 1.0, 2.0, label_constant=10)
+        theory.active_sizes(10**8, 20, 1, BUDGET, 0.05, 1.0, 2.0, label_constant=10)
     with pytest.raises(ParameterError, match="Theorem 15"):
-        theory.active_plan(10**8, 1000, 1, PrivacyBudget(14.0, 1e-6), 0.05, 1.0, 2.0)
+        theory.active_sizes(10**8, 1000, 1, PrivacyBudget(14.0, 1e-6), 0.05, 1.0, 2.0)
     with pytest.raises(ParameterError, match="disagreement coefficient"):
-        theory.active_plan(10**8, 1000, 1, BUDGET, 0.05, 1.0, 0.5)
-    assert theory.active_plan(10**8, 10**5, 1, BUDGET, 0.05, 0.0, 2.0).vacuous
+        theory.active_sizes(10**8, 1000, 1, BUDGET, 0.05, 1.0, 0.5)
+    assert theory.active_sizes(10**8, 10**5, 1, BUDGET, 0.05, 0.0, 2.0).vacuous
 
 
 # Table 1
@@ -488,14 +488,14 @@ def test_the_rendered_table_shows_every_entry() -> None:
         lambda: theory.rate("gaussian", "realizable", 1.0),
         lambda: theory.rate("laplace", "realizable"),
         lambda: theory.sample_complexity("gaussian", "realizable", 1.0, 1, 1.0),
-        lambda: theory.passive_plan(100, 100, 1, BUDGET, 0.05, 2.0),
-        lambda: theory.passive_plan(100, 100, 1, BUDGET, 0.0, 1.0),
+        lambda: theory.passive_sizes(100, 100, 1, BUDGET, 0.05, 2.0),
+        lambda: theory.passive_sizes(100, 100, 1, BUDGET, 0.0, 1.0),
         lambda: theory.teacher_disagreement(10, 20, 1, 0.05, 1.0),
         lambda: theory.teacher_disagreement(100, 20, 1, 0.05, 1.0, eta=0.1),
         lambda: theory.gaussian_student_excess(100, 100, 1, math.inf, 0.5),
-        lambda: theory.high_margin_plan(100, 0.1, 0.5, BUDGET, 0.05),
-        lambda: theory.high_margin_plan(100, 0.1, 0.0, BUDGET, 0.05),
-        lambda: theory.high_margin_plan(100, 0.1, 0.2, PrivacyBudget(1.0, 0.0), 0.05),
+        lambda: theory.high_margin_sizes(100, 0.1, 0.5, BUDGET, 0.05),
+        lambda: theory.high_margin_sizes(100, 0.1, 0.0, BUDGET, 0.05),
+        lambda: theory.high_margin_sizes(100, 0.1, 0.2, PrivacyBudget(1.0, 0.0), 0.05),
         lambda: theory.active_labels(0.1, 2.0, 1, 0.05, best_error=0.6),
     ],
 )

@@ -1,4 +1,4 @@
-"""Liu et al. 2021, section 3.3: how many labels an active student asks for, and what they buy."""
+"""Liu et al. 2021, section 3.3: how many labels an active student asks for, and what they bring."""
 
 import math
 from collections.abc import Callable
@@ -18,18 +18,18 @@ from secretballot.theory.ranges import (
 )
 from secretballot.theory.results import RiskBound
 
-__all__ = ["ActivePlan", "active_labels", "active_plan", "active_stream_excess"]
+__all__ = ["ActiveSizes", "active_labels", "active_sizes", "active_stream_excess"]
 
 Coefficient = float | Callable[[float], float]
 
 
-def _log(value: float) -> float:
-    """Return Hanneke's Log, max(1, log): what the bounds mean by log, so that no factor vanishes
-    at theta = 1."""
+def _log_at_least_one(value: float) -> float:
+    """Return Hanneke's Log, max(1, log)."""
+    # what the bounds mean by log, so that no factor vanishes at theta = 1
     return math.log(max(math.e, value))
 
 
-def _theta(coefficient: Coefficient, level: float) -> float:
+def _checked_theta(coefficient: Coefficient, level: float) -> float:
     value = coefficient(level) if callable(coefficient) else coefficient
     if not check_positive("theta", value) >= 1:
         raise ParameterError(f"theta is {value:g}; the disagreement coefficient is at least 1.")
@@ -45,8 +45,7 @@ def active_labels(
     best_error: float = 0.0,
     constant: float = 1.0,
 ) -> int:
-    """Return how many labels disagreement-based active learning asks for, for an excess error of
-    alpha.
+    """Return how many labels disagreement-based active learning asks for.
 
     Source: Liu et al. 2021, Lemma D.7 (Hanneke 2014): constant theta (e^2 / alpha^2 + log(1 /
     alpha)) (d log theta + log(log(1 / alpha) / beta)), theta at e + alpha, e = best_error. Hidden:
@@ -56,7 +55,7 @@ def active_labels(
     Parameters
     ----------
     alpha : float
-        In (0, 1).
+        Excess error, in (0, 1).
     theta : float or callable
         Disagreement coefficient, at least 1, as a number or as a function of its level.
     vc_dimension : int
@@ -67,8 +66,12 @@ def active_labels(
     """
     a, chance = check_probability("alpha", alpha), check_probability("beta", beta)
     d, error = check_count("vc_dimension", vc_dimension), check_error("best_error", best_error)
-    at, rounds = _theta(theta, error + a), _log(1 / a)
-    labels = at * (error**2 / a**2 + rounds) * (d * _log(at) + _log(rounds / chance))
+    at, rounds = _checked_theta(theta, error + a), _log_at_least_one(1 / a)
+    labels = (
+        at
+        * (error**2 / a**2 + rounds)
+        * (d * _log_at_least_one(at) + _log_at_least_one(rounds / chance))
+    )
     return math.ceil(check_positive("constant", constant) * labels)
 
 
@@ -81,8 +84,7 @@ def active_stream_excess(
     best_error: float = 0.0,
     constant: float = 1.0,
 ) -> RiskBound:
-    """Return the excess error of active learning on a stream of m points with no limit on its
-    labels.
+    """Return the excess error of active learning on a stream of m points, with labels at will.
 
     Source: Liu et al. 2021, Lemma B.8: constant ((d log theta(d / m) + log(1 / beta)) / m + sqrt(e
     (d log theta(e) + log(1 / beta)) / m)), e = best_error. Hidden: `constant`. log of theta is
@@ -93,14 +95,14 @@ def active_stream_excess(
         check_error("best_error", best_error),
         math.log(1 / check_probability("beta", beta)),
     )
-    value = (d * _log(_theta(theta, d / m)) + log) / m
+    value = (d * _log_at_least_one(_checked_theta(theta, d / m)) + log) / m
     if error > 0:
-        value += math.sqrt(error * (d * _log(_theta(theta, error)) + log) / m)
+        value += math.sqrt(error * (d * _log_at_least_one(_checked_theta(theta, error)) + log) / m)
     return RiskBound(check_positive("constant", constant) * value)
 
 
 @dataclass(frozen=True)
-class ActivePlan:
+class ActiveSizes:
     """What Theorem 15 chooses and promises.
 
     Attributes
@@ -113,6 +115,13 @@ class ActivePlan:
         Noise, in votes.
     excess : RiskBound
         alpha.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(epsilon=1.0, delta=1e-6)
+    >>> sizes = sb.theory.active_sizes(10**9, 10**6, 3, budget, beta=0.05, tau=1.0, theta=2.0)
+    >>> sizes.n_queries < 10**6, sizes.vacuous
+    (True, False)
     """
 
     n_queries: int
@@ -126,7 +135,7 @@ class ActivePlan:
         return self.excess.vacuous
 
 
-def active_plan(
+def active_sizes(
     n_records: int,
     n_public: int,
     vc_dimension: int,
@@ -138,9 +147,8 @@ def active_plan(
     eta: float = 1.0,
     risk_constant: float = 1.0,
     label_constant: float = 1.0,
-) -> ActivePlan:
-    """Return l, K, sigma and the excess error of PATE with active student queries under Tsybakov
-    noise.
+) -> ActiveSizes:
+    """Return l, K, sigma and the excess error of PATE with active queries under Tsybakov noise.
 
     Source: Liu et al. 2021, Theorem 15: alpha = C1 max(eta^(2 / (2 - tau)) ((d K log(n / d) + log(2
     K / beta)) / n)^(tau / (2 - tau)), (d log((m + n) / d) + log(2 / beta)) / m); l = C2
@@ -191,6 +199,8 @@ def active_plan(
         private = math.pow(eta, 2 / (2 - exponent)) * math.pow(size, exponent / (2 - exponent))
         return c1 * max(private, public)
 
+    # more labels need more teachers, hence fewer records each and a larger alpha, which needs fewer
+    # labels: the least alpha that is consistent with its own l and K
     alpha = _least_fixed(implied)
     excess = RiskBound(alpha if alpha < 1 else implied(_TOP))
     asked = labels(min(alpha, _TOP))
@@ -199,7 +209,7 @@ def active_plan(
             f"n_public is {m}, fewer than the {asked} labels that Theorem 15 asks for; use at least"
             " so many public points, or passive queries."
         )
-    return ActivePlan(
+    return ActiveSizes(
         asked, gaussian_teachers(n, asked, budget), printed_sigma(asked, budget), excess
     )
 
@@ -207,9 +217,12 @@ def active_plan(
 def _labels_of_theorem_15(
     alpha: float, theta: Coefficient, vc_dimension: int, beta: float, constant: float
 ) -> int:
-    at, rounds = _theta(theta, alpha), math.log(1 / alpha)
+    at, rounds = _checked_theta(theta, alpha), math.log(1 / alpha)
     return math.ceil(
-        constant * at * (1 + rounds) * (vc_dimension * _log(at) + _log(2 * rounds / beta))
+        constant
+        * at
+        * (1 + rounds)
+        * (vc_dimension * _log_at_least_one(at) + _log_at_least_one(2 * rounds / beta))
     )
 
 
@@ -217,8 +230,7 @@ _TOP = 1 - 1e-9  # alpha stays below 1
 
 
 def _least_fixed(implied: Callable[[float], float]) -> float:
-    """Return the least alpha of at least implied(alpha), a falling function, to ten digits; 1 if
-    there is none."""
+    """Return the least alpha of at least implied(alpha), to ten digits; 1 if there is none."""
     if not implied(_TOP) <= _TOP:
         return 1.0
     low, high = 0.0, _TOP

@@ -14,7 +14,7 @@ from secretballot._validation import check_choice, check_positive, check_probabi
 from secretballot.exceptions import ParameterError
 from secretballot.theory.ranges import check_count, check_share, check_tau
 from secretballot.theory.results import RiskBound
-from secretballot.theory.search import first_whole
+from secretballot.theory.search import smallest_integer
 
 __all__ = [
     "agnostic_records",
@@ -33,7 +33,9 @@ FORMS = ("growth", "paper")
 
 
 def log_growth(vc_dimension: int, n_points: int) -> float:
-    """Return log of Sauer's sum, binomial(n, 0) + ... + binomial(n, d): at most so many labellings of n points.
+    """Return log of Sauer's sum, binomial(n, 0) + ... + binomial(n, d).
+
+    A class of VC dimension d has at most so many labellings of n points.
 
     Parameters
     ----------
@@ -64,7 +66,7 @@ def capacity(vc_dimension: int, n_records: int, beta: float, form: str = "growth
     d, n, chance = (
         check_count("vc_dimension", vc_dimension),
         check_count("n_records", n_records),
-        _beta(beta),
+        _checked_beta(beta),
     )
     if check_choice("form", form, FORMS) == "paper":
         return d + math.log(4 / chance)
@@ -72,8 +74,7 @@ def capacity(vc_dimension: int, n_records: int, beta: float, form: str = "growth
 
 
 def disagreement_bound(share: float, n_records: int, beta: float) -> RiskBound:
-    """Return an upper bound on the disagreement of one fixed classifier, from its share on n
-    points.
+    """Return an upper bound on the disagreement of a fixed classifier, from its share on n points.
 
     Source: Liu et al. 2021, Lemma D.3 (Bernstein), solved for Dis: Dis <= share + sqrt(2 Dis L / n)
     + 2 L / (3 n), L = log(1 / beta). Nothing is hidden. Vacuous for n below about 2 L.
@@ -87,7 +88,7 @@ def disagreement_bound(share: float, n_records: int, beta: float) -> RiskBound:
         Failure probability.
     """
     seen, n = check_share("share", share), check_count("n_records", n_records)
-    log = math.log(1 / _beta(beta)) / n
+    log = math.log(1 / _checked_beta(beta)) / n
     root = (math.sqrt(2 * log) + math.sqrt(2 * log + 4 * (seen + 2 * log / 3))) / 2
     return RiskBound(root * root)
 
@@ -95,8 +96,7 @@ def disagreement_bound(share: float, n_records: int, beta: float) -> RiskBound:
 def uniform_bound(
     share: float, n_records: int, vc_dimension: int, beta: float, form: str = "growth"
 ) -> RiskBound:
-    """Return an upper bound on the disagreement of every member of a class at once, from its share
-    on n points.
+    """Return an upper bound on the disagreement of all members at once, from the share on n points.
 
     Source: Liu et al. 2021, Lemma D.4, first statement: share + 2 sqrt(share c / n) + 4 c / n with
     c of `capacity`. Corrected: the printed c = d + log(4 / beta) drops the log n of the growth
@@ -141,25 +141,32 @@ def consistent_records(alpha: float, beta: float, vc_dimension: int, form: str =
     vc_dimension : int
     form : {"growth", "paper"}
     """
-    error, chance, d = _alpha(alpha), _beta(beta), check_count("vc_dimension", vc_dimension)
+    error, chance, d = (
+        _checked_alpha(alpha),
+        _checked_beta(beta),
+        check_count("vc_dimension", vc_dimension),
+    )
     if check_choice("form", form, FORMS) == "paper":
         log = math.log(4 / chance)
         # d log n / n falls from n = e on
-        return first_whole(lambda n: 4 * (d * math.log(n) + log) <= error * n, 3)
-    return first_whole(
+        return smallest_integer(lambda n: 4 * (d * math.log(n) + log) <= error * n, 3)
+    return smallest_integer(
         lambda n: math.log(2 / chance) + log_growth(d, 2 * n) <= error * n * math.log(2) / 2
     )
 
 
 def agnostic_records(alpha: float, beta: float, vc_dimension: int) -> int:
-    """Return how many records make the empirical risk minimiser alpha-accurate beyond the best of
-    its class.
+    """Return how many records make empirical risk minimisation alpha-accurate beyond the best.
 
     Source: `uniform_deviation` at alpha / 2. The theorems of Bassily, Thakurta, Thakkar 2018 write
     O((d + log(1 / beta)) / alpha^2).
     """
-    error, chance, d = _alpha(alpha), _beta(beta), check_count("vc_dimension", vc_dimension)
-    return first_whole(lambda n: uniform_deviation(n, d, chance).value <= error / 2)
+    error, chance, d = (
+        _checked_alpha(alpha),
+        _checked_beta(beta),
+        check_count("vc_dimension", vc_dimension),
+    )
+    return smallest_integer(lambda n: uniform_deviation(n, d, chance).value <= error / 2)
 
 
 def tsybakov_excess(
@@ -199,38 +206,36 @@ def tsybakov_excess(
             f"eta is {eta!r}; the Tsybakov noise condition has an eta of at least 1."
         )
     return RiskBound(
-        scale * (factor * (d * math.log(n / d) + math.log(1 / _beta(beta))) / n) ** exponent
+        scale * (factor * (d * math.log(n / d) + math.log(1 / _checked_beta(beta))) / n) ** exponent
     )
 
 
 def pair_cover_failure(n_points: int, alpha: float, vc_dimension: int) -> float:
-    """Return a bound on the chance that two members agree on n points but disagree on more than
-    alpha of the law.
+    """Return a bound on the chance that members agree on n points but are more than alpha apart.
 
     Source: Blumer et al. 1989 for the class of differences, whose growth is at most the square of
     the class's (as in Claim 3.6 of Nandi and Bassily 2020): min(1, 2 growth(2 n)^2 2^(-alpha n /
     2)). 1 is vacuous.
     """
-    n, error = check_count("n_points", n_points), _alpha(alpha)
+    n, error = check_count("n_points", n_points), _checked_alpha(alpha)
     log = math.log(2) * (1 - error * n / 2) + 2 * log_growth(vc_dimension, 2 * n)
     return math.exp(min(0.0, log))
 
 
 def pair_cover_records(alpha: float, beta: float, vc_dimension: int) -> int:
-    """Return the smallest n at which `pair_cover_failure` is at most beta: members that agree on n
-    points are near.
+    """Return the smallest n at which `pair_cover_failure` is at most beta.
 
     Any hypothesis that agrees with another one on that many points, whichever that is, differs from
-    it on at most alpha of the law. So labels may come from a hypothesis that was chosen with the
-    points in view.
+    it on at most alpha of the distribution. So labels may come from a hypothesis that was chosen
+    with the points in view.
     """
-    chance = _beta(beta)
-    return first_whole(lambda n: pair_cover_failure(n, alpha, vc_dimension) <= chance)
+    chance = _checked_beta(beta)
+    return smallest_integer(lambda n: pair_cover_failure(n, alpha, vc_dimension) <= chance)
 
 
-def _alpha(alpha: float) -> float:
+def _checked_alpha(alpha: float) -> float:
     return check_probability("alpha", alpha)
 
 
-def _beta(beta: float) -> float:
+def _checked_beta(beta: float) -> float:
     return check_probability("beta", beta)

@@ -1,5 +1,4 @@
-"""Liu et al. 2021, section 3.2: where teachers lean clearly, voting says what infinitely many of
-them would say."""
+"""Liu et al. 2021, section 3.2: with high margins, K teachers vote as infinitely many would."""
 
 import math
 from dataclasses import dataclass
@@ -31,18 +30,17 @@ from secretballot.theory.results import RiskBound
 from secretballot.theory.stability import CALIBRATIONS
 
 __all__ = [
-    "HighMarginPlan",
+    "HighMarginSizes",
     "high_margin_excess",
-    "high_margin_plan",
     "high_margin_share",
+    "high_margin_sizes",
     "high_margin_voting_excess",
     "tsybakov_low_margin",
 ]
 
 
 def high_margin_share(expected_margins: ArrayLike, margin: float) -> float:
-    """Return the least nu at which the points have (nu, margin)-approximate high margin: the share
-    at or below margin.
+    """Return the least nu at which the points have (nu, margin)-approximate high margin.
 
     Source: Liu et al. 2021, Definition 10. Corrected (item 9): nu bounds P[Delta_n(x) <= Delta],
     not the printed P[Delta_n(x) > Delta].
@@ -59,7 +57,7 @@ def high_margin_share(expected_margins: ArrayLike, margin: float) -> float:
     DataError
         If there is no point, or a margin is outside of [0, 1/2].
     """
-    level = _margin(margin, least=0.0)
+    level = _checked_margin(margin, least=0.0)
     try:
         values = np.asarray(expected_margins, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -73,7 +71,7 @@ def high_margin_share(expected_margins: ArrayLike, margin: float) -> float:
     return float(np.mean(values <= level))
 
 
-def _margin(margin: float, least: float = 1e-12) -> float:
+def _checked_margin(margin: float, least: float = 1e-12) -> float:
     level = check_finite("margin", margin)
     if not least <= level < 0.5:
         raise ParameterError(
@@ -83,7 +81,7 @@ def _margin(margin: float, least: float = 1e-12) -> float:
 
 
 @dataclass(frozen=True)
-class HighMarginPlan:
+class HighMarginSizes:
     """T and K at which all but T labels are those of infinitely many teachers.
 
     Attributes
@@ -94,6 +92,12 @@ class HighMarginPlan:
         K.
     vacuous : bool
         True if T reaches m.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(epsilon=1.0, delta=1e-6)
+    >>> sb.theory.high_margin_sizes(1000, 0.01, 0.3, budget, beta=0.05).max_unstable
+    18
     """
 
     max_unstable: int
@@ -101,7 +105,7 @@ class HighMarginPlan:
     vacuous: bool
 
 
-def high_margin_plan(
+def high_margin_sizes(
     n_queries: int,
     nu: float,
     margin: float,
@@ -109,9 +113,8 @@ def high_margin_plan(
     beta: float,
     *,
     calibration: str = "tight",
-) -> HighMarginPlan:
-    """Return T and K at which Algorithm 2 answers all but fewer than T of m queries, as h_inf^agg
-    would.
+) -> HighMarginSizes:
+    """Return T and K at which Algorithm 2 answers all but T of m queries as h_inf^agg would.
 
     Source: Liu et al. 2021, Proposition 11. "paper": T = nu m + sqrt(2 nu m log(3 / beta)) + (2/3)
     log(3 / beta), K = max(2 log(3 m / beta) / Delta^2, 3 lambda (log(4 m / delta) + log(3 m /
@@ -135,8 +138,13 @@ def high_margin_plan(
         Failure probability (the paper's gamma).
     calibration : {"tight", "paper"}
     """
-    m, share, level = check_count("n_queries", n_queries), check_share("nu", nu), _margin(margin)
+    m, share, level = (
+        check_count("n_queries", n_queries),
+        check_share("nu", nu),
+        _checked_margin(margin),
+    )
     third, delta = check_probability("beta", beta) / 3, check_budget(budget)[1]
+    # a third of beta each: low margins, teachers that stray from the expected vote, noise
     logs = math.log(4 * m / delta) + math.log(m / third)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":
         log = math.log(1 / third)
@@ -146,7 +154,7 @@ def high_margin_plan(
         unstable = int(binom.isf(third, m, share)) + 1
         second = 6 * printed_scale(unstable, budget) * logs + 2
     teachers = max(2 * math.log(m / third) / level**2, second / level)
-    return HighMarginPlan(unstable, math.ceil(teachers), not unstable < m)
+    return HighMarginSizes(unstable, math.ceil(teachers), not unstable < m)
 
 
 def high_margin_excess(
@@ -161,7 +169,7 @@ def high_margin_excess(
     """Return the error of the student of H beyond that of h_inf^agg, in the agnostic case.
 
     Source: Liu et al. 2021, Theorem 12: approximation + 2 T / m + O~(sqrt(d / m)), for epsilon up
-    to log(2 / delta), with T and K of `high_margin_plan`; the last term is twice
+    to log(2 / delta), with T and K of `high_margin_sizes`; the last term is twice
     `uniform_deviation`, once for each side. Fails with probability at most 2 beta. Nothing is
     hidden.
 
@@ -179,7 +187,7 @@ def high_margin_excess(
     ParameterError
         If epsilon exceeds log(2 / delta), where the theorem is not stated.
     """
-    _theorem_12(budget)
+    _refuse_epsilon_beyond_theorem_12(budget)
     t, m = check_count("max_unstable", max_unstable, minimum=0), check_count("n_public", n_public)
     spread = uniform_deviation(m, vc_dimension, beta).value
     return RiskBound(check_share("approximation", approximation) + 2 * t / m + 2 * spread)
@@ -193,18 +201,19 @@ def high_margin_voting_excess(
     budget: PrivacyBudget,
     beta: float,
 ) -> RiskBound:
-    """Return the error of a student in Vote_K(H) beyond that of h_inf^agg: `student_excess` with K
-    voters.
+    """Return the error of a student in Vote_K(H) beyond that of h_inf^agg.
+
+    It is `student_excess` with K voters.
 
     Source: Liu et al. 2021, Theorem 13, for epsilon up to log(2 / delta). It takes h_inf^agg for a
     member of Vote_K(H), which holds up to the sampling of K teachers. Vacuous for m below about 20
-    K d log(m / (K d)), hence for most K of `high_margin_plan`.
+    K d log(m / (K d)), hence for most K of `high_margin_sizes`.
     """
-    _theorem_12(budget)
+    _refuse_epsilon_beyond_theorem_12(budget)
     return student_excess(max_unstable, n_public, vc_dimension, beta, n_voters=n_teachers)
 
 
-def _theorem_12(budget: PrivacyBudget) -> None:
+def _refuse_epsilon_beyond_theorem_12(budget: PrivacyBudget) -> None:
     epsilon, delta = check_budget(budget)
     limit = math.log(2 / delta)
     check_epsilon_below(epsilon, limit, "Theorem 12 or 13 at this delta")
@@ -213,8 +222,7 @@ def _theorem_12(budget: PrivacyBudget) -> None:
 def tsybakov_low_margin(
     n_records: int, n_teachers: int, vc_dimension: int, tau: float, *, constant: float = 1.0
 ) -> RiskBound:
-    """Return a bound on nu, the share of points with an expected margin of at most 1/6, under
-    Tsybakov noise.
+    """Return a bound on the share of points with a margin of at most 1/6, under Tsybakov noise.
 
     Source: Liu et al. 2021, Remark 14: constant (d K / n)^(tau / (2 - tau)). Hidden: `constant` and
     logarithms. Vacuous at tau = 0 or K d >= n.

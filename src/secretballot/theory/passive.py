@@ -1,5 +1,4 @@
-"""Liu, Zhu, Chaudhuri, Wang 2021 on passive queries: Theorems 5, C.3 and C.5, and the steps of
-their proofs."""
+"""Liu, Zhu, Chaudhuri, Wang 2021 on passive queries: Theorems 5, C.3 and C.5, step by step."""
 
 import math
 from dataclasses import dataclass
@@ -20,13 +19,13 @@ from secretballot.theory.ranges import (
 from secretballot.theory.results import RiskBound
 
 __all__ = [
-    "PassivePlan",
+    "PassiveSizes",
     "gaussian_student_bound",
     "gaussian_student_excess",
     "gaussian_teachers",
     "gaussian_voting_disagreement",
     "hoeffding_cutoff",
-    "passive_plan",
+    "passive_sizes",
     "printed_scale",
     "printed_sigma",
     "sparse_vector_student_error",
@@ -76,8 +75,7 @@ def teacher_disagreement(
     eta: float = 1.0,
     constant: float = 1.0,
 ) -> RiskBound:
-    """Return a bound on the disagreement of each of K teachers with the best hypothesis, under
-    Tsybakov noise.
+    """Return a bound on each teacher's disagreement with the best hypothesis, under Tsybakov noise.
 
     Source: Liu et al. 2021, Lemma B.2 in the form of Theorem 15: constant eta^(2 / (2 - tau)) ((d K
     log(n / d) + log(2 K / beta)) / n)^(tau / (2 - tau)). Hidden: `constant`, universal. At tau = 0
@@ -117,8 +115,7 @@ def student_excess(
     n_voters: int = 1,
     form: str = "growth",
 ) -> RiskBound:
-    """Return the excess error of a student that fits m labels of which at most T differ from those
-    of its target.
+    """Return the excess error of a student of m labels, of which at most T differ from its target.
 
     Source: the last step of Theorem 5 (target h*), and Theorem 13 (target h_inf^agg, student in
     Vote_K(H), `n_voters` = K) of Liu et al. 2021: 4 T / m + 5 (K d + log(4 / beta)) / m. Corrected:
@@ -141,7 +138,7 @@ def student_excess(
 
 
 @dataclass(frozen=True)
-class PassivePlan:
+class PassiveSizes:
     """T, K and what Theorem 5 says of them.
 
     Attributes
@@ -154,6 +151,13 @@ class PassivePlan:
     enough : bool
         False if T reaches m, or the teachers outnumber the records: then the theorem's T and K
         cannot be run.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(epsilon=1.0, delta=1e-6)
+    >>> sizes = sb.theory.passive_sizes(10**7, 10**4, 3, budget, beta=0.05, tau=1.0)
+    >>> sizes.max_unstable, sizes.enough
+    (1, True)
     """
 
     max_unstable: int
@@ -167,7 +171,7 @@ class PassivePlan:
         return self.excess.vacuous or not self.enough
 
 
-def passive_plan(
+def passive_sizes(
     n_records: int,
     n_public: int,
     vc_dimension: int,
@@ -176,9 +180,8 @@ def passive_plan(
     tau: float,
     *,
     constant: float = 1.0,
-) -> PassivePlan:
-    """Return T, K and the excess error of voting with the sparse vector on m public points under
-    Tsybakov noise.
+) -> PassiveSizes:
+    """Return T, K and the excess error of sparse-vector voting on m points, under Tsybakov noise.
 
     Source: Liu et al. 2021, Theorem 5. T = constant (m^(4 - 2 tau) (d / (n epsilon))^(2 tau))^(1 /
     (4 - 3 tau)); K = 136 log(4 m T / min(delta, beta / 2)) sqrt(T log(2 / delta)) / epsilon (Lemma
@@ -209,7 +212,7 @@ def passive_plan(
     )
     teachers = math.ceil(136 * logs / epsilon)
     excess = RiskBound(scale * (d / m + math.pow(m * ratio * ratio, t * root)))
-    return PassivePlan(unstable, teachers, excess, unstable < m and teachers * d <= n)
+    return PassiveSizes(unstable, teachers, excess, unstable < m and teachers * d <= n)
 
 
 def hoeffding_cutoff(mean_error: float, n_queries: int, n_teachers: int, beta: float) -> int:
@@ -238,7 +241,7 @@ def sparse_vector_student_error(
     Source: Liu et al. 2021, Theorem C.3 (after Bassily, Thakurta, Thakkar 2018). Realizable:
     constant (m (d / (n epsilon))^2 log(1 / delta) + sqrt(d / m)). Otherwise 13 best_error +
     constant (m^(1/3) (d / (n epsilon))^(2/3) + sqrt(d / m)). Hidden: `constant` and logarithms.
-    Vacuous for best_error above 1/26 whatever n and m (1/2 is a coin's).
+    Vacuous for best_error above 1/26 whatever n and m (a random guess has 1/2).
 
     Parameters
     ----------
@@ -275,8 +278,7 @@ def gaussian_teachers(n_records: int, n_queries: int, budget: PrivacyBudget) -> 
 def gaussian_voting_disagreement(
     mean_disagreement: float, n_teachers: int, sigma: float, beta: float
 ) -> RiskBound:
-    """Return how often a label of Gaussian voting differs from the target of teachers that differ
-    from it by that much.
+    """Return how often a label of Gaussian voting differs from a target that teachers approximate.
 
     Source: Liu et al. 2021, Theorem 15, step 2: Markov's inequality on the votes against, given
     that the noise stays below s = sigma sqrt(2 log(2 / beta)): K mean / (K / 2 - s) + beta, which
@@ -304,8 +306,7 @@ def gaussian_voting_disagreement(
 def gaussian_student_bound(
     disagreement: float, n_public: int, vc_dimension: int, beta: float
 ) -> RiskBound:
-    """Return the excess error of a student of m Gaussian labels that differ from h* with the given
-    probability.
+    """Return the excess error of a student of m Gaussian labels that differ from h* that often.
 
     Source: Liu et al. 2021, proof of Theorem C.5, (8): 2 D + 2 sqrt(D c / m) + 4 c / m with c of
     `capacity` in the growth form; printed as 4 D + O~(d / m). Nothing is hidden.
@@ -324,8 +325,7 @@ def gaussian_student_excess(
     *,
     constant: float = 1.0,
 ) -> RiskBound:
-    """Return the excess error of the student of Gaussian voting on all m public points under
-    Tsybakov noise.
+    """Return the excess error of Gaussian voting on all m public points, under Tsybakov noise.
 
     Source: Liu et al. 2021, Theorem C.5 (for Algorithm 3 with Algorithm 1 and l = m): constant (d /
     m + (d sqrt(m) / (n epsilon))^(tau / (2 - tau))). Hidden: `constant` and logarithms, 1 / delta

@@ -22,8 +22,13 @@ _LARGEST = 10**18  # beyond any data set, and every formula here still has float
 
 
 def check_count(name: str, value: int, *, minimum: int = 1) -> int:
-    """Return `value` as an int if it is an integer from `minimum` to 1e18, else raise
-    `ParameterError`."""
+    """Return `value` as an int if it is an integer from `minimum` to 1e18, else raise.
+
+    Raises
+    ------
+    ParameterError
+        If it is not.
+    """
     number = check_any_count(name, value, minimum=minimum)
     if not number <= _LARGEST:
         raise ParameterError(

@@ -32,8 +32,7 @@ SETTINGS = ("realizable", "tsybakov", "agnostic", "agnostic-voting")
 
 @dataclass(frozen=True)
 class Rate:
-    """Excess error of O~(max((d^a theta^b / (n epsilon))^p, (d / m)^q)) beyond `best_factor` times
-    the best error.
+    """Excess error of O~(max((d^a theta^b / (n epsilon))^p, (d / m)^q)) beyond the best error.
 
     Attributes
     ----------
@@ -50,6 +49,14 @@ class Rate:
         1: consistent. 13: the bound approaches 13 times the best error. nan: no bound is known.
     remark : str
         What the paper prints where it differs, or why there is no rate.
+
+    Examples
+    --------
+    >>> entry = sb.theory.rate("gaussian", "realizable")
+    >>> round(entry.records, 4), entry.public, entry.vacuous
+    (0.6667, 1.0, False)
+    >>> entry.excess(10**6, 10**4, vc_dimension=3, epsilon=1.0).vacuous
+    False
     """
 
     algorithm: str
@@ -100,8 +107,7 @@ class Rate:
 
 
 def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
-    """Return an entry of Table 1 of Liu et al. 2021; K and the number of labelled points are chosen
-    optimally.
+    """Return an entry of Table 1 of Liu et al. 2021, at the best K and number of labelled points.
 
     Corrected (item 9): Gaussian voting under Tsybakov noise has the exponent 2 tau / (4 - tau) that
     follows from Theorem C.5, not the printed (2 - tau) / 2; the agnostic bound of 2018 has d^(3/5)
@@ -130,7 +136,7 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
             f"tau is {shown(tau)}; give one in [0, 1] for the setting 'tsybakov', and for no other."
         )
     if setting.startswith("agnostic"):
-        return _agnostic(algorithm, setting)
+        return _agnostic_rate(algorithm, setting)
     if algorithm == "sparse-vector-2018":
         if setting == "realizable":
             return Rate(algorithm, setting, 2 / 3, 1.5, 0.0, 0.5)
@@ -145,7 +151,7 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     return Rate(algorithm, setting, t / (2 - t), 1.5, 0.5 if algorithm == "active" else 0.0, 1.0)
 
 
-def _agnostic(algorithm: str, setting: str) -> Rate:
+def _agnostic_rate(algorithm: str, setting: str) -> Rate:
     nan = math.nan
     if algorithm == "sparse-vector-2018" and setting == "agnostic":
         return Rate(
@@ -155,22 +161,27 @@ def _agnostic(algorithm: str, setting: str) -> Rate:
         remark = "voting can be worse than the best hypothesis (Example 8)"
         return Rate(algorithm, setting, nan, nan, nan, nan, nan, remark)
     if algorithm == "sparse-vector":
-        remark = "consistent where margins are high: see high_margin_plan (Theorems 12 and 13)"
+        remark = "consistent where margins are high: see high_margin_sizes (Theorems 12 and 13)"
         return Rate(algorithm, setting, nan, nan, nan, nan, 1.0, remark)
     return Rate(algorithm, setting, nan, nan, nan, nan, nan, "not analysed")
 
 
 @dataclass(frozen=True)
 class SampleComplexity:
-    """Private records and public points for an excess error of alpha; infinite where no number is
-    enough.
+    """Private records and public points for an excess error of alpha.
 
     Attributes
     ----------
     n_records, n_public : float
-        Integers, or infinity.
+        Integers, or infinity where no number is enough.
     remark : str
         Beyond what error alpha is meant, or why there is no number.
+
+    Examples
+    --------
+    >>> need = sb.theory.sample_complexity("active", "realizable", 0.1, 3, epsilon=1.0)
+    >>> need.n_public, need.vacuous
+    (30.0, False)
     """
 
     n_records: float
@@ -224,24 +235,24 @@ def sample_complexity(
     n = size * math.pow(scale / goal, 1 / found.records)
     m = d * math.pow(scale / goal, 1 / found.public)
     remark = "" if found.best_factor == 1 else f"beyond {found.best_factor:g} times the best error"
-    return SampleComplexity(_whole(n), _whole(m), remark)
+    return SampleComplexity(_rounded_up_or_inf(n), _rounded_up_or_inf(m), remark)
 
 
-def _whole(value: float) -> float:
+def _rounded_up_or_inf(value: float) -> float:
     return float(math.ceil(value * (1 - 1e-12))) if math.isfinite(value) else math.inf
 
 
-def _power(value: float) -> str:
+def _exponent_text(value: float) -> str:
     """Return an exponent as a short fraction."""
     return str(Fraction(value).limit_denominator(1000)) if value != 1 else ""
 
 
-def _formula(found: Rate) -> str:
+def _formula_text(found: Rate) -> str:
     if math.isnan(found.records):
         return found.remark
     theta = " theta^1/2" if found.coefficient else ""
     private = f"(d^3/2{theta} / (n epsilon))" + (
-        f"^({_power(found.records)})" if found.records != 1 else ""
+        f"^({_exponent_text(found.records)})" if found.records != 1 else ""
     )
     public = "d / m" if found.public == 1 else "sqrt(d / m)"
     best = "" if found.best_factor == 1 else f"{found.best_factor:g} best + "
@@ -249,8 +260,7 @@ def _formula(found: Rate) -> str:
 
 
 def render_rates(taus: tuple[float, ...] = (0.25, 0.5, 1.0)) -> str:
-    """Return Table 1 of Liu et al. 2021, corrected, as Markdown: a line for each setting, a column
-    for each algorithm.
+    """Return Table 1 of Liu et al. 2021, corrected, as Markdown: settings by algorithms.
 
     Parameters
     ----------
@@ -266,5 +276,7 @@ def render_rates(taus: tuple[float, ...] = (0.25, 0.5, 1.0)) -> str:
     lines = []
     for setting, tau in settings:
         name = setting if tau is None else f"{setting}, tau = {tau:g}"
-        lines.append([name, *(_formula(rate(algorithm, setting, tau)) for algorithm in ALGORITHMS)])
+        lines.append(
+            [name, *(_formula_text(rate(algorithm, setting, tau)) for algorithm in ALGORITHMS)]
+        )
     return markdown_table(["setting", *ALGORITHMS], lines)

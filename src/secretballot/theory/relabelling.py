@@ -1,5 +1,4 @@
-"""Nandi and Bassily 2020, section 3: relabel a secret sample by one hypothesis, then vote as if
-there were no noise."""
+"""Nandi and Bassily 2020, section 3: relabel a secret sample by one hypothesis, then vote on it."""
 
 import math
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from secretballot.theory.ranges import (
     check_epsilon_below,
     check_error,
 )
-from secretballot.theory.search import first_whole
+from secretballot.theory.search import smallest_integer
 from secretballot.theory.stability import (
     CALIBRATIONS,
     cutoff,
@@ -36,12 +35,12 @@ from secretballot.theory.stability import (
 
 __all__ = [
     "PRINTED_DIVISOR",
-    "LabelerPlan",
+    "LabelerSizes",
     "amplified",
     "bootstrap_repeats",
     "disagreement_records",
-    "labeler_plan",
     "labeler_queries",
+    "labeler_sizes",
     "printed_labeler_records",
     "queries_needed",
     "relabel_error",
@@ -58,8 +57,7 @@ _SUPPOSED_TEACHERS = 100_000
 def relabelled_privacy(
     budget: PrivacyBudget, *, neighbours: str = "replace-one", calibration: str = "tight"
 ) -> tuple[float, float]:
-    """Return (epsilon, delta) of relabelling with epsilon 1 followed by a mechanism that keeps
-    `budget`.
+    """Return (epsilon, delta) of relabelling with epsilon 1, then a mechanism that keeps `budget`.
 
     Source: Nandi and Bassily 2020, Lemma 3.1 (Beimel, Nissim, Stemmer 2015): (epsilon + 3, 4 e
     delta), "paper". Corrected ("tight", item 6): (epsilon + log c, c delta) with c = (1 + sqrt e)^2
@@ -82,8 +80,7 @@ def relabelled_privacy(
 
 
 def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
-    """Return (epsilon, delta) of an (epsilon, delta)-DP mechanism on a secret sample drawn without
-    replacement.
+    """Return (epsilon, delta) of a mechanism on a secret sample drawn without replacement.
 
     Source: Li, Qardaji, Su 2012, used in Lemma 3.4 of Nandi and Bassily 2020: log(1 + rate
     (e^epsilon - 1)), rate delta. Nothing is hidden; rate 1 gains nothing.
@@ -128,8 +125,9 @@ def sampling_rate(epsilon: float, inner_epsilon: float, *, calibration: str = "t
 
 
 def bootstrap_repeats(n_records: int, delta: float, *, calibration: str = "tight") -> float:
-    """Return r: a record is drawn at most r times in n draws with replacement, except with
-    probability delta / 2.
+    """Return r: in n draws with replacement a record is drawn at most r times.
+
+    It fails with probability at most delta / 2.
 
     Source: Nandi and Bassily 2020, Lemma 3.4: log(2 / delta), "by Chernoff". Corrected ("tight",
     item 6): the exact quantile of Binomial(n, 1 / n); the printed figure is false for some delta
@@ -143,8 +141,9 @@ def bootstrap_repeats(n_records: int, delta: float, *, calibration: str = "tight
 
 
 def relabel_error(n_sampled: int, vc_dimension: int, beta: float) -> float:
-    """Return by what share of the sample the relabelling errs more than the best labelling, except
-    with chance beta.
+    """Return by what share of the sample the relabelling errs more than the best labelling.
+
+    It fails with probability at most beta.
 
     Source: Nandi and Bassily 2020, Lemma 3.2, first step: 2 (log growth(n') + log(1 / beta)) / n',
     the exponential mechanism with epsilon 1 on at most growth(n') labellings (Sauer's sum). Nothing
@@ -157,8 +156,7 @@ def relabel_error(n_sampled: int, vc_dimension: int, beta: float) -> float:
 def relabel_records(
     alpha: float, beta: float, vc_dimension: int, *, calibration: str = "tight"
 ) -> int:
-    """Return n' at which the relabelling hypothesis errs at most alpha more on the law than the
-    best on the sample.
+    """Return n' at which relabelling errs at most alpha more than the best on the sample.
 
     Source: Nandi and Bassily 2020, Lemma 3.2: 256 (d + log(3 / beta)) / alpha^2, "paper"; its
     constant rests on a uniform convergence bound that is cited without one. "tight": the smallest
@@ -179,14 +177,13 @@ def relabel_records(
         spread = uniform_deviation(n, vc_dimension, chance / 2).value
         return relabel_error(n, vc_dimension, chance / 2) + 2 * spread <= error
 
-    return first_whole(enough)
+    return smallest_integer(enough)
 
 
 def disagreement_records(
     alpha: float, beta: float, vc_dimension: int, *, calibration: str = "tight"
 ) -> int:
-    """Return n at which empirical disagreement of every pair of members is within alpha of the true
-    one.
+    """Return n at which all empirical disagreements of two members are within alpha of the true.
 
     Source: Nandi and Bassily 2020, Claim 3.6: 50 (d log(1 / alpha) + log(1 / beta)) / alpha^2,
     "paper". Corrected ("tight"): its proof ends at 2 (e n / d)^(2 d) e^(-n alpha^2 / 8) <= beta,
@@ -199,7 +196,7 @@ def disagreement_records(
         return math.ceil(
             50 * (vc_dimension * math.log(1 / error) + math.log(1 / chance)) / error**2
         )
-    return first_whole(
+    return smallest_integer(
         lambda n: math.log(4 / chance) + 2 * log_growth(vc_dimension, 2 * n) <= n * error**2 / 8
     )
 
@@ -207,8 +204,7 @@ def disagreement_records(
 def queries_needed(
     alpha: float, beta: float, *, best_error: float = 0.0, calibration: str = "tight"
 ) -> int:
-    """Return the number m of queries from which on (alpha, beta)-accuracy on the queries themselves
-    can be promised.
+    """Return the number m of queries from which on (alpha, beta)-accuracy on them can be promised.
 
     Source: Nandi and Bassily 2020, Lemma 3.5: 8 log(1 / (alpha beta)) / alpha, "paper". Corrected
     ("tight"): the rate of mistakes of the best member itself, Binomial(m, gamma) / m, must stay
@@ -237,8 +233,7 @@ def queries_needed(
 
 
 def labeler_queries(alpha: float, beta: float, best_error: float) -> int:
-    """Return the least m of `labeler_plan`: `queries_needed` for a hypothesis alpha / 4 worse
-    than the best."""
+    """Return the least m of `labeler_sizes`: `queries_needed` at an error of gamma + alpha / 4."""
     level = min(
         check_error("best_error", best_error) + check_probability("alpha", alpha) / 4, 0.4999
     )
@@ -246,7 +241,7 @@ def labeler_queries(alpha: float, beta: float, best_error: float) -> int:
 
 
 @dataclass(frozen=True)
-class LabelerPlan:
+class LabelerSizes:
     """What the agnostic labeler needs to answer m queries with accuracy (alpha, beta).
 
     Attributes
@@ -259,6 +254,17 @@ class LabelerPlan:
         T, k and the records of one teacher.
     n_sampled, n_records : int
         n' and n.
+
+    Examples
+    --------
+    `labeler_sizes` computes them; here are some by hand.
+
+    >>> inner = sb.PrivacyBudget(epsilon=1.0, delta=1e-6)
+    >>> sizes = sb.theory.LabelerSizes(
+    ...     inner, 0.1, max_unstable=20, n_teachers=900, shard=50, n_sampled=45000, n_records=450000
+    ... )
+    >>> sizes.n_sampled == sizes.n_teachers * sizes.shard
+    True
     """
 
     inner: PrivacyBudget
@@ -270,7 +276,7 @@ class LabelerPlan:
     n_records: int
 
 
-def labeler_plan(
+def labeler_sizes(
     n_queries: int,
     alpha: float,
     beta: float,
@@ -278,9 +284,8 @@ def labeler_plan(
     vc_dimension: int,
     *,
     best_error: float = 0.0,
-) -> LabelerPlan:
-    """Return what A_AgPrivCl needs with tight calibration, for a rate of mistakes of at most gamma
-    + alpha.
+) -> LabelerSizes:
+    """Return what A_AgPrivCl needs with tight calibration for a rate of mistakes of gamma + alpha.
 
     Source: Nandi and Bassily 2020, Theorem 3.3, with every step of its proof at its exact or best
     known constant (item 6): alpha / 4 for teachers that leave the relabelling, alpha / 4 for the
@@ -316,6 +321,8 @@ def labeler_plan(
             f"n_queries is {m}, so that one abstention breaks alpha / 4; use more, or a larger"
             " alpha."
         )
+    # from the outside in: the whole budget fixes that of the stream, the stream the number of
+    # teachers, these the size of a shard, and all of them the sample and the records behind it
     epsilon, delta = check_budget(budget)
     inside = stream_budget(budget, "replace-one", 1.0).epsilon
     rate = sampling_rate(epsilon, inside)
@@ -326,14 +333,13 @@ def labeler_plan(
     k = teachers_needed(tight_stream(inner.epsilon, inner.delta, t), m, fifth)
     shard = pair_cover_records(wrong, fifth / k, vc_dimension)
     sampled = max(k * shard, relabel_records(error / 4, fifth, vc_dimension))
-    return LabelerPlan(inner, rate, t, k, shard, sampled, math.ceil(sampled / rate))
+    return LabelerSizes(inner, rate, t, k, shard, sampled, math.ceil(sampled / rate))
 
 
 def printed_labeler_records(
     n_queries: int, alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int
 ) -> int:
-    """Return n of Nandi and Bassily 2020, Theorem 3.3, with the constants of its proof, 56 and
-    8000.
+    """Return n of Nandi and Bassily 2020, Theorem 3.3, with its proof's constants, 56 and 8000.
 
     (56 / epsilon) 8000 (d log(1 / alpha) + log(m / beta)) log(2 / delta)^1.5 log(m alpha /
     min(delta, beta / 2)) max(1, sqrt(m) alpha^1.5) / alpha^2, for epsilon up to 1 and m >= 8 log(1

@@ -16,6 +16,13 @@ class RiskBound:
     trivial : float
         What holds without any theorem: 1 for an excess error or a disagreement, 1/2 for the error
         of a classifier.
+
+    Examples
+    --------
+    >>> sb.theory.uniform_deviation(n_records=1000, vc_dimension=3, beta=0.05).vacuous
+    False
+    >>> sb.theory.RiskBound(1.3).vacuous
+    True
     """
 
     value: float

@@ -9,16 +9,16 @@ from secretballot.exceptions import ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.theory.learning import agnostic_records, capacity, consistent_records
 from secretballot.theory.ranges import check_budget, check_count, check_error
-from secretballot.theory.relabelling import labeler_plan, printed_labeler_records
-from secretballot.theory.search import first_whole
-from secretballot.theory.semi_private import semi_private_plan, universal_plan, universal_records
-from secretballot.theory.stability import CALIBRATIONS, StreamPlan, rate_plan, stream_plan
+from secretballot.theory.relabelling import labeler_sizes, printed_labeler_records
+from secretballot.theory.search import smallest_integer
+from secretballot.theory.semi_private import semi_private_sizes, universal_records, universal_sizes
+from secretballot.theory.stability import CALIBRATIONS, StreamSizes, rate_sizes, stream_sizes
 from secretballot.theory.tables import as_figure, markdown_table
 
 __all__ = [
     "SampleSize",
-    "agnostic_learner_plan",
-    "learner_plan",
+    "agnostic_learner_sizes",
+    "learner_sizes",
     "render_sample_sizes",
     "sample_sizes",
 ]
@@ -37,6 +37,14 @@ class SampleSize:
         there is none.
     remark : str
         Why a figure is missing, or what is hidden.
+
+    Examples
+    --------
+    >>> row = sb.theory.SampleSize("voting", "BTT 3.2", "rate <= 0.1", paper=None, tight=5000)
+    >>> row.vacuous
+    False
+    >>> print(sb.theory.render_sample_sizes([row]).splitlines()[2])
+    | voting | BTT 3.2 | rate <= 0.1 | - | 5,000 |  |
     """
 
     construction: str
@@ -52,21 +60,20 @@ class SampleSize:
         return self.paper is None and self.tight is None
 
 
-def learner_plan(
+def learner_sizes(
     alpha: float,
     beta: float,
     budget: PrivacyBudget,
     vc_dimension: int,
     *,
     calibration: str = "tight",
-) -> tuple[int, StreamPlan]:
-    """Return the public points m and the stream on them, for the private learner in the realizable
-    case.
+) -> tuple[int, StreamSizes]:
+    """Return the public points m and the stream on them, for the realizable private learner.
 
     Source: "paper": Bassily, Thakurta, Thakkar 2018, Theorem 4.2: its proof ends at an error of 15
     a with chance 3 b, so a = alpha / 15 and b = beta / 3, and m is `agnostic_records`(a, b), since
     the theorem hides the constant of O((V + log(1 / b)) / a^2). "tight": the proof of Theorem 5 of
-    Liu et al. 2021 for bounded noise of 0, which also mends that answers of one stream are not
+    Liu et al. 2021 for bounded noise of 0, which also fixes that answers of one stream are not
     independent (item 9): error <= 4 T / m + 5 `capacity` / m, alpha / 2 for each.
 
     Raises
@@ -83,12 +90,12 @@ def learner_plan(
                 f" {error / 5:g}."
             )
         m = agnostic_records(a, b, vc_dimension)
-        return m, stream_plan(m, a, 2 * b, budget, vc_dimension, calibration="paper")
-    m = first_whole(lambda n: 5 * capacity(vc_dimension, n, chance / 2) <= error / 2 * n)
-    return m, rate_plan(m, error / 8, chance / 2, budget, vc_dimension)
+        return m, stream_sizes(m, a, 2 * b, budget, vc_dimension, calibration="paper")
+    m = smallest_integer(lambda n: 5 * capacity(vc_dimension, n, chance / 2) <= error / 2 * n)
+    return m, rate_sizes(m, error / 8, chance / 2, budget, vc_dimension)
 
 
-def agnostic_learner_plan(
+def agnostic_learner_sizes(
     alpha: float,
     beta: float,
     budget: PrivacyBudget,
@@ -96,7 +103,7 @@ def agnostic_learner_plan(
     best_error: float,
     *,
     calibration: str = "tight",
-) -> tuple[int, StreamPlan]:
+) -> tuple[int, StreamSizes]:
     """Return the public points m and the stream on them, for an error of at most 7 gamma + alpha.
 
     Source: "paper": Bassily, Thakurta, Thakkar 2018, Theorem 4.3, O(alpha + gamma). The proof of
@@ -121,11 +128,11 @@ def agnostic_learner_plan(
                 f" {error / 5:g}."
             )
         m = agnostic_records(a, b, vc_dimension)
-        return m, stream_plan(
+        return m, stream_sizes(
             m, a, 2 * b, budget, vc_dimension, best_error=gamma, calibration="paper"
         )
     m = agnostic_records(error / 2, chance / 2, vc_dimension)
-    return m, rate_plan(m, error / 4, chance / 2, budget, vc_dimension, best_error=gamma)
+    return m, rate_sizes(m, error / 4, chance / 2, budget, vc_dimension, best_error=gamma)
 
 
 def sample_sizes(
@@ -138,8 +145,7 @@ def sample_sizes(
     best_error: float = 0.1,
     constant: float = 1.0,
 ) -> list[SampleSize]:
-    """Return how many private records every construction asks for, by its theorem and by the tight
-    calibration.
+    """Return how many private records every construction asks for, as printed and calibrated.
 
     Parameters
     ----------
@@ -177,9 +183,9 @@ def sample_sizes(
             "best_error is 0; the agnostic rows need a gamma above 0, the others have it at 0."
         )
     rows = _Rows()
-    _without_privacy(rows, task)
-    _by_voting(rows, task)
-    _by_choice(rows, task, scale)
+    _add_rows_without_privacy(rows, task)
+    _add_rows_by_voting(rows, task)
+    _add_rows_by_selection(rows, task, scale)
     return rows.rows
 
 
@@ -195,7 +201,7 @@ class _Task:
     gamma: float
 
 
-def _without_privacy(rows: "_Rows", task: _Task) -> None:
+def _add_rows_without_privacy(rows: "_Rows", task: _Task) -> None:
     a, b, d = task.a, task.b, task.d
     rows.add(
         "non-private, realizable",
@@ -216,11 +222,11 @@ def _without_privacy(rows: "_Rows", task: _Task) -> None:
     )
 
 
-def _by_voting(rows: "_Rows", task: _Task) -> None:
+def _add_rows_by_voting(rows: "_Rows", task: _Task) -> None:
     a, b, budget, d = task.a, task.b, task.budget, task.d
 
     def voted(best: float, calibration: str) -> int:
-        return rate_plan(
+        return rate_sizes(
             task.m, a, b, budget, d, best_error=best, calibration=calibration
         ).n_records
 
@@ -239,39 +245,39 @@ def _by_voting(rows: "_Rows", task: _Task) -> None:
         "private learner, realizable",
         "BTT 4.2; LZCW 5",
         f"error <= {a:g}",
-        lambda: learner_plan(a, b, budget, d, calibration="paper")[1].n_records,
-        lambda: learner_plan(a, b, budget, d)[1].n_records,
+        lambda: learner_sizes(a, b, budget, d, calibration="paper")[1].n_records,
+        lambda: learner_sizes(a, b, budget, d)[1].n_records,
     )
     rows.add(
         "private learner, agnostic",
         "BTT 4.3",
         f"error <= 7 gamma + {a:g}",
         lambda: (
-            agnostic_learner_plan(a, b, budget, d, task.gamma, calibration="paper")[1].n_records
+            agnostic_learner_sizes(a, b, budget, d, task.gamma, calibration="paper")[1].n_records
         ),
-        lambda: agnostic_learner_plan(a, b, budget, d, task.gamma)[1].n_records,
+        lambda: agnostic_learner_sizes(a, b, budget, d, task.gamma)[1].n_records,
     )
 
 
-def _by_choice(rows: "_Rows", task: _Task, constant: float) -> None:
+def _add_rows_by_selection(rows: "_Rows", task: _Task, constant: float) -> None:
     a, b, budget, d = task.a, task.b, task.budget, task.d
     rows.add(
         "agnostic labeler",
         "NB 3.3",
         f"rate <= gamma + {a:g}",
         lambda: printed_labeler_records(task.m, a, b, budget, d),
-        lambda: labeler_plan(task.m, a, b, budget, d, best_error=task.gamma).n_records,
+        lambda: labeler_sizes(task.m, a, b, budget, d, best_error=task.gamma).n_records,
     )
     rows.add(
         "semi-private learner",
         "ABM 4.1",
         f"error <= gamma + {a:g}",
         lambda: (
-            semi_private_plan(
+            semi_private_sizes(
                 a, b, budget.epsilon, d, calibration="paper", constant=constant
             ).n_records
         ),
-        lambda: semi_private_plan(a, b, budget.epsilon, d).n_records,
+        lambda: semi_private_sizes(a, b, budget.epsilon, d).n_records,
         f"paper: hidden constant taken as {constant:g}; delta is not used",
     )
     rows.add(
@@ -279,7 +285,7 @@ def _by_choice(rows: "_Rows", task: _Task, constant: float) -> None:
         "NB 4.1",
         f"rate <= gamma + {a:g}",
         lambda: universal_records(a, b, budget, d),
-        lambda: universal_plan(a, b, budget, d, best_error=task.gamma).n_records,
+        lambda: universal_sizes(a, b, budget, d, best_error=task.gamma).n_records,
         "paper: spends epsilon twice",
     )
 

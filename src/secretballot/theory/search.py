@@ -4,14 +4,13 @@ from collections.abc import Callable
 
 from secretballot.exceptions import ParameterError
 
-__all__ = ["first_whole"]
+__all__ = ["smallest_integer"]
 
 _LARGEST = 10**15  # beyond any data set; below 2^53, where floats still count by ones
 
 
-def first_whole(holds: Callable[[int], bool], start: int = 1) -> int:
-    """Return the smallest integer of at least `start` at which `holds`, which stays true once
-    it is.
+def smallest_integer(holds: Callable[[int], bool], start: int = 1) -> int:
+    """Return the smallest integer from `start` on at which `holds`, which stays true once it is.
 
     Raises
     ------
@@ -20,6 +19,7 @@ def first_whole(holds: Callable[[int], bool], start: int = 1) -> int:
     """
     if holds(start):
         return start
+    # doubling first: the answer may be 10 or 1e12, and `holds` may take milliseconds
     low, high = start, 2 * start + 1
     while not holds(high):
         low, high = high, 2 * high

@@ -1,6 +1,6 @@
 """Alon, Bassily, Moran 2019, and the universal labeler on top of it.
 
-Public points tell finitely many members of a class apart; the exponential mechanism chooses among
+Public points distinguish finitely many members of a class; the exponential mechanism selects one of
 them on all records.
 """
 
@@ -21,23 +21,23 @@ from secretballot.theory.ranges import check_budget, check_count, check_epsilon_
 from secretballot.theory.relabelling import (
     PRINTED_DIVISOR,
     PRINTED_FACTOR,
-    labeler_plan,
     labeler_queries,
+    labeler_sizes,
 )
-from secretballot.theory.search import first_whole
+from secretballot.theory.search import smallest_integer
 from secretballot.theory.stability import CALIBRATIONS
 
 __all__ = [
     "BudgetSplit",
-    "SemiPrivatePlan",
-    "UniversalPlan",
+    "SemiPrivateSizes",
+    "UniversalSizes",
     "choice_error",
     "choice_records",
     "public_points",
-    "semi_private_plan",
+    "semi_private_sizes",
     "split_budget",
-    "universal_plan",
     "universal_records",
+    "universal_sizes",
 ]
 
 LEAST_REST = 0.01  # of epsilon, for the hypothesis that answers for ever
@@ -46,8 +46,7 @@ LEAST_REST = 0.01  # of epsilon, for the hypothesis that answers for ever
 def public_points(
     alpha: float, beta: float, vc_dimension: int, *, calibration: str = "paper"
 ) -> int:
-    """Return how many public points make the labellings they tell apart an alpha-cover of the
-    class.
+    """Return how many public points make their labellings an alpha-cover of the class.
 
     Source: Alon, Bassily, Moran 2019 through Nandi and Bassily 2020, Algorithm 4, line 1: m_o = 32
     (d log(1 / alpha) + log(1 / beta)) / alpha, "paper". "tight": `pair_cover_records`, the smallest
@@ -76,8 +75,7 @@ def choice_error(
     *,
     neighbours: str = "replace-one",
 ) -> float:
-    """Return by what share of the records the exponential mechanism's choice errs more than the
-    best candidate.
+    """Return by what share of the records the exponential mechanism errs more than the best.
 
     Source: McSherry and Talwar 2007: (2 / (epsilon n)) (log N + log(1 / beta)) for weights
     exp(-epsilon errors / 2); half of it under "add-remove", where errors only grow and weights are
@@ -94,7 +92,7 @@ def choice_error(
     neighbours : {"replace-one", "add-remove"}
     """
     n, chance = check_count("n_records", n_records), check_probability("beta", beta)
-    log_n = _log_candidates(log_candidates)
+    log_n = _checked_log_candidates(log_candidates)
     factor = 2 if check_choice("neighbours", neighbours, NEIGHBOURS) == "replace-one" else 1
     return factor * (log_n + math.log(1 / chance)) / (check_positive("epsilon", epsilon) * n)
 
@@ -107,15 +105,14 @@ def choice_records(
     *,
     neighbours: str = "replace-one",
 ) -> int:
-    """Return n at which the private choice among N candidates errs at most alpha more than the
-    best, on the law.
+    """Return n at which private selection among N candidates errs at most alpha more than the best.
 
     The smallest n with `choice_error` at beta / 3, plus sqrt(log(3 N / beta) / (2 n)) for all
     candidates from below, plus sqrt(log(3 / beta) / (2 n)) for the best from above (Hoeffding), at
     most alpha. Nothing is hidden. Parameters as for `choice_error`.
     """
     error, third = check_probability("alpha", alpha), check_probability("beta", beta) / 3
-    log_n = _log_candidates(log_candidates)
+    log_n = _checked_log_candidates(log_candidates)
 
     def enough(n: int) -> bool:
         spread = math.sqrt((log_n + math.log(1 / third)) / (2 * n)) + math.sqrt(
@@ -123,10 +120,10 @@ def choice_records(
         )
         return choice_error(n, epsilon, log_n, third, neighbours=neighbours) + spread <= error
 
-    return first_whole(enough)
+    return smallest_integer(enough)
 
 
-def _log_candidates(value: float) -> float:
+def _checked_log_candidates(value: float) -> float:
     number = check_finite("log_candidates", value)
     if not number >= 0:
         raise ParameterError(
@@ -136,7 +133,7 @@ def _log_candidates(value: float) -> float:
 
 
 @dataclass(frozen=True)
-class SemiPrivatePlan:
+class SemiPrivateSizes:
     """Public points, candidates and private records of the semi-private learner.
 
     Attributes
@@ -147,6 +144,12 @@ class SemiPrivatePlan:
         Logarithm of the number of labellings, at most.
     n_records : int
         n.
+
+    Examples
+    --------
+    >>> sizes = sb.theory.semi_private_sizes(0.1, 0.1, epsilon=1.0, vc_dimension=1)
+    >>> sizes.n_public < sizes.n_records
+    True
     """
 
     n_public: int
@@ -154,7 +157,7 @@ class SemiPrivatePlan:
     n_records: int
 
 
-def semi_private_plan(
+def semi_private_sizes(
     alpha: float,
     beta: float,
     epsilon: float,
@@ -164,9 +167,8 @@ def semi_private_plan(
     neighbours: str = "replace-one",
     calibration: str = "tight",
     constant: float = 1.0,
-) -> SemiPrivatePlan:
-    """Return what A_SSPP needs for an error of at most gamma + alpha, except with chance beta;
-    epsilon-DP, no delta.
+) -> SemiPrivateSizes:
+    """Return what A_SSPP needs for an error of gamma + alpha, except with chance beta; no delta.
 
     Source: Alon, Bassily, Moran 2019, Theorem 4.1 (Nandi and Bassily 2020, B.2). "paper": m_o as
     printed, n = constant (d log(1 / alpha) + log(1 / beta)) max(1 / (epsilon alpha), 1 / alpha^2);
@@ -195,19 +197,19 @@ def semi_private_plan(
         )
         size = vc_dimension * math.log(1 / error) + math.log(1 / chance)
         n = scale * size * max(1 / (check_positive("epsilon", epsilon) * error), 1 / error**2)
-        return SemiPrivatePlan(m, log_growth(vc_dimension, m), math.ceil(n))
+        return SemiPrivateSizes(m, log_growth(vc_dimension, m), math.ceil(n))
     cover = (
         error / 4
         if n_public is None
-        else _cover(check_count("n_public", n_public), error, chance, vc_dimension)
+        else _cover_accuracy(check_count("n_public", n_public), error, chance, vc_dimension)
     )
     m = pair_cover_records(cover, chance / 4, vc_dimension) if n_public is None else n_public
     log_n = log_growth(vc_dimension, m)
     n = choice_records(error - cover, 3 * chance / 4, epsilon, log_n, neighbours=neighbours)
-    return SemiPrivatePlan(m, log_n, n)
+    return SemiPrivateSizes(m, log_n, n)
 
 
-def _cover(n_public: int, alpha: float, beta: float, vc_dimension: int) -> float:
+def _cover_accuracy(n_public: int, alpha: float, beta: float, vc_dimension: int) -> float:
     """Return the accuracy of the cover that `n_public` points make, except with chance beta / 4.
 
     Raises
@@ -232,7 +234,14 @@ def _cover(n_public: int, alpha: float, beta: float, vc_dimension: int) -> float
 
 @dataclass(frozen=True)
 class BudgetSplit:
-    """Parts of epsilon for the first queries and for the rest; they add up to it."""
+    """Parts of epsilon for the first queries and for the rest; they add up to it.
+
+    Examples
+    --------
+    >>> split = sb.theory.split_budget(1.0, cost_first=4.0, cost_rest=4.0, share_first=0.5)
+    >>> split.first, split.rest
+    (0.5, 0.5)
+    """
 
     first: float
     rest: float
@@ -241,8 +250,7 @@ class BudgetSplit:
 def split_budget(
     epsilon: float, cost_first: float, cost_rest: float, share_first: float
 ) -> BudgetSplit:
-    """Return the split of the universal labeler's epsilon at which its mean error over all queries
-    is least.
+    """Return the split of the universal labeler's epsilon with the least mean error over queries.
 
     Source: item 7, since Nandi and Bassily 2020, Algorithm 4, spends epsilon twice: (2 epsilon,
     delta) by its own parts, where Theorem 4.1 promises (epsilon, delta). With error cost_first / (n
@@ -265,9 +273,8 @@ def split_budget(
 
 
 @dataclass(frozen=True)
-class UniversalPlan:
-    """Queries answered by voting, split of the budget, and private records of the universal
-    labeler.
+class UniversalSizes:
+    """Queries answered by voting, split of the budget, and records of the universal labeler.
 
     Attributes
     ----------
@@ -275,6 +282,15 @@ class UniversalPlan:
         m_o: queries answered by the agnostic labeler, which become the public points.
     split : BudgetSplit
     n_records : int
+
+    Examples
+    --------
+    `universal_sizes` computes them; here are some by hand.
+
+    >>> split = sb.theory.BudgetSplit(first=0.75, rest=0.25)
+    >>> sizes = sb.theory.UniversalSizes(n_first=2000, split=split, n_records=10**6)
+    >>> sizes.split.first + sizes.split.rest
+    1.0
     """
 
     n_first: int
@@ -283,8 +299,9 @@ class UniversalPlan:
 
 
 def universal_records(alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int) -> int:
-    """Return n of Nandi and Bassily 2020, Theorem 4.1, with the constants of Theorem 3.3's proof,
-    56 and 8000.
+    """Return n of Nandi and Bassily 2020, Theorem 4.1, with the constants 56 and 8000.
+
+    They are those of the proof of Theorem 3.3.
 
     As Theorem 3.3 at m_o, with max(1, sqrt(d) alpha sqrt(log(1 / alpha))) at the end. Epsilon up to
     1. The promise at this n is (2 epsilon, delta), not the printed (epsilon, delta) (item 7).
@@ -302,11 +319,10 @@ def universal_records(alpha: float, beta: float, budget: PrivacyBudget, vc_dimen
     return math.ceil(PRINTED_DIVISOR * PRINTED_FACTOR / epsilon * size * logs * last / error**2)
 
 
-def universal_plan(
+def universal_sizes(
     alpha: float, beta: float, budget: PrivacyBudget, vc_dimension: int, *, best_error: float = 0.0
-) -> UniversalPlan:
-    """Return what the universal labeler needs with tight calibration, its total budget being what
-    was asked.
+) -> UniversalSizes:
+    """Return what the universal labeler needs with tight calibration, within the whole budget.
 
     Source: Nandi and Bassily 2020, Theorem 4.1, made right (item 7): epsilon_A + epsilon_B =
     epsilon, delta for the labeler. Both parts must be accurate, so n is the larger of their needs;
@@ -320,10 +336,11 @@ def universal_plan(
         check_probability("alpha", alpha) / 4, half / 4, vc_dimension, calibration="tight"
     )
     first = max(cover, labeler_queries(alpha, half, best_error))
+    # once with a guessed split, once with the one that its needs suggest; the better of both
     plans = []
     for _ in range(2):
         split = BudgetSplit(share * whole, (1 - share) * whole)
-        voting = labeler_plan(
+        voting = labeler_sizes(
             first,
             alpha,
             half,
@@ -331,8 +348,8 @@ def universal_plan(
             vc_dimension,
             best_error=best_error,
         )
-        choice = semi_private_plan(alpha, half, split.rest, vc_dimension, n_public=first)
-        plans.append(UniversalPlan(first, split, max(voting.n_records, choice.n_records)))
+        choice = semi_private_sizes(alpha, half, split.rest, vc_dimension, n_public=first)
+        plans.append(UniversalSizes(first, split, max(voting.n_records, choice.n_records)))
         need_first, need_rest = voting.n_records * split.first, choice.n_records * split.rest
         share = min(need_first / (need_first + need_rest), 1 - LEAST_REST)
     return min(plans, key=lambda plan: plan.n_records)

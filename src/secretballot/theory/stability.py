@@ -1,5 +1,4 @@
-"""Bassily, Thakurta, Thakkar 2018: voting that pays for unstable queries alone, and the learner
-built on it."""
+"""Bassily, Thakurta, Thakkar 2018: voting that pays for unstable queries alone, and its learner."""
 
 import math
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from secretballot.theory.ranges import check_at_least, check_budget, check_count
 from secretballot.theory.results import RiskBound
 
 __all__ = [
-    "StreamPlan",
+    "StreamSizes",
     "best_misclassification_queries",
     "cutoff",
     "largest_error",
@@ -35,9 +34,9 @@ __all__ = [
     "most_contested",
     "most_mistakes",
     "printed_teachers",
-    "rate_plan",
+    "rate_sizes",
     "stable_distance",
-    "stream_plan",
+    "stream_sizes",
     "teachers_needed",
     "tight_stream",
     "voted_label_error",
@@ -49,8 +48,9 @@ _SUPPOSED_TEACHERS = 100_000
 
 
 def stable_distance(epsilon: float, delta: float, beta: float) -> float:
-    """Return the distance to instability, in records or votes, at which A_stab answers with
-    probability 1 - beta.
+    """Return the distance to instability at which A_stab answers with probability 1 - beta.
+
+    It is in records or votes.
 
     Source: Bassily, Thakurta, Thakkar 2018, Theorem 2.5 (= Liu et al. 2021, Lemma E.10): (log(1 /
     delta) + log(1 / beta)) / epsilon, for the threshold log(1 / delta) / epsilon and Laplace noise
@@ -62,8 +62,7 @@ def stable_distance(epsilon: float, delta: float, beta: float) -> float:
 
 
 def most_contested(mistakes: int, share: float = 1 / 3) -> int:
-    """Return on how many questions more than a `share` of the teachers can be wrong, if each is
-    wrong `mistakes` times.
+    """Return on how many questions more than a `share` of the teachers can be wrong.
 
     Source: Bassily, Thakurta, Thakkar 2018, Lemma 3.3 (= Liu et al. 2021, Lemma C.2): fewer than
     mistakes / share. Corrected: without a mistake the number is 0, which is not fewer than 0.
@@ -86,8 +85,9 @@ def most_contested(mistakes: int, share: float = 1 / 3) -> int:
 def most_mistakes(
     n_queries: int, error: float, beta: float, *, n_teachers: int, calibration: str = "tight"
 ) -> float:
-    """Return B: no teacher of that error makes more mistakes on the queries, except with
-    probability beta.
+    """Return B: no teacher of that error makes more mistakes on the queries.
+
+    It fails with probability at most beta.
 
     Source: proof of Theorem 3.2 of Bassily, Thakurta, Thakkar 2018. "paper": m p + sqrt(m p log(m /
     beta) / 2). Corrected ("tight", item 6): the printed deviation is too small (a quarter of the
@@ -108,7 +108,7 @@ def most_mistakes(
     m, k, chance = (
         check_count("n_queries", n_queries),
         check_count("n_teachers", n_teachers),
-        _beta(beta),
+        _checked_beta(beta),
     )
     p = check_finite("error", error)
     if not 0 <= p < 1:
@@ -141,35 +141,37 @@ def printed_teachers(budget: PrivacyBudget, n_queries: int, max_unstable: int, b
     lambda = sqrt(32 T log(2 / delta)) / epsilon. Nothing is hidden; the proof needs half of it
     (item 9).
     """
-    delta = _needs_delta(budget)
+    delta = _checked_delta(budget)
     queries, cut = check_count("n_queries", n_queries), check_count("max_unstable", max_unstable)
     scale = math.sqrt(32 * cut * math.log(2 / delta)) / budget.epsilon
     return math.ceil(
-        34 * math.sqrt(2) * scale * math.log(4 * queries * cut / min(delta, _beta(beta) / 2))
+        34
+        * math.sqrt(2)
+        * scale
+        * math.log(4 * queries * cut / min(delta, _checked_beta(beta) / 2))
     )
 
 
 def teachers_needed(event: SparseVectorEvent, n_queries: int, beta: float) -> int:
-    """Return the number of teachers at which a lead of a third is answered on all queries, except
-    with chance beta.
+    """Return the number of teachers at which a lead of a third is answered on all queries.
 
-    The sparse vector's own exact law in place of the union of tails in Theorem 3.2: distance(K / 3)
-    = ceil(K / 6) - 1 must reach what is answered with probability 1 - beta / m.
+    It fails with probability at most beta. The sparse vector's own exact distribution in place of
+    the union of tails in Theorem 3.2: distance(K / 3) = ceil(K / 6) - 1 must reach what is answered
+    with probability 1 - beta / m.
     """
     check_instance("event", event, SparseVectorEvent)
-    allowed = _beta(beta) / check_count("n_queries", n_queries)
+    allowed = _checked_beta(beta) / check_count("n_queries", n_queries)
     return 6 * (math.ceil(needed_distance(event, 1 - allowed)) + 1)
 
 
 @lru_cache(maxsize=256)
 def tight_stream(epsilon: float, delta: float, max_unstable: int) -> SparseVectorEvent:
-    """Return the calibrated sparse vector; a second is saved where the same one is asked for
-    again."""
+    """Return the calibrated sparse vector; kept, since each takes about a second."""
     return calibrate_sparse_vector(PrivacyBudget(epsilon, delta), max_unstable)
 
 
 @dataclass(frozen=True)
-class StreamPlan:
+class StreamSizes:
     """T, k and n at which a voting stream keeps a rate of mistakes.
 
     Attributes
@@ -186,6 +188,15 @@ class StreamPlan:
         k times shard.
     rate : RiskBound
         Share of the queries that may be answered wrong or not at all: T / m.
+
+    Examples
+    --------
+    >>> budget = sb.PrivacyBudget(epsilon=1.0, delta=1e-6)
+    >>> sizes = sb.theory.stream_sizes(
+    ...     1000, 0.01, 0.1, budget, vc_dimension=3, calibration="paper"
+    ... )
+    >>> sizes.n_records == sizes.n_teachers * sizes.shard, sizes.vacuous
+    (True, False)
     """
 
     max_unstable: int
@@ -201,7 +212,7 @@ class StreamPlan:
         return self.rate.vacuous
 
 
-def stream_plan(
+def stream_sizes(
     n_queries: int,
     teacher_error: float,
     beta: float,
@@ -210,9 +221,10 @@ def stream_plan(
     *,
     best_error: float = 0.0,
     calibration: str = "tight",
-) -> StreamPlan:
-    """Return T, k and n of Theorem 3.2 for teachers of error gamma + a: at most T of m queries are
-    not answered right.
+) -> StreamSizes:
+    """Return T, k and n of Theorem 3.2 for teachers of error gamma + a.
+
+    At most T of m queries are not answered right.
 
     Source: Bassily, Thakurta, Thakkar 2018, Theorem 3.2, with beta / 2 for each of its two
     failures. Shards have `consistent_records` (gamma = 0) or `agnostic_records`, which the theorem
@@ -241,9 +253,9 @@ def stream_plan(
     m, gamma, half = (
         check_count("n_queries", n_queries),
         check_error("best_error", best_error),
-        _beta(beta) / 2,
+        _checked_beta(beta) / 2,
     )
-    error, delta = check_probability("teacher_error", teacher_error), _needs_delta(budget)
+    error, delta = check_probability("teacher_error", teacher_error), _checked_delta(budget)
     t = cutoff(m, gamma + error, half, n_teachers=_SUPPOSED_TEACHERS, calibration=calibration)
     if calibration == "paper":
         k = printed_teachers(budget, m, t, half)
@@ -251,10 +263,10 @@ def stream_plan(
         k = teachers_needed(tight_stream(budget.epsilon, delta, t), m, half)
     records = agnostic_records if gamma > 0 else consistent_records
     shard = records(error, half / k, vc_dimension)
-    return StreamPlan(t, k, error, shard, k * shard, RiskBound(t / m))
+    return StreamSizes(t, k, error, shard, k * shard, RiskBound(t / m))
 
 
-def rate_plan(
+def rate_sizes(
     n_queries: int,
     alpha: float,
     beta: float,
@@ -263,9 +275,8 @@ def rate_plan(
     *,
     best_error: float = 0.0,
     calibration: str = "tight",
-) -> StreamPlan:
-    """Return `stream_plan` for a rate of mistakes of at most alpha + 3 gamma, at the largest
-    teacher error that has it.
+) -> StreamSizes:
+    """Return `stream_sizes` at the largest teacher error with a rate of at most alpha + 3 gamma.
 
     Raises
     ------
@@ -276,7 +287,7 @@ def rate_plan(
     m, gamma, half = (
         check_count("n_queries", n_queries),
         check_error("best_error", best_error),
-        _beta(beta) / 2,
+        _checked_beta(beta) / 2,
     )
     allowed = (check_probability("alpha", alpha) + 3 * gamma) * m
 
@@ -294,7 +305,7 @@ def rate_plan(
             f"n_queries is {m}; on so few the deviation of a teacher's mistakes alone breaks a rate"
             f" of {alpha:g}; use more queries or a larger alpha."
         )
-    return stream_plan(
+    return stream_sizes(
         m, error, beta, budget, vc_dimension, best_error=gamma, calibration=calibration
     )
 
@@ -321,8 +332,7 @@ def voted_label_error(
     best_error: float = 0.0,
     calibration: str = "tight",
 ) -> RiskBound:
-    """Return the error of the label that a stable vote releases at a new point, for teachers of
-    error gamma + a.
+    """Return the error of a stable vote's label at a new point, for teachers of error gamma + a.
 
     Source: Bassily, Thakurta, Thakkar 2018, Claim 4.1: 3 gamma + 7 a, for beta <= a and m >= 4
     log(1 / (a beta)) / a, "paper". Corrected ("tight"): 3 gamma + 3 a, for any beta and m; by
@@ -342,7 +352,7 @@ def voted_label_error(
         gamma in [0, 1/2).
     calibration : {"tight", "paper"}
     """
-    a, chance = check_probability("teacher_error", teacher_error), _beta(beta)
+    a, chance = check_probability("teacher_error", teacher_error), _checked_beta(beta)
     m, gamma = check_count("n_queries", n_queries), check_error("best_error", best_error)
     if check_choice("calibration", calibration, CALIBRATIONS) == "tight":
         return RiskBound(3 * (gamma + a), trivial=0.5)
@@ -362,8 +372,7 @@ def best_misclassification_queries(
     best_error: float = 0.0,
     constant: float = 1.0,
 ) -> float:
-    """Return M, the number of queries that cost no more than one: `misclassification_rate` is flat
-    up to it.
+    """Return M, the number of queries up to which `misclassification_rate` is flat.
 
     Source: Bassily, Thakurta, Thakkar 2018, Theorems 3.4 (epsilon n / V) and 3.5 (min(1 / gamma,
     sqrt(epsilon n / V))). Hidden: `constant` and logarithms of m, n, 1 / beta, 1 / delta. Below 1
@@ -412,12 +421,12 @@ def misclassification_rate(
     )
 
 
-def _needs_delta(budget: PrivacyBudget) -> float:
+def _checked_delta(budget: PrivacyBudget) -> float:
     _, delta = check_budget(budget, needs_delta=False)
     if not delta > 0:
         raise ParameterError("delta is 0; the sparse vector needs a delta above 0, such as 1e-6.")
     return delta
 
 
-def _beta(beta: float) -> float:
+def _checked_beta(beta: float) -> float:
     return check_probability("beta", beta)

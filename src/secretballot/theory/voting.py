@@ -1,5 +1,4 @@
-"""Voting in numbers: how often a noisy vote is right, how many queries a sparse vector answers,
-when voting helps."""
+"""Voting in numbers: how often a noisy vote is right, when a stream ends, when voting helps."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ __all__ = [
 ]
 
 
-_LONGEST_LAW = 10**8
+_LONGEST_SUM = 10**8
 
 
 def label_accuracy(margin: int, sigma: float) -> float:
@@ -52,8 +51,7 @@ def label_accuracy(margin: int, sigma: float) -> float:
 
 
 def expected_label_accuracy(agreement: float, n_teachers: int, sigma: float) -> float:
-    """Return the chance that Gaussian voting releases the right label, if teachers are right
-    independently.
+    """Return the chance that Gaussian voting releases the right label, for independent teachers.
 
     The mean of `label_accuracy` over Binomial(K, agreement) right votes.
 
@@ -66,7 +64,10 @@ def expected_label_accuracy(agreement: float, n_teachers: int, sigma: float) -> 
     sigma : float
         Noise, in votes.
     """
-    share, k = check_share("agreement", agreement), _listed("n_teachers", n_teachers)
+    share, k = (
+        check_share("agreement", agreement),
+        _checked_listable_count("n_teachers", n_teachers),
+    )
     reach, pmf = discrete_gaussian_pmf(check_positive("sigma", sigma))
     below = np.concatenate([[0.0], np.cumsum(pmf)])
     votes = np.arange(k + 1)
@@ -74,13 +75,13 @@ def expected_label_accuracy(agreement: float, n_teachers: int, sigma: float) -> 
     return float(binom.pmf(votes, k, share) @ chance)
 
 
-def _listed(name: str, value: int) -> int:
-    """Return a count up to which a law is listed number by number, else raise `ParameterError`."""
+def _checked_listable_count(name: str, value: int) -> int:
+    """Return a count up to which probabilities are summed one by one, else raise."""
     number = check_count(name, value)
-    if not number <= _LONGEST_LAW:
+    if not number <= _LONGEST_SUM:
         raise ParameterError(
-            f"{name} is {number}; give at most {_LONGEST_LAW:,}, since the law is summed term by"
-            " term."
+            f"{name} is {number}; give at most {_LONGEST_SUM:,}, since probabilities are summed"
+            " term by term."
         )
     return number
 
@@ -95,6 +96,14 @@ class StreamForecast:
         Queries until the stream ends or stops, the last one included.
     answered : float
         Of them, those that were answered.
+
+    Examples
+    --------
+    >>> from secretballot.privacy.accounting import SparseVectorEvent
+    >>> event = SparseVectorEvent(2.0, 2.0, 20, 3, refresh=True)
+    >>> forecast = sb.theory.stream_forecast(event, 100, distances=[0, 60], shares=[0.1, 0.9])
+    >>> forecast.answered < forecast.asked < 100
+    True
     """
 
     asked: float
@@ -133,26 +142,25 @@ def stream_forecast(
             "distances and shares must be lists, one number of each for each kind of query."
         )
     m, weights = (
-        _listed("n_queries", n_queries),
+        _checked_listable_count("n_queries", n_queries),
         np.array([check_share("shares", s) for s in shares]),
     )
     if len(distances) != len(weights) or not abs(weights.sum() - 1) <= 1e-9:
         raise ParameterError("shares must be one chance for each distance, and add up to 1.")
-    chances, refusals = _refusals(
+    chances, refusals = _noise_and_refusals(
         event, [check_count("distances", d, minimum=0) for d in distances], weights
     )
     if event.refresh:
-        return _fresh(chances, refusals, m, event.max_unstable)
-    stops = _mean_capped(refusals, m, event.max_unstable)
+        return _forecast_with_refresh(chances, refusals, m, event.max_unstable)
+    stops = _capped_binomial_mean(refusals, m, event.max_unstable)
     asked = np.where(refusals > 0, stops / np.maximum(refusals, 1e-300), m)
     return StreamForecast(float(chances @ asked), float(chances @ (asked - stops)))
 
 
-def _refusals(
+def _noise_and_refusals(
     event: SparseVectorEvent, distances: list[int], weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the law of the threshold noise, and the chance of an abstention given each of its
-    values."""
+    """Return the threshold noise's probabilities, and the chance to abstain given each value."""
     reach = math.ceil(35 * event.threshold_scale) + 1
     noise = np.arange(-reach, reach + 1)
     chances = np.exp(-np.abs(noise) / event.threshold_scale)
@@ -165,7 +173,7 @@ def _refusals(
     return chances / chances.sum(), np.clip(refusals, 0.0, 1.0)
 
 
-def _mean_capped(rate: FloatArray, n: int, cap: int) -> FloatArray:
+def _capped_binomial_mean(rate: FloatArray, n: int, cap: int) -> FloatArray:
     """Return E[min(cap, Binomial(n, rate))] for every rate."""
     below = (
         binom.cdf(cap - 2, n - 1, rate) if n > 1 else np.full_like(rate, 1.0 if cap > 1 else 0.0)
@@ -173,7 +181,9 @@ def _mean_capped(rate: FloatArray, n: int, cap: int) -> FloatArray:
     return np.asarray(n * rate * below + cap * binom.sf(cap - 1, n, rate), dtype=np.float64)
 
 
-def _fresh(chances: FloatArray, refusals: FloatArray, m: int, t: int) -> StreamForecast:
+def _forecast_with_refresh(
+    chances: FloatArray, refusals: FloatArray, m: int, t: int
+) -> StreamForecast:
     """Return the forecast for threshold noise that is fresh after each abstention."""
     survival, alive = np.zeros(m + 1), chances.copy()
     for j in range(m + 1):
@@ -183,20 +193,19 @@ def _fresh(chances: FloatArray, refusals: FloatArray, m: int, t: int) -> StreamF
     length[1:] = survival[:-1] - survival[1:]
     size = 2 * (m + 1)
     step = np.fft.rfft(length, size)
-    law, stops = np.zeros(m + 1), 0.0
-    law[0] = 1.0
+    ends, stops = np.zeros(m + 1), 0.0
+    ends[0] = 1.0
     for _ in range(min(t, m)):
-        law = np.maximum(np.fft.irfft(np.fft.rfft(law, size) * step, size)[: m + 1], 0.0)
-        stops += float(law.sum())
-    before_last = 1 - np.cumsum(law) if t <= m else np.ones(m + 1)
+        ends = np.maximum(np.fft.irfft(np.fft.rfft(ends, size) * step, size)[: m + 1], 0.0)
+        stops += float(ends.sum())
+    before_last = 1 - np.cumsum(ends) if t <= m else np.ones(m + 1)
     asked = float(before_last[:m].sum())
     return StreamForecast(asked, asked - stops)
 
 
 @dataclass(frozen=True)
 class VotingExample:
-    """Equally likely points, at each of which one teacher is right with a known chance,
-    independently of the others.
+    """Equally likely points, at each of which teachers are right independently with known chances.
 
     Attributes
     ----------
@@ -204,6 +213,14 @@ class VotingExample:
         The chance at each point.
     best_error : float
         Error of the best hypothesis of the class.
+
+    Examples
+    --------
+    >>> example = sb.theory.voting_wins(margin=0.2)
+    >>> example.teacher_error, example.limit_error
+    (0.30000000000000004, 0.0)
+    >>> example.voting_error(101) < 0.001
+    True
     """
 
     agreement: tuple[float, ...]
@@ -222,8 +239,7 @@ class VotingExample:
         )
 
     def voting_error(self, n_teachers: int) -> float:
-        """Return the expected error of the exact majority of K teachers; a tie is broken by a
-        coin."""
+        """Return the expected error of the majority of K teachers; ties are broken at random."""
         k = check_count("n_teachers", n_teachers)
         right = np.asarray(self.agreement)
         wrong = binom.cdf((k - 1) // 2, k, right) + (
@@ -232,14 +248,15 @@ class VotingExample:
         return float(np.mean(wrong))
 
     def sample_votes(self, n_teachers: int, n_queries: int, seed: int) -> tuple[IntArray, IntArray]:
-        """Draw query points and how many of K teachers are right at each; the teachers keep their
-        votes at a point.
+        """Draw query points and how many of K teachers are right at each.
+
+        Teachers keep their votes at a point.
 
         Parameters
         ----------
         n_teachers, n_queries : int
         seed : int
-            The points are made up, so this is no secret.
+            The points are synthetic, so this is no secret.
 
         Returns
         -------
@@ -269,8 +286,7 @@ def voting_fails() -> VotingExample:
 
 
 def voting_wins(margin: float, n_points: int = 4) -> VotingExample:
-    """Return Example 9 of Liu et al. 2021: every teacher errs 1/2 - margin everywhere, their
-    majority hardly ever.
+    """Return Example 9 of Liu et al. 2021: teachers err 1/2 - margin, their majority hardly ever.
 
     Parameters
     ----------
@@ -279,17 +295,16 @@ def voting_wins(margin: float, n_points: int = 4) -> VotingExample:
     n_points : int
         Equally likely points.
     """
-    level = _margin(margin)
+    level = _checked_margin(margin)
     return VotingExample((0.5 + level,) * check_count("n_points", n_points), 0.5 - level)
 
 
 def voting_wins_bound(n_teachers: int, margin: float) -> float:
-    """Return e^(-2 K margin^2), the bound of Example 9 on the error of the majority (Hoeffding);
-    never vacuous."""
-    return math.exp(-2 * check_count("n_teachers", n_teachers) * _margin(margin) ** 2)
+    """Return e^(-2 K margin^2), the bound of Example 9 on the majority's error (Hoeffding)."""
+    return math.exp(-2 * check_count("n_teachers", n_teachers) * _checked_margin(margin) ** 2)
 
 
-def _margin(margin: float) -> float:
+def _checked_margin(margin: float) -> float:
     level = check_finite("margin", margin)
     if not 0 < level < 0.5:
         raise ParameterError(f"margin is {shown(margin)}; it must lie above 0 and below 0.5.")
