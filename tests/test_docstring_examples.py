@@ -15,7 +15,6 @@ from public_rooms import PUBLIC_ROOMS
 
 #: Rooms whose classes have no examples yet.
 TO_DO = (
-    "hypotheses",
     "learners",
     "queries",
     "students",

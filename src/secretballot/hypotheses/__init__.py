@@ -1,5 +1,7 @@
 """Classes of hypotheses that can be searched exactly: learner, dichotomies, version spaces.
-Knows no private data."""
+
+Nothing here knows private data.
+"""
 
 from secretballot.hypotheses.base import Dichotomies, Hypothesis, HypothesisClass, VersionSpace
 from secretballot.hypotheses.coefficient import DisagreementCoefficient, disagreement_coefficient

@@ -1,5 +1,4 @@
-"""What every hypothesis class promises: an exact learner, its dichotomies, and its version
-spaces."""
+"""What every hypothesis class promises: an exact learner, its dichotomies, its version spaces."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -20,7 +19,14 @@ MOST_TRIED = 250_000
 
 
 class Hypothesis(Protocol):
-    """One member of a class, a function from points to 0 or 1. Equal parameters compare equal."""
+    """One member of a class, a function from points to 0 or 1. Equal parameters compare equal.
+
+    Examples
+    --------
+    >>> best = sb.hypotheses.Thresholds().erm([[1.0], [2.0], [3.0]], [0, 1, 1])
+    >>> best.predict([[0.5], [2.5]])
+    array([0, 1])
+    """
 
     def predict(self, X: ArrayLike) -> IntArray:
         """Return 0 or 1 for every row of `X`, shape (n,), int64."""
@@ -32,11 +38,18 @@ class Hypothesis(Protocol):
 
 
 class Dichotomies(ABC):
-    """The distinct labellings that a class gives to some points, in a fixed order, each with one
-    hypothesis behind it.
+    """The distinct labellings that a class gives to some points, each with one hypothesis.
 
-    The order and the representatives follow from the points alone, never from labels. Nothing is
+    Their order and the representatives follow from the points alone, never from labels. Nothing is
     listed until asked for.
+
+    Examples
+    --------
+    >>> found = sb.hypotheses.Thresholds().dichotomies([[1.0], [2.0], [3.0]])
+    >>> len(found)
+    4
+    >>> found.errors([0, 1, 1])
+    array([1, 0, 1, 2])
     """
 
     @abstractmethod
@@ -64,8 +77,7 @@ class Dichotomies(ABC):
         """
 
     def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every representative on other points, shape
-        (len(self),), int64.
+        """Return the mistakes of every representative on other points, shape (len(self),), int64.
 
         Parameters
         ----------
@@ -98,7 +110,15 @@ class Dichotomies(ABC):
 
 
 class VersionSpace(ABC):
-    """A set of hypotheses that are still in the running. Immutable; never empty."""
+    """A set of hypotheses that are still possible. Immutable; never empty.
+
+    Examples
+    --------
+    >>> space = sb.hypotheses.Thresholds().version_space()
+    >>> space = space.restrict([[1.0], [2.0], [3.0]], [0, 1, 1], slack=0)
+    >>> space.disagreement_region([[0.5], [1.5], [2.5]])
+    array([False,  True, False])
+    """
 
     @abstractmethod
     def restrict(
@@ -111,7 +131,7 @@ class VersionSpace(ABC):
         X : array of shape (n, n_features)
         y : array of 0 and 1, shape (n,)
         slack : float
-            In mistakes, weighted like them; at least 0.
+            In mistakes, in the unit of the weights; at least 0.
         sample_weight : array of shape (n,), optional
             What a mistake on each row counts, at least 0; 1 by default.
 
@@ -123,13 +143,16 @@ class VersionSpace(ABC):
 
     @abstractmethod
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two hypotheses of the space label it
-        differently; shape (n,)."""
+        """Return whether two hypotheses of the space label each row differently, shape (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        """
 
     @abstractmethod
     def hypothesis(self) -> Hypothesis:
-        """Return a member with the fewest mistakes on the points of the last `restrict`, by a
-        fixed rule."""
+        """Return a member with the fewest mistakes in the last `restrict`, by a fixed rule."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -145,6 +168,12 @@ class HypothesisClass(ABC):
         Name for messages and reports.
     vc_dimension : int
         Vapnik-Chervonenkis dimension.
+
+    Examples
+    --------
+    >>> rectangles = sb.hypotheses.Rectangles()
+    >>> isinstance(rectangles, sb.hypotheses.HypothesisClass), rectangles.vc_dimension
+    (True, 4)
     """
 
     name: ClassVar[str]
@@ -156,8 +185,7 @@ class HypothesisClass(ABC):
 
     @abstractmethod
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Hypothesis:
-        """Return a hypothesis with the least weighted number of mistakes (empirical risk
-        minimiser).
+        """Return a hypothesis with the least weighted mistakes (empirical risk minimiser).
 
         Parameters
         ----------
@@ -174,14 +202,22 @@ class HypothesisClass(ABC):
 
     @abstractmethod
     def dichotomies(self, X: ArrayLike) -> Dichotomies:
-        """Return the distinct labellings of the rows of `X`, shape (m, n_features); duplicates
-        are one point."""
+        """Return the distinct labellings of points; equal rows are one point.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_features)
+        """
 
     @abstractmethod
     def version_space(self) -> VersionSpace:
         """Return the whole class as a version space."""
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two hypotheses of the class label it
-        differently; shape (n,)."""
+        """Return whether two hypotheses of the class label each row differently, shape (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        """
         return self.version_space().disagreement_region(X)

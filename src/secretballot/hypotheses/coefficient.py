@@ -1,5 +1,4 @@
-"""The disagreement coefficient of a class about one of its hypotheses, on given public points.
-Exact."""
+"""The exact disagreement coefficient of a class about one of its hypotheses, on public points."""
 
 import math
 from collections.abc import Iterator
@@ -20,8 +19,7 @@ __all__ = ["DisagreementCoefficient", "disagreement_coefficient"]
 
 @dataclass(frozen=True, eq=False)
 class DisagreementCoefficient:
-    """How fast a ball about a hypothesis disputes points, as a function of its radius. Call it with
-    a level.
+    """How fast a ball about a hypothesis disputes points, as a function of a level.
 
     Serves as `theta` in `secretballot.theory.active_labels`, which takes a function.
 
@@ -32,6 +30,14 @@ class DisagreementCoefficient:
     disputed : ndarray of int64, shape (s,)
         Points that two hypotheses of the ball of that radius label differently.
     n_points : int
+
+    Examples
+    --------
+    >>> points, classes = np.linspace(0, 1, 101)[:, None], sb.hypotheses.Thresholds()
+    >>> best = classes.erm(points, points[:, 0] >= 0.5)
+    >>> theta = sb.hypotheses.disagreement_coefficient(classes, best, points)
+    >>> 1.9 < theta(0.1) < 2.1
+    True
     """
 
     radii: IntArray
@@ -39,8 +45,7 @@ class DisagreementCoefficient:
     n_points: int
 
     def mass(self, radius: float) -> float:
-        """Return P[DIS(B(h, r))], the share of points that some hypothesis within `radius` of h
-        labels otherwise.
+        """Return P[DIS(B(h, r))], the share of points disputed within `radius` of h.
 
         Parameters
         ----------
@@ -48,7 +53,9 @@ class DisagreementCoefficient:
             r, a share of the points, from 0 to 1.
         """
         place = int(
-            np.searchsorted(self.radii, self._whole(_share("radius", radius)), side="right")
+            np.searchsorted(
+                self.radii, self._largest_count(_checked_share("radius", radius)), side="right"
+            )
         )
         return 0.0 if place == 0 else float(self.disputed[place - 1]) / self.n_points
 
@@ -60,19 +67,19 @@ class DisagreementCoefficient:
         alpha : float
             From 0, where the supremum is over all r > 0, to 1.
         """
-        level = _share("alpha", alpha)
+        level = _checked_share("alpha", alpha)
         beyond = self.radii > level * self.n_points
         ratios = self.disputed[beyond] / self.radii[beyond]
         at_level = self.mass(level) / level if level > 0 else 0.0
         return max(1.0, at_level, float(ratios.max(initial=0.0)))
 
-    def _whole(self, share: float) -> int:
+    def _largest_count(self, share: float) -> int:
         """Return the largest number of points whose share is at most `share`, as floats compare."""
         count = round(share * self.n_points)
         return count if count / self.n_points <= share else count - 1
 
 
-def _share(name: str, value: float) -> float:
+def _checked_share(name: str, value: float) -> float:
     number = check_finite(name, value)
     if not 0 <= number <= 1:
         raise ParameterError(f"{name} is {value!r}; it is a share of the points, from 0 to 1.")
@@ -82,8 +89,7 @@ def _share(name: str, value: float) -> float:
 def disagreement_coefficient(
     hypotheses: HypothesisClass, best: Hypothesis, X: ArrayLike
 ) -> DisagreementCoefficient:
-    """Return the disagreement coefficient of a class about `best`, under the empirical distribution
-    of public points.
+    """Return the disagreement coefficient of a class about `best`, on public points.
 
     theta(alpha) = sup over r >= alpha of P[DIS(B(h, r))] / r, where B(h, r) holds the hypotheses
     that differ from h on a share of at most r, and DIS is where two of them differ (Hanneke 2014;
@@ -120,14 +126,20 @@ def disagreement_coefficient(
     points = check_points(X, 1 if np.ndim(X) == 1 else None)
     distinct, counts = np.unique(points, axis=0, return_counts=True)
     labels = np.asarray(best.predict(distinct), dtype=np.int64)
+    # a function that is no member has no ball of members about it
     if not np.array_equal(hypotheses.erm(distinct, labels).predict(distinct), labels):
         raise DataError(
             "best is no member of the class on these points; give one, such as"
             " hypotheses.erm(X, y)."
         )
-    flips = _listed(hypotheses, distinct, labels) if isinstance(hypotheses, FiniteClass) else None
-    radii = _radii(
-        flips if flips is not None else _forced(hypotheses, distinct, labels, counts), counts
+    flips = (
+        _differences_of_members(hypotheses, distinct, labels)
+        if isinstance(hypotheses, FiniteClass)
+        else None
+    )
+    radii = _least_radii(
+        flips if flips is not None else _forced_differences(hypotheses, distinct, labels, counts),
+        counts,
     )
     reached = np.isfinite(radii)
     at, place = np.unique(radii[reached].astype(np.int64), return_inverse=True)
@@ -135,18 +147,20 @@ def disagreement_coefficient(
     return DisagreementCoefficient(at, disputed.astype(np.int64), len(points))
 
 
-def _listed(hypotheses: FiniteClass, points: FloatArray, labels: IntArray) -> Iterator[BoolArray]:
+def _differences_of_members(
+    hypotheses: FiniteClass, points: FloatArray, labels: IntArray
+) -> Iterator[BoolArray]:
     """Yield where each member differs from the labels."""
     return (member.labels(points) != (labels == 1) for member in hypotheses.members)
 
 
-def _forced(
+def _forced_differences(
     hypotheses: HypothesisClass, points: FloatArray, labels: IntArray, counts: IntArray
 ) -> Iterator[BoolArray]:
     """Yield, for each point, where the nearest hypothesis differs that is made to differ there.
 
-    A mistake there counts more than all others together, and all counts are whole, so that sums are
-    exact.
+    A mistake there counts more than all others together, and all counts are integers, so that sums
+    are exact.
     """
     for place in range(len(points)):
         wanted, weights = labels.copy(), counts.astype(np.float64)
@@ -155,9 +169,8 @@ def _forced(
         yield hypotheses.erm(points, wanted, weights).predict(points) != labels
 
 
-def _radii(differences: Iterator[BoolArray], counts: IntArray) -> FloatArray:
-    """Return, for each point, the least radius of a hypothesis that differs there, infinity
-    where there is none."""
+def _least_radii(differences: Iterator[BoolArray], counts: IntArray) -> FloatArray:
+    """Return the least radius of a hypothesis that differs at each point; infinity for none."""
     radii = np.full(len(counts), math.inf)
     for differs in differences:
         np.minimum(radii, np.where(differs, counts[differs].sum(), math.inf), out=radii)

@@ -24,7 +24,9 @@ from secretballot.hypotheses.points import (
 __all__ = ["CutDichotomies", "CutSpace", "best_cut"]
 
 
-def _mistakes(below: NDArray[Any], total: float, n_zeros: float, direction: str) -> NDArray[Any]:
+def _mistakes_of_cuts(
+    below: NDArray[Any], total: float, n_zeros: float, direction: str
+) -> NDArray[Any]:
     """Return the mistakes of cuts with `below` = ones less zeros under them, `total` of it overall.
 
     Going up, ones below the threshold and zeros from it on are mistakes; going down, all others
@@ -55,7 +57,7 @@ def best_cut(
             # the two constant labellings are tried once
             first = feature == 0 and direction == directions[0]
             cuts = slice(0, None) if first else slice(1, len(column.values))
-            mistakes = _mistakes(below[cuts], below[-1], zeros, direction)
+            mistakes = _mistakes_of_cuts(below[cuts], below[-1], zeros, direction)
             if len(mistakes) and mistakes.min() < fewest:
                 k = int(mistakes.argmin())
                 fewest = float(mistakes[k])
@@ -65,8 +67,7 @@ def best_cut(
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Labellings of one feature and direction: `cuts` are numbers of distinct values below the
-    threshold."""
+    """Labellings of one feature and direction; `cuts` count distinct values below the threshold."""
 
     feature: int
     direction: str
@@ -97,22 +98,23 @@ class CutDichotomies(Dichotomies):
         self._n = len(points)
 
     def __len__(self) -> int:
-        return int(self._offsets[-1])
+        return int(self._block_offsets[-1])
 
     def hypothesis(self, index: int) -> Cut:
         """Return the cut with that number. Cost: O(log d)."""
         number = check_index(index, len(self))
-        block = int(np.searchsorted(self._offsets, number, side="right")) - 1
+        block = int(np.searchsorted(self._block_offsets, number, side="right")) - 1
         chosen = self._blocks[block]
-        k = int(chosen.cuts[number - int(self._offsets[block])])
+        k = int(chosen.cuts[number - int(self._block_offsets[block])])
         threshold = self.columns[chosen.feature].cut(k)
         return Cut(threshold, chosen.direction, chosen.feature, len(self.columns))
 
     def errors(self, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every labelling against `y`, by prefix sums. Cost:
-        O(d n)."""
+        """Return the mistakes of every labelling against `y`, by prefix sums. Cost: O(d n)."""
         labels = check_labels(y, self._n)
-        return self._listed([column.prefix_sums(2 * labels - 1) for column in self.columns], labels)
+        return self._all_mistakes(
+            [column.prefix_sums(2 * labels - 1) for column in self.columns], labels
+        )
 
     def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
         """Return the number of mistakes of every representative on n other points.
@@ -127,15 +129,14 @@ class CutDichotomies(Dichotomies):
             others = SortedColumn.sort(values)
             sums = others.prefix_sums(2 * labels - 1)
             below.append(sums[np.searchsorted(others.values, column.cuts, side="left")])
-        return self._listed(below, labels)
+        return self._all_mistakes(below, labels)
 
-    def _listed(self, below: Sequence[IntArray], labels: IntArray) -> IntArray:
-        """Return all mistakes from the ones less zeros below every threshold of every feature,
-        shape (m + 1,) each."""
+    def _all_mistakes(self, below: Sequence[IntArray], labels: IntArray) -> IntArray:
+        """Return all mistakes from ones less zeros below each threshold, shape (m + 1,) each."""
         zeros = len(labels) - int(labels.sum())
         return np.concatenate(
             [
-                _mistakes(
+                _mistakes_of_cuts(
                     below[block.feature][block.cuts],
                     below[block.feature][-1],
                     zeros,
@@ -150,7 +151,7 @@ class CutDichotomies(Dichotomies):
         return tuple(self._cut_blocks())
 
     @cached_property
-    def _offsets(self) -> IntArray:
+    def _block_offsets(self) -> IntArray:
         return np.cumsum([0, *(len(block.cuts) for block in self._blocks)])
 
     def _cut_blocks(self) -> Iterator[_Block]:
@@ -167,8 +168,7 @@ class CutDichotomies(Dichotomies):
 
 
 def _shared_cuts(column: SortedColumn, other: SortedColumn) -> BoolArray:
-    """Return, for every cut between values of a column, whether some cut of the other one parts the
-    rows alike.
+    """Return, for every cut between values of a column, whether one of the other separates alike.
 
     The c lowest rows of the one are the c lowest of the other if their places there stay below c,
     and its c highest if they stay at the top; c must end a run of equal values there.
@@ -204,10 +204,9 @@ class _Line:
 
 
 class CutSpace(VersionSpace):
-    """A set of cuts: for every feature and direction, a union of segments of thresholds, real
-    numbers and infinities.
+    """A set of cuts: for every feature and direction, a union of segments of thresholds.
 
-    Exact over the continuum of thresholds, not only over those that some pool tells apart.
+    Exact over the continuum of thresholds, not only over those that some pool distinguishes.
 
     Notes
     -----
@@ -246,11 +245,13 @@ class CutSpace(VersionSpace):
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
         margin = check_slack(slack) + rounding_allowance(weights)
         signed, zeros = np.where(labels == 1, weights, -weights), float(weights[labels == 0].sum())
+        # two passes: what survives depends on the fewest mistakes of all lines, so the first pass
+        # drops what is worse than the fewest so far, to save memory, and the second decides
         fewest, chosen, left = math.inf, self._chosen, []
-        for line, mistakes in self._pieces(points, signed, zeros):
+        for line, mistakes in self._pieces_with_mistakes(points, signed, zeros):
             k = int(mistakes.argmin())
             if mistakes[k] < fewest:
-                fewest, chosen = float(mistakes[k]), self._representative(line, k)
+                fewest, chosen = float(mistakes[k]), self._cut_of_piece(line, k)
             kept = mistakes <= fewest + margin
             left.append(
                 (_Line(line.feature, line.direction, line.segments.keep(kept)), mistakes[kept])
@@ -262,11 +263,11 @@ class CutSpace(VersionSpace):
                 lines.append(_Line(line.feature, line.direction, segments))
         return CutSpace(self._name, self._n_features, lines, chosen)
 
-    def _representative(self, line: _Line, k: int) -> Cut:
+    def _cut_of_piece(self, line: _Line, k: int) -> Cut:
         threshold = place_between(float(line.segments.low[k]), float(line.segments.high[k]))
         return Cut(threshold, line.direction, line.feature, self._n_features)
 
-    def _pieces(
+    def _pieces_with_mistakes(
         self, points: FloatArray, signed: FloatArray, zeros: float
     ) -> Iterator[tuple[_Line, FloatArray]]:
         """Yield every line cut at the points, with the mistakes of its pieces."""
@@ -283,12 +284,11 @@ class CutSpace(VersionSpace):
                 lower = below[np.searchsorted(column.values, pieces.low, side="right")]
                 yield (
                     _Line(feature, line.direction, pieces),
-                    _mistakes(lower, total, zeros, line.direction),
+                    _mistakes_of_cuts(lower, total, zeros, line.direction),
                 )
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two cuts of the space label it differently;
-        shape (n,)."""
+        """Return whether two cuts of the space label each row of `X` differently, shape (n,)."""
         points = check_points(X, self._n_features)
         one, zero = np.zeros(len(points), dtype=bool), np.zeros(len(points), dtype=bool)
         for line in self._lines:
@@ -301,11 +301,9 @@ class CutSpace(VersionSpace):
         return np.asarray(one & zero)
 
     def hypothesis(self) -> Cut:
-        """Return a member with the fewest mistakes on the points of the last `restrict`, the
-        first in order."""
+        """Return the first member with the fewest mistakes on the points of the last `restrict`."""
         return self._chosen
 
     def describe(self) -> dict[str, Any]:
-        """Return, for every feature and direction that is left, the hull and number of segments
-        of thresholds."""
+        """Return hull and number of segments of thresholds, by feature and direction."""
         return {"class": self._name, "thresholds": [line.describe() for line in self._lines]}

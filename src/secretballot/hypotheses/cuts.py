@@ -1,5 +1,4 @@
-"""One feature cut at a threshold: the hypothesis, sorted columns with prefix sums, and unions of
-segments."""
+"""One feature cut at a threshold: the hypothesis, sorted columns, and unions of segments."""
 
 import math
 from dataclasses import dataclass
@@ -69,8 +68,7 @@ def number_or_word(value: float) -> float | str:
 
 
 def place_between(low: float, high: float) -> float:
-    """Return a threshold t with low < t <= high that lies in the middle, or an end that is
-    infinite.
+    """Return a threshold t with low < t <= high in the middle, or an end that is infinite.
 
     Halves are added, not numbers, because a sum may overflow. Where no float lies strictly between
     neighbours, the upper one separates them: values from it on are at least t.
@@ -127,8 +125,7 @@ class SortedColumn:
         return np.diff(self.bounds)
 
     def prefix_sums(self, amounts: NDArray[Any]) -> NDArray[Any]:
-        """Return the sums of the rows' amounts over the first 0, 1, ..., m distinct values,
-        shape (m + 1,)."""
+        """Return the sums of amounts over the first 0, ..., m distinct values, shape (m + 1,)."""
         sums = np.zeros(len(amounts) + 1, dtype=amounts.dtype)
         np.cumsum(amounts[self.order], out=sums[1:])
         return sums[self.bounds]
@@ -147,8 +144,9 @@ class SortedColumn:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """A set of thresholds: disjoint segments (low, high], ascending. Minus infinity counts as above
-    itself.
+    """A set of thresholds: disjoint segments (low, high], ascending.
+
+    Minus infinity counts as above itself.
 
     Attributes
     ----------
@@ -167,8 +165,7 @@ class Segments:
         return len(self.low)
 
     def split(self, values: FloatArray) -> "Segments":
-        """Return the same set in pieces with none of the values, which are distinct and ascending,
-        strictly inside.
+        """Return the same set in pieces with none of the ascending values strictly inside.
 
         All thresholds of a piece label all of the values alike.
         """

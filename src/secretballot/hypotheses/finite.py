@@ -111,6 +111,13 @@ class FiniteClass(HypothesisClass):
     ------
     ParameterError
         If the list is empty, or a member has no `predict`.
+
+    Examples
+    --------
+    >>> X, y = [[1.0], [2.0], [3.0]], [1, 1, 0]
+    >>> fitted = [sb.hypotheses.Thresholds(way).erm(X, y) for way in ("up", "down")]
+    >>> sb.hypotheses.FiniteClass(fitted).erm(X, y).place
+    1
     """
 
     name: ClassVar[str] = "finite class"
@@ -129,15 +136,16 @@ class FiniteClass(HypothesisClass):
 
     @property
     def vc_dimension(self) -> int:
-        """floor(log2 N): an upper bound, since 2^v labellings of v points need as many
-        functions."""
+        """floor(log2 N): an upper bound, since 2^v labellings need as many functions."""
         return len(self.members).bit_length() - 1
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Member:
         """Return the estimator with the least weighted mistakes; the first among equals."""
         points = check_points(X, None)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
-        return self.members[int(np.argmin(_mistakes(self.members, points, labels, weights)))]
+        return self.members[
+            int(np.argmin(_mistakes_of_members(self.members, points, labels, weights)))
+        ]
 
     def dichotomies(self, X: ArrayLike) -> "FiniteDichotomies":
         """Return the labellings, in the order of the first estimators that have them."""
@@ -149,8 +157,7 @@ class FiniteClass(HypothesisClass):
 
 
 def check_row_by_row(hypotheses: HypothesisClass, points: FloatArray) -> None:
-    """Refuse a list with an estimator that labels a point otherwise alone than among others; other
-    classes do not.
+    """Refuse a list with an estimator that labels a point otherwise alone than among others.
 
     What is private rests on it: one record more may then change one label only.
 
@@ -158,7 +165,7 @@ def check_row_by_row(hypotheses: HypothesisClass, points: FloatArray) -> None:
     ----------
     hypotheses : HypothesisClass
     points : ndarray of shape (m, n_features)
-        Public or made up.
+        Public or synthetic.
 
     Raises
     ------
@@ -180,7 +187,7 @@ def check_row_by_row(hypotheses: HypothesisClass, points: FloatArray) -> None:
 def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
     """Refuse points that an estimator of a list has no answer to; other classes answer to all.
 
-    To be called before anything is bought: a failure afterwards, when records choose among the
+    To be called before anything is paid for: a failure afterwards, when records choose among the
     estimators, would be seen by all who ask and depend on one of them.
 
     Raises
@@ -200,7 +207,7 @@ def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
             ) from None
 
 
-def _mistakes(
+def _mistakes_of_members(
     members: Sequence[Member], points: FloatArray, labels: IntArray, weights: FloatArray
 ) -> FloatArray:
     """Return the weighted mistakes of every member, shape (len(members),)."""
@@ -209,8 +216,7 @@ def _mistakes(
 
 
 class FiniteDichotomies(Dichotomies):
-    """The distinct labellings of points by the members of a list, each with the first member that
-    has it.
+    """The distinct labellings of points by the members of a list, each by its first member.
 
     Notes
     -----
@@ -235,10 +241,11 @@ class FiniteDichotomies(Dichotomies):
         """Return the number of mistakes of every labelling against `y`. Cost: O(N n / 8)."""
         truth = np.packbits(check_labels(y, self._n).astype(bool))
         return np.array(
-            [int(np.bitwise_count(bits ^ truth).sum()) for bits in self._listed()], dtype=np.int64
+            [int(np.bitwise_count(bits ^ truth).sum()) for bits in self._labellings_as_bits()],
+            dtype=np.int64,
         )
 
-    def _listed(self) -> Iterator[NDArray[np.uint8]]:
+    def _labellings_as_bits(self) -> Iterator[NDArray[np.uint8]]:
         return (np.frombuffer(labelling, dtype=np.uint8) for labelling in self._labellings)
 
 
@@ -254,7 +261,7 @@ class FiniteSpace(VersionSpace):
         self._members, self.mask, self._chosen = tuple(members), mask, chosen
         self.mask.flags.writeable = False
 
-    def _left(self) -> list[Member]:
+    def _members_left(self) -> list[Member]:
         return [self._members[place] for place in np.flatnonzero(self.mask)]
 
     def restrict(
@@ -269,25 +276,23 @@ class FiniteSpace(VersionSpace):
         points = check_points(X, None)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
         margin = check_slack(slack) + rounding_allowance(weights)
-        mistakes = _mistakes(self._left(), points, labels, weights)
+        mistakes = _mistakes_of_members(self._members_left(), points, labels, weights)
         places = np.flatnonzero(self.mask)
         mask = np.zeros(len(self._members), dtype=bool)
         mask[places[mistakes <= mistakes.min() + margin]] = True
         return FiniteSpace(self._members, mask, int(places[mistakes.argmin()]))
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two members of the space label it differently;
-        shape (n,)."""
+        """Return whether two members of the space label each row of `X` differently, shape (n,)."""
         points = check_points(X, None)
-        first, *others = self._left()
+        first, *others = self._members_left()
         reference, differs = first.labels(points), np.zeros(len(points), dtype=bool)
         for member in others:
             differs |= member.labels(points) != reference
         return differs
 
     def hypothesis(self) -> Member:
-        """Return the member with the fewest mistakes on the points of the last `restrict`, the
-        first among equals."""
+        """Return the first member with the fewest mistakes on the points of the last `restrict`."""
         return self._members[self._chosen]
 
     def describe(self) -> dict[str, Any]:

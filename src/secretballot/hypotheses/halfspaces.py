@@ -1,5 +1,4 @@
-"""Halfspaces of the line and the plane, searched exactly: in the plane by turning a line around
-every point."""
+"""Halfspaces of the line and the plane, searched exactly by turning a line around every point."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -50,47 +49,48 @@ class HalfspaceDichotomies(Dichotomies):
         if len(points) > _MOST_POINTS:
             raise DataError(
                 f"X has {len(points)} distinct points; halfspaces label them in up to"
-                f" {_most(len(points)):,} ways, too many to list: give at most {_MOST_POINTS:,}."
+                f" {_most_labellings(len(points)):,} ways, too many to list: give at most"
+                f" {_MOST_POINTS:,}."
             )
         self._plane = Plane(points)
 
-    def _fans(self) -> Iterator[Fan]:
+    def _all_fans(self) -> Iterator[Fan]:
         everything = np.arange(len(self._plane))
         return fans(self._plane, everything, everything)
 
     @cached_property
-    def _starts(self) -> IntArray:
+    def _first_numbers(self) -> IntArray:
         """Number of the first labelling of each pivot, and one past the last."""
-        counts = [fan.representatives().sum(axis=1) for fan in self._fans()]
+        counts = [fan.representatives().sum(axis=1) for fan in self._all_fans()]
         return np.asarray(2 + np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return int(self._first_numbers[-1])
 
     def hypothesis(self, index: int) -> Halfspace:
         """Return the representative of the labelling with that number."""
         index = check_index(index, len(self))
         if index < 2:
             return CONSTANTS[index]
-        pivot = int(np.searchsorted(self._starts, index, side="right")) - 1
+        pivot = int(np.searchsorted(self._first_numbers, index, side="right")) - 1
         (fan,) = fans(self._plane, np.array([pivot]), np.arange(len(self._plane)))
-        place = np.flatnonzero(fan.representatives()[0])[index - self._starts[pivot]]
+        place = np.flatnonzero(fan.representatives()[0])[index - self._first_numbers[pivot]]
         return behind_line(self._plane, fan, int(place))
 
     def errors(self, y: ArrayLike) -> IntArray:
         """Return the number of mistakes of every labelling against `y`, in O(m^2 log m)."""
         labels = check_labels(y, len(self._point))
         mistakes = Mistakes.count(self._point, len(self._plane), labels)
-        errors = np.empty(_most(len(self._plane)), dtype=np.int64)
+        errors = np.empty(_most_labellings(len(self._plane)), dtype=np.int64)
         errors[0], errors[1], filled = mistakes.base, mistakes.base + mistakes.costs.sum(), 2
-        for fan in self._fans():
+        for fan in self._all_fans():
             units = mistakes.base + fan.excess(mistakes.costs)[fan.representatives()]
             errors[filled : filled + len(units)] = units
             filled += len(units)
         return errors[:filled]
 
 
-def _most(n_points: int) -> int:
+def _most_labellings(n_points: int) -> int:
     return n_points * (n_points - 1) + 2
 
 
@@ -116,6 +116,12 @@ class Halfspaces(HypothesisClass):
     ------
     ParameterError
         If `n_features` is neither 1 nor 2.
+
+    Examples
+    --------
+    >>> X, y = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 0, 0, 1]
+    >>> sb.hypotheses.Halfspaces(n_features=2).erm(X, y).predict(X)
+    array([0, 0, 0, 1])
     """
 
     name: ClassVar[str] = "halfspaces"
@@ -136,8 +142,7 @@ class Halfspaces(HypothesisClass):
         return self.n_features + 1
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Hypothesis:
-        """Return a halfspace with the least weighted mistakes; among equals the first of
-        `dichotomies`."""
+        """Return a halfspace with the least weighted mistakes, the first of equal ones."""
         if self._on_line is not None:
             return self._on_line.erm(X, y, sample_weight)
         return HalfspaceVersionSpace.whole().restrict(X, y, 0.0, sample_weight).hypothesis()

@@ -1,4 +1,4 @@
-"""Version spaces of intervals: cells of pairs of ends that no asked point tells apart."""
+"""Version spaces of intervals: cells of pairs of ends that no asked point distinguishes."""
 
 import math
 from dataclasses import dataclass
@@ -37,8 +37,7 @@ _BLOCK_NUMBERS = 4_000_000
 
 @dataclass(frozen=True)
 class Interval:
-    """1 from `lower` to `upper`, both included, and 0 elsewhere; the empty interval runs from inf
-    to -inf.
+    """1 from `lower` to `upper`, both included, else 0; the empty interval is from inf to -inf.
 
     Attributes
     ----------
@@ -86,8 +85,7 @@ def upper_ends(column: SortedColumn) -> FloatArray:
 
 
 def interval_between(column: SortedColumn, first: int, last: int) -> Interval:
-    """Return the interval around the distinct points from one place to another, with ends midway
-    to the next ones."""
+    """Return the interval around points from one place to another, its ends midway to the next."""
     values = column.values
     following = float(values[last + 1]) if last + 1 < len(values) else math.inf
     return Interval(column.cut(first), _upper_between(float(values[last]), following))
@@ -117,8 +115,9 @@ class _Slabs:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Pairs of a range (p, q] of lower ends and a range [r, s) of upper ends; a cell is its pairs
-    with a <= b.
+    """Pairs of a range (p, q] of lower ends and a range [r, s) of upper ends.
+
+    A cell is its pairs with a <= b.
 
     Such a pair exists where p < s. `allowed` says which cells the old ones contain.
     """
@@ -137,8 +136,7 @@ class _Cells:
         return [slice(start, start + height) for start in range(0, len(self.lower), height)]
 
     def least_by_lower(self, upper_gain: FloatArray) -> FloatArray:
-        """Return the least `upper_gain` among the allowed upper ranges of every lower range; inf
-        where there is none.
+        """Return the least `upper_gain` among the allowed upper ranges of each lower range, or inf.
 
         All lower ranges from one old range may use the same upper ranges, from the first with p < s
         on.
@@ -155,8 +153,7 @@ class _Cells:
         return least
 
     def greatest_by_upper(self, lower_loss: FloatArray) -> FloatArray:
-        """Return the greatest `lower_loss` among the allowed lower ranges of every upper range,
-        or minus infinity."""
+        """Return the greatest `lower_loss` of the allowed lower ranges of each upper, or -inf."""
         greatest = np.full(len(self.upper), -math.inf)
         starts = np.searchsorted(self.upper.source, np.arange(self.parent.shape[1] + 1))
         for place, used in enumerate(self.parent.T):
@@ -228,18 +225,21 @@ class IntervalSpace(VersionSpace):
         gain = gained[np.searchsorted(column.values, upper.low, side="right")]
         cells = _Cells(lower, upper, self._kept)
         by_lower, by_upper = cells.least_by_lower(gain) - loss, gain - cells.greatest_by_upper(loss)
+        # ranges that no surviving cell has are dropped before cells are listed: their product is
+        # what takes memory
         least = float(by_lower.min())
         most = least + margin
         rows, columns = by_lower <= most, by_upper <= most
         trimmed = _Cells(lower.take(rows), upper.take(columns), self._kept)
-        kept = _surviving(trimmed, gain[columns], loss[rows], most)
+        kept = _surviving_cells(trimmed, gain[columns], loss[rows], most)
         has_empty = self._has_empty and most >= 0
-        chosen = EMPTY if self._has_empty and least == 0 else _first_of(cells, gain, by_lower)
+        chosen = (
+            EMPTY if self._has_empty and least == 0 else _first_best_interval(cells, gain, by_lower)
+        )
         return IntervalSpace(trimmed.lower, trimmed.upper, kept, has_empty, chosen)
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two intervals of the space label it differently;
-        shape (n,)."""
+        """Return whether two intervals of the space label each row differently, shape (n,)."""
         x = check_points(X, 1)[:, 0]
         furthest = self._upper.high[self._kept.shape[1] - 1 - self._kept[:, ::-1].argmax(axis=1)]
         # Some interval holds x if a cell has p < x and x < s.
@@ -251,13 +251,11 @@ class IntervalSpace(VersionSpace):
         return np.asarray(held & ((x < self._lower.high[-1]) | (x > self._upper.low[0])))
 
     def hypothesis(self) -> Interval:
-        """Return a member with the fewest mistakes on the points of the last `restrict`: empty,
-        or the first."""
+        """Return a member with the fewest mistakes in the last `restrict`: empty, or the first."""
         return self._chosen
 
     def describe(self) -> dict[str, Any]:
-        """Return the hulls of lower and upper ends, the number of cells, and whether the empty
-        interval is left."""
+        """Return the hulls of both ends, the number of cells, and whether the empty one is left."""
         description: dict[str, Any] = {
             "class": "intervals",
             "empty": self._has_empty,
@@ -268,9 +266,8 @@ class IntervalSpace(VersionSpace):
         return description
 
 
-def _surviving(cells: _Cells, gain: FloatArray, loss: FloatArray, most: float) -> BoolArray:
-    """Return which cells are allowed and add at most `most` mistakes, shape (lower ranges, upper
-    ranges)."""
+def _surviving_cells(cells: _Cells, gain: FloatArray, loss: FloatArray, most: float) -> BoolArray:
+    """Return which cells are allowed and add at most `most` mistakes, shape (lower, upper)."""
     n_cells = len(cells.lower) * len(cells.upper)
     if n_cells > _MOST_CELLS:
         raise ParameterError(
@@ -283,9 +280,8 @@ def _surviving(cells: _Cells, gain: FloatArray, loss: FloatArray, most: float) -
     return kept
 
 
-def _first_of(cells: _Cells, gain: FloatArray, by_lower: FloatArray) -> Interval:
-    """Return an interval of the first cell, by lower and then by upper range, with the fewest
-    mistakes.
+def _first_best_interval(cells: _Cells, gain: FloatArray, by_lower: FloatArray) -> Interval:
+    """Return an interval of the first cell with the fewest mistakes, by lower, then upper range.
 
     The cell must hold an asked point, q <= r, so that any pair of its ends is in order.
     """

@@ -1,5 +1,4 @@
-"""Intervals of one feature: learner in one pass over sorted points, dichotomies known by number
-alone."""
+"""Intervals of one feature: learner in one pass over sorted points, dichotomies by number alone."""
 
 from math import isqrt
 from typing import ClassVar
@@ -29,14 +28,19 @@ _MOST_LISTED = 50_000_000
 
 
 class Intervals(HypothesisClass):
-    """Functions 1[a <= x <= b] of one feature, with a <= b numbers or infinities, and the function
-    0.
+    """Functions 1[a <= x <= b] of one feature, with a <= b real or infinite, and the function 0.
 
     Notes
     -----
     On m distinct points there are m (m + 1) / 2 + 1 labellings. Cost with n points: O(n log n) for
     `erm` and `dichotomies`, O(m^2) for errors of all labellings; for version spaces see
     `IntervalSpace`.
+
+    Examples
+    --------
+    >>> best = sb.hypotheses.Intervals().erm([[1.0], [2.0], [3.0], [4.0]], [0, 1, 1, 0])
+    >>> best.lower, best.upper
+    (1.5, 3.5)
     """
 
     name: ClassVar[str] = "intervals"
@@ -107,8 +111,7 @@ class IntervalDichotomies(Dichotomies):
         return EMPTY if ends is None else interval_between(self.column, *ends)
 
     def ends(self, index: int) -> tuple[int, int] | None:
-        """Return the places of the first and last distinct point inside that labelling; None for
-        the empty interval.
+        """Return the places of the first and last distinct point inside; None for the empty one.
 
         Raises
         ------
@@ -124,8 +127,7 @@ class IntervalDichotomies(Dichotomies):
         return self._m - 1 - r, self._m - 1 - (behind - r * (r + 1) // 2)
 
     def index(self, first: int, last: int) -> int:
-        """Return the number of the labelling from the first to the last distinct point inside, by
-        their places.
+        """Return the number of the labelling from one distinct point to another, by their places.
 
         Raises
         ------
@@ -140,8 +142,7 @@ class IntervalDichotomies(Dichotomies):
         return int(1 + first * self._m - first * (first - 1) // 2 + last - first)
 
     def prefix_mistakes(self, y: ArrayLike) -> tuple[int, IntArray]:
-        """Return the mistakes of the empty interval, and what points add to them, summed up from
-        the left.
+        """Return the mistakes of the empty interval, and what points add, summed from the left.
 
         Parameters
         ----------
@@ -158,8 +159,7 @@ class IntervalDichotomies(Dichotomies):
         return int(labels.sum()), self.column.prefix_sums(1 - 2 * labels)
 
     def errors(self, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every labelling against `y`. Cost: O(m^2) time and
-        memory.
+        """Return the mistakes of every labelling against `y`. Cost: O(m^2) time and memory.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class IntervalDichotomies(Dichotomies):
         """
         self._check_listable("prefix_mistakes")
         base, gained = self.prefix_mistakes(y)
-        return self._listed(base, gained[:-1], gained[1:])
+        return self._all_errors(base, gained[:-1], gained[1:])
 
     def prefix_mistakes_on(self, X: ArrayLike, y: ArrayLike) -> tuple[int, IntArray, IntArray]:
         """Return what the mistakes of all representatives on other points are made of.
@@ -209,8 +209,7 @@ class IntervalDichotomies(Dichotomies):
         )
 
     def errors_on(self, X: ArrayLike, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every representative on other points. Cost: O(m^2) time
-        and memory.
+        """Return the mistakes of every representative on other points, in O(m^2) time and memory.
 
         Raises
         ------
@@ -220,7 +219,7 @@ class IntervalDichotomies(Dichotomies):
             If there are more than 50,000,000 labellings.
         """
         self._check_listable("prefix_mistakes_on")
-        return self._listed(*self.prefix_mistakes_on(X, y))
+        return self._all_errors(*self.prefix_mistakes_on(X, y))
 
     def _check_listable(self, instead: str) -> None:
         if len(self) > _MOST_LISTED:
@@ -229,7 +228,7 @@ class IntervalDichotomies(Dichotomies):
                 f" listed; use {instead}, which holds them all in one sum for each point."
             )
 
-    def _listed(self, base: int, starts: IntArray, ends: IntArray) -> IntArray:
+    def _all_errors(self, base: int, starts: IntArray, ends: IntArray) -> IntArray:
         errors = np.empty(len(self), dtype=np.int64)
         errors[0] = base
         for first in range(self._m):

@@ -1,5 +1,4 @@
-"""Points of the plane: which side of a line, exactly, and all lines through a point in the order
-of their angle."""
+"""Points of the plane: which side of a line, exactly, and all lines through a point by angle."""
 
 import math
 from collections.abc import Iterator
@@ -21,8 +20,7 @@ __all__ = ["Fan", "Plane", "fans"]
 _DETERMINANT_ERROR, _UNDERFLOW = 1e-15, 1e-280
 # Differences are rounded by 1.2e-16 each, arctan2 by at most a few units in the last place of pi.
 _ANGLE_ERROR = 2e-14
-# Differences of such integers, their products and the difference of two products fit into 63
-# bits.
+# Differences of such integers, their products and the difference of two products fit into 63 bits.
 _SMALL = 2**30
 # Products of larger coordinates could overflow.
 _LARGEST = 1e100
@@ -54,8 +52,7 @@ class Plane:
 
     @cached_property
     def scaled(self) -> tuple[NDArray[Any], int]:
-        """The points as integers (int64 where small, else Python's) and the power of two
-        that made them so."""
+        """The points as integers (int64 where small, else Python's), and their power of two."""
         ratios = [value.as_integer_ratio() for value in self.points.ravel().tolist()]
         scale = max((denominator for _, denominator in ratios), default=1)
         whole = [numerator * (scale // denominator) for numerator, denominator in ratios]
@@ -63,8 +60,9 @@ class Plane:
         return np.array(whole, dtype=np.int64 if small else object).reshape(-1, 2), scale
 
     def turn(self, a: IntArray, b: IntArray, c: IntArray) -> IntArray:
-        """Return 1 where points `a`, `b`, `c` turn left, -1 where right, 0 where they lie on one
-        line; exact."""
+        """Return 1 where points `a`, `b`, `c` turn left, -1 where right, 0 on one line; exact."""
+        # three steps: signs decide most, floats most of the rest, and integers what floats leave
+        # in doubt; only the last are exact for all, and they are a hundred times slower
         sides = self.points[b] - self.points[a], self.points[c] - self.points[a]
         left, right = sides[0][..., 0] * sides[1][..., 1], sides[0][..., 1] * sides[1][..., 0]
         # signs of differences are exact, hence those of products of signs, which decide unless they
@@ -90,8 +88,9 @@ class Plane:
         return turns
 
     def count_left(self, pivot: int, ahead: IntArray, tested: IntArray) -> IntArray:
-        """Return for each tested point how many rays have it to their left, on the pivot, or behind
-        it; exact.
+        """Return how many rays have each tested point to their left, on the pivot, or behind it.
+
+        The numbers are exact.
 
         Parameters
         ----------
@@ -110,6 +109,7 @@ class Plane:
             self.points[ahead] - self.points[pivot],
             self.points[tested] - self.points[pivot],
         )
+        # counted among sorted angles; where a border lies within their rounding, asked exactly
         rays = np.sort(np.arctan2(forward[:, 1], forward[:, 0]))
         rays = np.concatenate([rays - 2 * math.pi, rays, rays + 2 * math.pi])
         angles = np.arctan2(steps[:, 1], steps[:, 0])
@@ -129,8 +129,7 @@ class Plane:
 
 @dataclass(frozen=True)
 class Fan:
-    """The lines through each of some pivots and each other point, turned counterclockwise by half a
-    turn.
+    """The lines through each of some pivots and each other point, counterclockwise by half a turn.
 
     A line is directed by an angle from 0 to below pi, so that a point on it lies ahead of its pivot
     or behind.
@@ -163,8 +162,7 @@ class Fan:
         return np.asarray(np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1])
 
     def representatives(self) -> BoolArray:
-        """Return which places hold the first point of their line that lies ahead, or the first
-        behind; (r, n)."""
+        """Return which places hold the first point of their line ahead, or behind; shape (r, n)."""
         first = np.ones_like(self.last)
         first[:, 1:] = self.last[:, :-1] | (self.ahead[:, :-1] & ~self.ahead[:, 1:])
         return first & self.apart
@@ -190,8 +188,7 @@ class Fan:
         return ahead.sum(axis=1, keepdims=True) + passed, ordered.sum(axis=1, keepdims=True)
 
     def excess(self, costs: IntArray) -> IntArray:
-        """Return the cost of each place's labelling, shape (r, n); the pivot's own place means
-        nothing.
+        """Return the cost of each place's labelling, shape (r, n); the pivot's own has no meaning.
 
         The labelling of a place: 1 to the left of the line from the pivot to its point, on the
         pivot, and behind the pivot on that line. The others are all points, the pivot among them.
@@ -211,10 +208,10 @@ def fans(plane: Plane, pivots: IntArray, others: IntArray) -> Iterator[Fan]:
     """
     rows = max(1, _BLOCK // max(1, len(others)))
     for start in range(0, len(pivots), rows):
-        yield _fan(plane, pivots[start : start + rows], others)
+        yield _fan_of(plane, pivots[start : start + rows], others)
 
 
-def _fan(plane: Plane, pivots: IntArray, others: IntArray) -> Fan:
+def _fan_of(plane: Plane, pivots: IntArray, others: IntArray) -> Fan:
     steps = plane.points[others][None] - plane.points[pivots][:, None]
     dx, dy = steps[..., 0], steps[..., 1]
     behind = (dy < 0) | ((dy == 0) & (dx < 0))
@@ -226,11 +223,11 @@ def _fan(plane: Plane, pivots: IntArray, others: IntArray) -> Fan:
     last = apart.copy()
     close = (np.diff(angle, axis=1) <= _ANGLE_ERROR) & apart[:, 1:]
     if close.any():
-        _settle(plane, pivots, others, behind, order, last, np.nonzero(close))
+        _sort_exactly(plane, pivots, others, behind, order, last, np.nonzero(close))
     return Fan(pivots, order, ~np.take_along_axis(behind, order, axis=1), last, apart)
 
 
-def _settle(
+def _sort_exactly(
     plane: Plane,
     pivots: IntArray,
     others: IntArray,
@@ -239,12 +236,13 @@ def _settle(
     last: BoolArray,
     close: tuple[IntArray, ...],
 ) -> None:
-    """Put neighbours whose angles floats cannot tell apart into their exact order, by exchanges,
-    and mark the equal.
+    """Put neighbours whose angles floats cannot distinguish into exact order, and mark the equal.
 
     Points on one line are put ahead before behind, then by number: an order that no rounding
     touches.
     """
+    # an exchange sort, all rows at once: few neighbours are close, and mostly in order already;
+    # after an exchange only the pairs that it touched are compared again
     rows, places = close
     follows = (rows[1:] == rows[:-1]) & (places[1:] == places[:-1] + 1)
     equal, wrong = np.zeros(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)

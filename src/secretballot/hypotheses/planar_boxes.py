@@ -1,5 +1,4 @@
-"""One axis-aligned rectangle, and version spaces of them: limits on the mistakes at asked
-points."""
+"""One axis-aligned rectangle, and version spaces of them: limits on mistakes at asked points."""
 
 import math
 from collections.abc import Iterator
@@ -86,7 +85,7 @@ class RectangleVersionSpace(VersionSpace):
     ) -> "RectangleVersionSpace":
         """Keep the rectangles whose mistakes exceed the least of the space by at most `slack`.
 
-        Where weights are no whole multiples of their sum's last binary place, rounding is allowed
+        Where weights are no integer multiples of their sum's last binary place, rounding is allowed
         for by 1e-15 of the sum for each row, so that it drops no rectangle that belongs.
 
         Raises
@@ -101,18 +100,16 @@ class RectangleVersionSpace(VersionSpace):
                 f" of rectangles is searched exactly for at most {_MOST_ASKED}: ask fewer, or use a"
                 " FiniteClass of rectangles."
             )
-        least, choice = _least(limits, mistakes)
+        least, choice = _least_excess(limits, mistakes)
         return RectangleVersionSpace(limits.limited(mistakes, least + slack_units), choice)
 
     def hypothesis(self) -> Rectangle:
-        """Return a member with the fewest mistakes in the last `restrict`; of several the empty
-        one, else the first."""
+        """Return a member with the fewest mistakes in the last `restrict`: empty, or the first."""
         return self._choice
 
     def describe(self) -> dict[str, Any]:
-        """Return the number of asked points, and the rectangle that every member holds if there
-        is one."""
-        shared = self._shared.describe() if len(self._limits) else NOWHERE.describe()
+        """Return the number of asked points, and the rectangle that every member holds, if any."""
+        shared = self._held_by_all.describe() if len(self._limits) else NOWHERE.describe()
         return {
             "class": "rectangles",
             "asked_points": len(self._limits.points),
@@ -120,38 +117,39 @@ class RectangleVersionSpace(VersionSpace):
         }
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two rectangles of the space label it
-        differently; shape (n,)."""
+        """Return whether two rectangles of the space label each row differently, shape (n,)."""
         points = check_points(X, 2)
         if not len(self._limits):
             return np.ones(len(points), dtype=np.bool_)
-        held_by_one = self._reached[
-            _cell(self._grid.xs, points[:, 0]), _cell(self._grid.ys, points[:, 1])
+        held_by_one = self._reached_cells[
+            _cell_numbers(self._asked_grid.xs, points[:, 0]),
+            _cell_numbers(self._asked_grid.ys, points[:, 1]),
         ]
-        return np.asarray(held_by_one & (self._shared.predict(points) == 0))
+        return np.asarray(held_by_one & (self._held_by_all.predict(points) == 0))
 
     @cached_property
-    def _grid(self) -> Grid:
+    def _asked_grid(self) -> Grid:
         return Grid(self._limits.points)
 
     @property
-    def _shared(self) -> Rectangle:
-        return self._extremes[0]
+    def _held_by_all(self) -> Rectangle:
+        return self._shared_and_reached[0]
 
     @property
-    def _reached(self) -> BoolArray:
-        return self._extremes[1]
+    def _reached_cells(self) -> BoolArray:
+        return self._shared_and_reached[1]
 
     @cached_property
-    def _extremes(self) -> tuple[Rectangle, BoolArray]:
-        """The rectangle that every member holds, and the cells of the plane that some member
-        reaches.
+    def _shared_and_reached(self) -> tuple[Rectangle, BoolArray]:
+        """The rectangle that every member holds, and the cells that some member reaches.
 
         Cells are the columns and rows of asked points and the gaps between and around them, in
         turn: a point's label by any member that leaves the asked points alone depends on its cell
         only.
         """
-        grid, empty_alive = self._grid, bool(np.all(self._limits.bounds >= 0))
+        grid, empty_alive = self._asked_grid, bool(np.all(self._limits.bounds >= 0))
+        # members are added up by the corners of what they reach, and summed over both axes at the
+        # end: marking every cell of every member would take their number times the cells
         edges = np.zeros((2 * len(grid.xs) + 2, 2 * len(grid.ys) + 2), dtype=np.int64)
         low, high = [-1, -1], [len(grid.xs), len(grid.ys)]
         for left, right, strip, alive in _open_strips(
@@ -179,17 +177,15 @@ class RectangleVersionSpace(VersionSpace):
         return box_around(corners), reached
 
 
-def _cell(values: FloatArray, tested: FloatArray) -> IntArray:
-    """Return the number of the value that each tested one equals, doubled and 1 more, or of the
-    gap it lies in."""
+def _cell_numbers(values: FloatArray, tested: FloatArray) -> IntArray:
+    """Return the cell of each tested value: number 2 k + 1 on value k, even ones between."""
     return np.asarray(
         np.searchsorted(values, tested) + np.searchsorted(values, tested, side="right")
     )
 
 
 def _all_minima(grid: Grid, costs: IntArray) -> IntArray:
-    """Return the least cost of a rectangle in each strip, shape (n_columns, n_columns): left,
-    right."""
+    """Return the least cost of a rectangle in each strip, shape (n_columns, n_columns)."""
     minima = np.zeros((len(grid.xs), len(grid.xs)), dtype=np.int64)
     for left, right, least in strip_minima(grid, costs):
         minima[left : left + len(least), right] = least
@@ -197,8 +193,7 @@ def _all_minima(grid: Grid, costs: IntArray) -> IntArray:
 
 
 def _open_pairs(grid: Grid, limits: Limits) -> BoolArray:
-    """Return which strips may hold a rectangle within the limits, shape (n_columns, n_columns):
-    left, right."""
+    """Return which strips may hold a rectangle within the limits, shape (n_columns, n_columns)."""
     open_ = np.triu(np.ones((len(grid.xs), len(grid.xs)), dtype=np.bool_))
     for costs, bound in zip(limits.costs, limits.bounds, strict=True):
         open_ &= _all_minima(grid, costs) <= bound
@@ -208,16 +203,15 @@ def _open_pairs(grid: Grid, limits: Limits) -> BoolArray:
 def _open_strips(
     grid: Grid, limits: Limits, pairs: BoolArray
 ) -> Iterator[tuple[int, int, Strip, BoolArray]]:
-    """Yield those of the strips with a rectangle within the limits, and which ranges of rows
-    keep within them."""
+    """Yield the strips with a rectangle within the limits, and their ranges of rows within them."""
     for left, right in np.argwhere(pairs).tolist():
         strip = grid.strip(left, right)
-        alive = _alive(strip, limits)
+        alive = _ranges_within_limits(strip, limits)
         if alive.any():
             yield left, right, strip, alive
 
 
-def _alive(strip: Strip, limits: Limits) -> BoolArray:
+def _ranges_within_limits(strip: Strip, limits: Limits) -> BoolArray:
     """Return which ranges of rows, from one to another, keep within the limits, shape (k, k)."""
     alive = np.triu(np.ones((len(strip.rows), len(strip.rows)), dtype=np.bool_))
     # the last limit is mostly the tightest
@@ -228,9 +222,10 @@ def _alive(strip: Strip, limits: Limits) -> BoolArray:
     return alive
 
 
-def _least(limits: Limits, mistakes: Mistakes) -> tuple[int, Rectangle]:
-    """Return the least excess over label 0 everywhere of a rectangle within the limits, and the
-    first that has it."""
+def _least_excess(limits: Limits, mistakes: Mistakes) -> tuple[int, Rectangle]:
+    """Return the least excess over label 0 everywhere within limits, and its first rectangle."""
+    # strips by rising lower bound: as soon as a bound is no better than what was found, none of the
+    # others can be
     grid = Grid(limits.points)
     minima = _all_minima(grid, mistakes.costs)
     pairs = np.argwhere(_open_pairs(grid, limits))
@@ -240,7 +235,7 @@ def _least(limits: Limits, mistakes: Mistakes) -> tuple[int, Rectangle]:
         if bounds[index] >= least:
             break
         strip = grid.strip(*pairs[index].tolist())
-        units = np.where(_alive(strip, limits), strip.ranges(mistakes.costs), least)
+        units = np.where(_ranges_within_limits(strip, limits), strip.ranges(mistakes.costs), least)
         bottom, top = np.unravel_index(units.argmin(), units.shape)
         if units[bottom, top] < least:
             least = int(units[bottom, top])

@@ -20,8 +20,7 @@ _VALUE_ERROR, _UNDERFLOW = 1e-15, 1e-280
 
 @dataclass(frozen=True)
 class Halfspace:
-    """1 where ``w . x + b >= 0``, else 0; the sign is that of the exact value, not of a rounded
-    one.
+    """1 where ``w . x + b >= 0``, else 0; the sign is that of the exact value, not a rounded one.
 
     Attributes
     ----------
@@ -56,7 +55,7 @@ class Halfspace:
         return positive
 
     def describe(self) -> dict[str, Any]:
-        """Return the coefficients: numbers, or fractions as text."""
+        """Return the coefficients: numbers, or fractions as strings."""
         return {"w": [_as_json(value) for value in self.w], "b": _as_json(self.b)}
 
 
@@ -74,6 +73,8 @@ def behind_line(plane: Plane, fan: Fan, place: int) -> Halfspace:
     It is 1 to the left of the line from the pivot to the point in that place, on the pivot, and
     behind it on the line.
     """
+    # the labelling first, then two lines between whose angles it is separated: the one at which it
+    # begins and the one at which the next begins
     order, ahead, end = fan.order[0], fan.ahead[0], int(fan.end[0, place])
     positive = ahead == (np.arange(len(order)) > end)
     if not ahead[place]:
@@ -89,29 +90,28 @@ def behind_line(plane: Plane, fan: Fan, place: int) -> Halfspace:
     ]
     # both directed as the line from the pivot to the point in that place
     directed = [(int(point), bool(side == ahead[place])) for point, side in lines]
-    return _between(plane, labels, int(fan.pivots[0]), directed)
+    return _halfspace_between(plane, labels, int(fan.pivots[0]), directed)
 
 
-def _between(
+def _halfspace_between(
     plane: Plane, labels: BoolArray, pivot: int, lines: list[tuple[int, bool]]
 ) -> Halfspace:
-    """Return a halfspace with these labels whose line has an angle between those of two lines
-    through the pivot."""
+    """Return a halfspace with these labels and an angle between two lines through the pivot."""
+    # floats mostly do and are easier to read; integers always do
     for points, scale in ((plane.points, None), plane.scaled):
         steps = [
             (points[point] - points[pivot]) * (1 if forward else -1) for point, forward in lines
         ]
-        found = _separator(points, scale, labels, steps)
+        found = _separating_halfspace(points, scale, labels, steps)
         if np.array_equal(found.labels(plane.points), labels):
             break
     return found
 
 
-def _separator(
+def _separating_halfspace(
     points: NDArray[Any], scale: int | None, labels: BoolArray, steps: list[NDArray[Any]]
 ) -> Halfspace:
-    """Return the halfspace half way between the labels, in floats (`scale` None) or exactly in
-    integers."""
+    """Return the halfspace half way between the labels, in floats (`scale` None) or integers."""
     if scale is None:
         steps = [step / np.hypot(*step) for step in steps]
     elif points.dtype != object:

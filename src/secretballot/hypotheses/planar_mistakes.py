@@ -1,5 +1,4 @@
-"""Mistakes on points of the plane in whole units, and limits on them: what makes a version
-space."""
+"""Mistakes on points of the plane in integer units, and limits on them: what a version space is."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ _NO_LIMIT = 2**62
 
 @dataclass(frozen=True)
 class Mistakes:
-    """What labels cost at distinct points, in whole units so that no sum depends on its order.
+    """What labels cost at distinct points, in integer units so that no sum depends on its order.
 
     Attributes
     ----------
@@ -29,8 +28,8 @@ class Mistakes:
     unit : float
         One unit, in mistakes; a power of two.
     allowance : int
-        Units by which rounding may have moved the difference of two sums; 0 where weights are whole
-        numbers of units.
+        Units by which rounding may have moved the difference of two sums; 0 where weights are
+        integer multiples of the unit.
     """
 
     costs: IntArray
@@ -64,8 +63,7 @@ class Mistakes:
         return cls(costs, int(units[y == 1].sum()), unit, allowance)
 
     def in_units(self, slack: float) -> int:
-        """Return the whole units within a slack given in mistakes, with the allowance for
-        rounding."""
+        """Return the units within a slack given in mistakes, with the allowance for rounding."""
         units = slack / self.unit
         return math.floor(units) + self.allowance if units < _NO_LIMIT // 2 else _NO_LIMIT
 
@@ -99,8 +97,7 @@ class Limits:
     def asked(
         self, X: ArrayLike, y: ArrayLike, slack: float, sample_weight: ArrayLike | None
     ) -> tuple["Limits", Mistakes, int]:
-        """Return these limits on the union of the points, the new mistakes there, and the slack in
-        their units.
+        """Return these limits on the union of points, the new mistakes there, the slack in units.
 
         Raises
         ------
@@ -117,8 +114,7 @@ class Limits:
         return Limits(points, costs, self.bounds), mistakes, mistakes.in_units(slack)
 
     def limited(self, mistakes: Mistakes, bound: int) -> "Limits":
-        """Return these limits and one more: mistakes on the same points, less the base, of at most
-        `bound` units.
+        """Return these limits and one more: at most `bound` units of mistakes, less the base.
 
         One that no labelling of the points exceeds is left out.
         """

@@ -1,5 +1,4 @@
-"""Axis-aligned boxes over points of the plane: strips between two columns, and ranges of rows
-within a strip."""
+"""Axis-aligned boxes over points: strips between two columns, and ranges of rows within them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,8 +37,7 @@ class Strip:
         return np.concatenate([[0], np.cumsum(np.add.reduceat(costs[self.members], self.starts))])
 
     def ranges(self, costs: IntArray) -> IntArray:
-        """Return what the points from one row to another cost, shape (k, k); nonsense below the
-        diagonal."""
+        """Return what points from one row to another cost, shape (k, k), above the diagonal."""
         passed = self.passed(costs)
         return np.asarray(passed[1:] - passed[:-1, None])
 
@@ -49,8 +47,7 @@ class Strip:
         return np.asarray(passed[1:] <= (passed[:-1] + bound)[:, None])
 
     def first_rows(self, marked: BoolArray) -> IntArray:
-        """Return for each row the first row from there on that holds a marked point; k where there
-        is none.
+        """Return for each row the first row from there on with a marked point; k for none.
 
         Parameters
         ----------
@@ -111,18 +108,19 @@ def strip_minima(grid: Grid, costs: IntArray) -> Iterator[tuple[int, int, IntArr
         np.argsort(grid.columns, kind="stable"),
         np.cumsum(np.bincount(grid.columns, minlength=n_columns))[:-1],
     )
+    # as many left columns at once as memory allows: numpy works on all their trees in one step
     lanes = max(1, min(n_columns, _BLOCK // (8 * n_leaves)))
     for left in range(0, n_columns, lanes):
         tree = np.zeros((4, 2 * n_leaves, min(lanes, n_columns - left)), dtype=np.int64)
         for right in range(left, n_columns):
             grown = tree[:, :, : right - left + 1]
             for point in by_column[right].tolist():
-                _add(grown, n_leaves + int(grid.rows[point]), int(costs[point]))
+                _add_to_trees(grown, n_leaves + int(grid.rows[point]), int(costs[point]))
             yield left, right, grown[3, 1].copy()
 
 
-def _add(tree: IntArray, node: int, cost: int) -> None:
-    """Add the cost at a leaf of all trees, and set right the nodes above it."""
+def _add_to_trees(tree: IntArray, node: int, cost: int) -> None:
+    """Add the cost at a leaf of all trees, and bring the nodes above it up to date."""
     total, start, end, best = tree
     total[node] += cost
     np.minimum(total[node], 0, out=best[node])

@@ -1,5 +1,4 @@
-"""Version spaces of halfspaces: limits on the mistakes at asked points, searched by turning
-lines."""
+"""Version spaces of halfspaces: limits on mistakes at asked points, searched by turning lines."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -54,16 +53,15 @@ class HalfspaceVersionSpace(VersionSpace):
     ) -> "HalfspaceVersionSpace":
         """Keep the halfspaces whose mistakes exceed the least of the space by at most `slack`.
 
-        Where weights are no whole multiples of their sum's last binary place, rounding is allowed
+        Where weights are no integer multiples of their sum's last binary place, rounding is allowed
         for by 1e-15 of the sum for each row, so that it drops no halfspace that belongs.
         """
         limits, mistakes, slack_units = self._limits.asked(X, y, slack, sample_weight)
-        least, choice = _least(Plane(limits.points), limits, mistakes)
+        least, choice = _least_excess(Plane(limits.points), limits, mistakes)
         return HalfspaceVersionSpace(limits.limited(mistakes, least + slack_units), choice)
 
     def hypothesis(self) -> Halfspace:
-        """Return a member with the fewest mistakes in the last `restrict`; of several, a
-        constant, else the first."""
+        """Return a member with the fewest mistakes in the last `restrict`, a constant first."""
         if len(self._choice) == 1:
             return CONSTANTS[self._choice[0]]
         pivot, place = self._choice
@@ -74,13 +72,12 @@ class HalfspaceVersionSpace(VersionSpace):
         """Return the number of asked points and how many of their labellings are left."""
         labellings = sum(_alive_constants(self._limits)) if len(self._plane) else 1
         labellings += sum(
-            int((alive & fan.representatives()).sum()) for fan, alive in self._cells()
+            int((alive & fan.representatives()).sum()) for fan, alive in self._cells_within_limits()
         )
         return {"class": "halfspaces", "asked_points": len(self._plane), "labellings": labellings}
 
     def disagreement_region(self, X: ArrayLike) -> BoolArray:
-        """Return, for every row of `X`, whether two halfspaces of the space label it
-        differently; shape (n,)."""
+        """Return whether two halfspaces of the space label each row differently, shape (n,)."""
         distinct, point = np.unique(check_points(X, 2), axis=0, return_inverse=True)
         everywhere = Plane(distinct)
         if not len(self._limits):
@@ -88,37 +85,37 @@ class HalfspaceVersionSpace(VersionSpace):
         disagree = np.empty(len(distinct), dtype=np.bool_)
         for start in range(0, len(distinct), _BLOCK):
             block = everywhere.points[start : start + _BLOCK]
-            disagree[start : start + _BLOCK] = self._disagree(block)
+            disagree[start : start + _BLOCK] = self._disagreement_at(block)
         return disagree[point]
 
-    def _cells(self) -> Iterator[tuple[Fan, BoolArray]]:
-        return _cells(self._plane, self._limits)
+    def _cells_within_limits(self) -> Iterator[tuple[Fan, BoolArray]]:
+        return _cells_within_limits(self._plane, self._limits)
 
     @cached_property
-    def _rays(self) -> list[tuple[int, IntArray]]:
+    def _rays_within_limits(self) -> list[tuple[int, IntArray]]:
         """Pivots with the points whose rays from there mark labellings within the limits."""
         return [
             (int(pivot), order[alive])
-            for fan, block in self._cells()
+            for fan, block in self._cells_within_limits()
             for pivot, order, alive in zip(
                 fan.pivots, fan.order, block & fan.representatives(), strict=True
             )
             if alive.any()
         ]
 
-    def _disagree(self, tested: FloatArray) -> BoolArray:
-        """Return which tested points are labelled differently by two members, in one cell or in
-        two."""
+    def _disagreement_at(self, tested: FloatArray) -> BoolArray:
+        """Return which tested points are labelled differently by two members."""
+        # by two of one cell first, then by two cells, ray by ray, until no point is left
         n_asked = len(self._plane)
         points, place = np.unique(
             np.concatenate([self._plane.points, tested]), axis=0, return_inverse=True
         )
         plane, asked, tested_places = Plane(points), place[:n_asked], place[n_asked:]
         disagree = ~np.isin(tested_places, asked)
-        disagree[disagree] = self._split(plane, tested_places[disagree], asked)
+        disagree[disagree] = self._on_free_lines(plane, tested_places[disagree], asked)
         zero, one = (np.full(len(tested), found) for found in _alive_constants(self._limits))
         disagree |= zero & one
-        for pivot, ahead in self._rays:
+        for pivot, ahead in self._rays_within_limits:
             open_ = np.flatnonzero(~disagree)
             if not len(open_):
                 break
@@ -128,9 +125,8 @@ class HalfspaceVersionSpace(VersionSpace):
             disagree[open_] = one[open_] & zero[open_]
         return disagree
 
-    def _split(self, plane: Plane, tested: IntArray, asked: IntArray) -> BoolArray:
-        """Return which tested points lie on a line through no asked point that separates within the
-        limits.
+    def _on_free_lines(self, plane: Plane, tested: IntArray, asked: IntArray) -> BoolArray:
+        """Return which tested points lie on a separating line, within limits, through no asked one.
 
         A little to one side or the other, such a line gives the tested point either label and
         changes no other.
@@ -151,7 +147,7 @@ def _alive_constants(limits: Limits) -> tuple[bool, bool]:
     return bool(np.all(limits.bounds >= 0)), bool(np.all(limits.costs.sum(axis=1) <= limits.bounds))
 
 
-def _cells(plane: Plane, limits: Limits) -> Iterator[tuple[Fan, BoolArray]]:
+def _cells_within_limits(plane: Plane, limits: Limits) -> Iterator[tuple[Fan, BoolArray]]:
     """Yield the fans of all points with the places whose labellings keep within the limits."""
     everything = np.arange(len(plane))
     for fan in fans(plane, everything, everything):
@@ -161,15 +157,14 @@ def _cells(plane: Plane, limits: Limits) -> Iterator[tuple[Fan, BoolArray]]:
         yield fan, alive
 
 
-def _least(plane: Plane, limits: Limits, mistakes: Mistakes) -> tuple[int, _Choice]:
-    """Return the least excess over label 0 everywhere of a labelling within the limits, and the
-    first that has it."""
+def _least_excess(plane: Plane, limits: Limits, mistakes: Mistakes) -> tuple[int, _Choice]:
+    """Return the least excess over label 0 everywhere within limits, and its first labelling."""
     excess = (0, int(mistakes.costs.sum()))
     constants: list[tuple[int, _Choice]] = [
         (excess[value], (value,)) for value, alive in enumerate(_alive_constants(limits)) if alive
     ]
     least, choice = min(constants, default=(2**62, (0,)))
-    for fan, alive in _cells(plane, limits):
+    for fan, alive in _cells_within_limits(plane, limits):
         units = np.where(alive, fan.excess(mistakes.costs), least)
         row, place = np.unravel_index(units.argmin(), units.shape)
         if units[row, place] < least:

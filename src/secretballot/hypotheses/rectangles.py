@@ -61,40 +61,39 @@ class RectangleDichotomies(Dichotomies):
                 f" ways; at most {_MOST_LABELLINGS:,} are listed: give a sample of some 200 points."
             )
 
-    def _tops(self, left: int, right: int) -> tuple[Strip, IntArray]:
-        """Return a strip, and for each of its rows the first top row with which a box touches
-        all four of its sides."""
+    def _strip_and_tops(self, left: int, right: int) -> tuple[Strip, IntArray]:
+        """Return a strip, and for each row the first top row whose box touches all four sides."""
         strip, columns = self._grid.strip(left, right), self._grid.columns
         return strip, np.maximum(
             strip.first_rows(columns == left), strip.first_rows(columns == right)
         )
 
     @cached_property
-    def _pairs(self) -> IntArray:
+    def _column_pairs(self) -> IntArray:
         return np.argwhere(
             np.triu(np.ones((len(self._grid.xs), len(self._grid.xs)), dtype=np.bool_))
         )
 
     @cached_property
-    def _starts(self) -> IntArray:
+    def _first_numbers(self) -> IntArray:
         """Number of the first labelling of each strip, and one past the last."""
-        strips = (self._tops(left, right) for left, right in self._pairs.tolist())
+        strips = (self._strip_and_tops(left, right) for left, right in self._column_pairs.tolist())
         counts = [int((len(tops) - tops).sum()) for _, tops in strips]
         return np.asarray(1 + np.concatenate([[0], np.cumsum(counts)]))
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return int(self._first_numbers[-1])
 
     def hypothesis(self, index: int) -> Rectangle:
         """Return the representative of the labelling with that number: the smallest rectangle."""
         index = check_index(index, len(self))
         if index == 0:
             return NOWHERE
-        pair = int(np.searchsorted(self._starts, index, side="right")) - 1
-        left, right = self._pairs[pair].tolist()
-        strip, tops = self._tops(left, right)
+        pair = int(np.searchsorted(self._first_numbers, index, side="right")) - 1
+        left, right = self._column_pairs[pair].tolist()
+        strip, tops = self._strip_and_tops(left, right)
         passed = np.cumsum(len(tops) - tops)
-        offset = index - int(self._starts[pair])
+        offset = index - int(self._first_numbers[pair])
         bottom = int(np.searchsorted(passed, offset, side="right"))
         top = len(tops) - int(passed[bottom]) + offset
         xs, ys = self._grid.xs, self._grid.ys[strip.rows]
@@ -106,10 +105,10 @@ class RectangleDichotomies(Dichotomies):
         mistakes = Mistakes.count(self._point, len(self._grid.points), labels)
         errors = np.empty(len(self), dtype=np.int64)
         errors[0] = mistakes.base
-        pairs, starts = self._pairs.tolist(), self._starts.tolist()
+        pairs, starts = self._column_pairs.tolist(), self._first_numbers.tolist()
         for (left, right), start, stop in zip(pairs, starts[:-1], starts[1:], strict=True):
             if start < stop:
-                strip, tops = self._tops(left, right)
+                strip, tops = self._strip_and_tops(left, right)
                 listed = np.arange(len(tops)) >= tops[:, None]
                 errors[start:stop] = mistakes.base + strip.ranges(mistakes.costs)[listed]
         return errors
@@ -123,6 +122,13 @@ class Rectangles(HypothesisClass):
     Cost with n points: O(n^2 log n) for `erm`, with at most 128 MB beside. The labellings are
     O(m^4), so that they are listed for some 230 points in general position, at 8 bytes each in a
     list of errors.
+
+    Examples
+    --------
+    >>> X, y = [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [5.0, 1.0]], [0, 1, 1, 0]
+    >>> best = sb.hypotheses.Rectangles().erm(X, y)
+    >>> best.low, best.high
+    ((1.0, 1.0), (2.0, 2.0))
     """
 
     name: ClassVar[str] = "rectangles"
@@ -133,12 +139,12 @@ class Rectangles(HypothesisClass):
         return 4
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Rectangle:
-        """Return a rectangle with the least weighted number of mistakes; of several, the empty
-        one, else the first."""
+        """Return a rectangle with the least weighted mistakes: the empty one, or the first."""
         points = check_points(X, 2)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
         distinct, point = np.unique(points, axis=0, return_inverse=True)
         grid, costs = Grid(distinct), Mistakes.count(point, len(distinct), labels, weights).costs
+        # first the best strip of columns, which all strips together tell; only then its rows
         least, pair = 0, None
         for left, right, minima in strip_minima(grid, costs):
             lane = int(minima.argmin())

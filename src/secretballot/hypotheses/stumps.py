@@ -17,8 +17,7 @@ _DIRECTIONS = ("up", "down")
 
 
 class DecisionStumps(HypothesisClass):
-    """Functions 1[x_f >= t] and 1[x_f < t] of any one feature f, with t a real number or an
-    infinity.
+    """Functions 1[x_f >= t] and 1[x_f < t] of any one feature f, with t real or infinite.
 
     Parameters
     ----------
@@ -27,14 +26,22 @@ class DecisionStumps(HypothesisClass):
 
     Notes
     -----
-    On m distinct points there are at most 2 d (m - 1) + 2 labellings; fewer where two features part
-    the points alike. Cost with n points: O(d n log n) for `erm` and `restrict`, O(d n log n + d^2
-    n) for `dichotomies`, O(d n) for errors of all labellings and for the disagreement region.
+    On m distinct points there are at most 2 d (m - 1) + 2 labellings; fewer where two features
+    separate the points alike. Cost with n points: O(d n log n) for `erm` and `restrict`, O(d n log
+    n + d^2 n) for `dichotomies`, O(d n) for errors of all labellings and for the disagreement
+    region.
 
     Raises
     ------
     ParameterError
         If `n_features` is not an integer of at least 1.
+
+    Examples
+    --------
+    >>> X, y = [[0.0, 5.0], [1.0, 5.0], [0.0, 9.0]], [0, 0, 1]
+    >>> best = sb.hypotheses.DecisionStumps(n_features=2).erm(X, y)
+    >>> best.feature, best.threshold
+    (1, 7.0)
     """
 
     name: ClassVar[str] = "decision stumps"
@@ -56,8 +63,7 @@ class DecisionStumps(HypothesisClass):
         return dimension
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Cut:
-        """Return the stump with the least weighted mistakes; among equals the first of
-        `dichotomies`."""
+        """Return the stump with the least weighted mistakes, the first of equal ones."""
         return best_cut(X, y, sample_weight, self.n_features, _DIRECTIONS)
 
     def dichotomies(self, X: ArrayLike) -> CutDichotomies:

@@ -1,5 +1,4 @@
-"""Thresholds: one feature, 1 from a number on, up to a number, or either; the last are the
-halfspaces of the line."""
+"""Thresholds of one feature, upward, downward or either: the last are halfspaces of the line."""
 
 from typing import ClassVar
 
@@ -32,6 +31,12 @@ class Thresholds(HypothesisClass):
     ------
     ParameterError
         If `direction` is another word.
+
+    Examples
+    --------
+    >>> best = sb.hypotheses.Thresholds("down").erm([[1.0], [2.0], [3.0]], [1, 1, 0])
+    >>> best.threshold, best.direction
+    (2.5, 'down')
     """
 
     name: ClassVar[str] = "thresholds"
@@ -46,8 +51,7 @@ class Thresholds(HypothesisClass):
         return len(self._directions)
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Cut:
-        """Return the threshold with the least weighted mistakes; among equals the first of
-        `dichotomies`."""
+        """Return the threshold with the least weighted mistakes, the first of equal ones."""
         return best_cut(X, y, sample_weight, 1, self._directions)
 
     def dichotomies(self, X: ArrayLike) -> CutDichotomies:
