@@ -102,7 +102,7 @@ def test_a_person_gets_words(asked: list[dict[str, Any]], tmp_path: Path) -> Non
         "student      0.800 (0.750 to 0.850) right",
         "Why\n",
         "Assumed\n- All is alike.",
-        "No private data were looked at",
+        "No private data were read",
     ):
         assert part in result.stdout
     assert result.stdout.endswith(f"--plan {tmp_path / 'p' / 'plan.json'}\n")

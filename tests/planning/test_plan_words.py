@@ -173,7 +173,7 @@ def test_the_page_says_all_there_is() -> None:
         "epsilon 0.1: nothing useful can be had",
         "1,000 queries; this plan",
         "Shards are alike.",
-        "No private data were looked at",
+        "No private data were read",
         "must pay for that choice",
     ):
         assert part in flat, part
