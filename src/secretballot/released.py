@@ -1,5 +1,4 @@
-"""What comes out of the door: released labels, and everything that public rooms ever see of a
-release."""
+"""What comes out of the door: released labels, all that public rooms ever see of a release."""
 
 import json
 from collections.abc import Mapping
@@ -19,9 +18,8 @@ _FORMAT = "secretballot/released-labels"
 _VERSION = 1
 
 
-def _frozen_integers(name: str, values: object) -> IntArray:
-    """Return a read-only int64 copy of `values`, or raise `DataError` if they are not whole
-    numbers."""
+def _read_only_integers(name: str, values: object) -> IntArray:
+    """Return a read-only int64 copy of `values`, or raise `DataError` if they are no integers."""
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise DataError(f"{name} has dtype {array.dtype}; it must hold integers.")
@@ -30,19 +28,19 @@ def _frozen_integers(name: str, values: object) -> IntArray:
     return copy
 
 
-def _class_value(value: object) -> str | int | float | bool:
+def _json_class_value(value: object) -> str | int | float | bool:
     """Return a class value as the Python scalar that JSON gives back unchanged."""
     scalar = value.item() if isinstance(value, np.generic) else value
     if not isinstance(scalar, (str, int, float)) or scalar != scalar:
         raise DataError(
-            f"classes holds {shown(value)}; a class is a string, an integer, a number or a"
-            " truth value."
+            f"classes holds {shown(value)}; a class is a string, an integer, a number or a truth"
+            " value."
         )
     return scalar
 
 
-def _check_classes(classes: object) -> tuple[str | int | float | bool, ...]:
-    values = tuple(_class_value(value) for value in np.asarray(classes, dtype=object).ravel())
+def _checked_classes(classes: object) -> tuple[str | int | float | bool, ...]:
+    values = tuple(_json_class_value(value) for value in np.asarray(classes, dtype=object).ravel())
     if len(values) < 2:
         raise DataError(
             f"classes has {len(values)} values; give the two or more classes the teachers voted on."
@@ -52,7 +50,7 @@ def _check_classes(classes: object) -> tuple[str | int | float | bool, ...]:
     return values
 
 
-def _check_certificate(certificate: object) -> dict[str, Any]:
+def _checked_certificate(certificate: object) -> dict[str, Any]:
     """Return a private copy of the certificate as JSON would give it back."""
     if not isinstance(certificate, Mapping):
         raise DataError(
@@ -121,11 +119,12 @@ class ReleasedLabels:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the dataclass is frozen; fields are normalised once, here
-        set_field(self, "queries", _frozen_integers("queries", self.queries))
-        set_field(self, "labels", _frozen_integers("labels", self.labels))
-        set_field(self, "classes", _check_classes(self.classes))
+        set_field(self, "queries", _read_only_integers("queries", self.queries))
+        set_field(self, "labels", _read_only_integers("labels", self.labels))
+        set_field(self, "classes", _checked_classes(self.classes))
         set_field(self, "n_teachers", check_count("n_teachers", self.n_teachers, minimum=0))
-        set_field(self, "certificate", _check_certificate(self.certificate))
+        set_field(self, "certificate", _checked_certificate(self.certificate))
+        # shapes and ranges of labels come first: counts are compared with them
         self._check_rows()
         if (self.noisy_counts is None) != (self.sigma is None):
             raise DataError(
@@ -137,7 +136,7 @@ class ReleasedLabels:
             )
         if self.noisy_counts is not None:
             set_field(self, "sigma", check_positive("sigma", self.sigma))
-            set_field(self, "noisy_counts", _frozen_integers("noisy_counts", self.noisy_counts))
+            set_field(self, "noisy_counts", _read_only_integers("noisy_counts", self.noisy_counts))
             self._check_counts()
 
     def _check_rows(self) -> None:
@@ -170,32 +169,24 @@ class ReleasedLabels:
 
     @property
     def answered(self) -> BoolArray:
-        """Mask of shape (n_queries,): true where a label came out, false where the aggregator
-        abstained."""
+        """Mask of shape (n_queries,): true where a label came out, false for an abstention."""
         mask: BoolArray = self.labels >= 0
         return mask
 
     @property
     def class_values(self) -> NDArray[Any]:
-        """Array of shape (n_classes,) of the class values.
-
-        Of dtype object only if their types are mixed.
-        """
+        """Class values, shape (n_classes,); of dtype object only if their types are mixed."""
         uniform = len({type(value) for value in self.classes}) == 1
         return np.array(self.classes, dtype=None if uniform else object)
 
     @property
     def label_values(self) -> NDArray[Any]:
-        """Class values of the answered queries, in their order.
-
-        One for each row of ``queries[answered]``.
-        """
+        """Class values of the answered queries: one for each row of ``queries[answered]``."""
         values: NDArray[Any] = self.class_values[self.labels[self.answered]]
         return values
 
     def to_json(self) -> dict[str, Any]:
-        """Return the release as a dict of JSON values, which `from_json` reads back to an equal
-        object."""
+        """Return the release as a dict of JSON values, which `from_json` reads back."""
         return {
             "format": _FORMAT,
             "version": _VERSION,
@@ -205,7 +196,7 @@ class ReleasedLabels:
             "n_teachers": self.n_teachers,
             "sigma": self.sigma,
             "noisy_counts": None if self.noisy_counts is None else self.noisy_counts.tolist(),
-            "certificate": _check_certificate(self.certificate),
+            "certificate": _checked_certificate(self.certificate),
         }
 
     @classmethod
@@ -236,6 +227,7 @@ class ReleasedLabels:
         shape = (len(document["queries"]), len(document["classes"]))
         values = {name: document[name] for name in names}
         # an empty list has lost its shape
+        # an empty list has lost how many columns the counts had
         if values["noisy_counts"] == [] and not shape[0]:
             values["noisy_counts"] = np.empty((0,) if shape[1] == 2 else shape, dtype=np.int64)
         return cls(**values)
