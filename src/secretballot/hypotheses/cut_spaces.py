@@ -45,6 +45,15 @@ def best_cut(
     """Return the cut with the fewest weighted mistakes, the first of `CutDichotomies` among equals.
 
     Cost: O(d n log n) time, O(n) memory beside the points.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+    y : array of 0 and 1, shape (n,)
+    sample_weight : array of shape (n,), optional
+        What a mistake on each row counts, at least 0; 1 by default.
+    n_features : int
+    directions : sequence of {"up", "down"}
     """
     points = check_points(X, n_features)
     labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
@@ -110,7 +119,12 @@ class CutDichotomies(Dichotomies):
         return Cut(threshold, chosen.direction, chosen.feature, len(self.columns))
 
     def errors(self, y: ArrayLike) -> IntArray:
-        """Return the mistakes of every labelling against `y`, by prefix sums. Cost: O(d n)."""
+        """Return the mistakes of every labelling against `y`, by prefix sums. Cost: O(d n).
+
+        Parameters
+        ----------
+        y : array of 0 and 1, shape (m,)
+        """
         labels = check_labels(y, self._n)
         return self._all_mistakes(
             [column.prefix_sums(2 * labels - 1) for column in self.columns], labels
@@ -121,6 +135,11 @@ class CutDichotomies(Dichotomies):
 
         The points are sorted into the cells between thresholds and summed up there. Cost: O(d (n +
         m) log n).
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of 0 and 1, shape (n,)
         """
         points = check_points(X, len(self.columns))
         labels = check_labels(y, len(points))
@@ -240,6 +259,15 @@ class CutSpace(VersionSpace):
 
         Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of
         rates.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of 0 and 1, shape (n,)
+        slack : float
+            In mistakes, in the unit of the weights; at least 0.
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
         """
         points = check_points(X, self._n_features)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))

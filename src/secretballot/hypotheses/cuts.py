@@ -108,7 +108,12 @@ class SortedColumn:
 
     @classmethod
     def sort(cls, column: FloatArray) -> "SortedColumn":
-        """Sort n numbers. Cost: O(n log n)."""
+        """Sort n numbers. Cost: O(n log n).
+
+        Parameters
+        ----------
+        column : array of shape (n,)
+        """
         order = np.argsort(column)
         ascending = column[order]
         starts = np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
@@ -168,6 +173,10 @@ class Segments:
         """Return the same set in pieces with none of the ascending values strictly inside.
 
         All thresholds of a piece label all of the values alike.
+
+        Parameters
+        ----------
+        values : array of shape (k,)
         """
         holder = np.searchsorted(self.low, values, side="left") - 1
         inside = values[(holder >= 0) & (values < self.high[np.maximum(holder, 0)])]

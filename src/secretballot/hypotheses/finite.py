@@ -69,7 +69,17 @@ class Member:
         return self.labels(check_points(X, None)).astype(np.int64)
 
     def labels(self, points: FloatArray) -> BoolArray:
-        """Return whether the estimator says 1, for points that were checked."""
+        """Return whether the estimator says 1, for points that were checked.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, n_features)
+
+        Raises
+        ------
+        DataError
+            If a prediction is not one of two classes for each point.
+        """
         predictions = np.asarray(self.estimator.predict(points))
         if predictions.shape != (len(points),):
             raise DataError(
@@ -140,7 +150,15 @@ class FiniteClass(HypothesisClass):
         return len(self.members).bit_length() - 1
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Member:
-        """Return the estimator with the least weighted mistakes; the first among equals."""
+        """Return the estimator with the least weighted mistakes; the first among equals.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of 0 and 1, shape (n,)
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
+        """
         points = check_points(X, None)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
         return self.members[
@@ -148,7 +166,12 @@ class FiniteClass(HypothesisClass):
         ]
 
     def dichotomies(self, X: ArrayLike) -> "FiniteDichotomies":
-        """Return the labellings, in the order of the first estimators that have them."""
+        """Return the labellings, in the order of the first estimators that have them.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_features)
+        """
         return FiniteDichotomies(self.members, check_points(X, None))
 
     def version_space(self) -> "FiniteSpace":
@@ -194,6 +217,11 @@ def check_answers(hypotheses: HypothesisClass, points: FloatArray) -> None:
     ------
     DataError
         If there is one; the message names no point.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+    points : ndarray of shape (m, n_features)
     """
     members = hypotheses.members if isinstance(hypotheses, FiniteClass) else ()
     for member in members:
@@ -238,7 +266,13 @@ class FiniteDichotomies(Dichotomies):
         return self._members[check_index(index, len(self))]
 
     def errors(self, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every labelling against `y`. Cost: O(N n / 8)."""
+        """Return the number of mistakes of every labelling against `y`. Cost: O(N n / 8).
+
+        Parameters
+        ----------
+        y : array of 0 and 1, shape (m,)
+            Labels of the points, in their order.
+        """
         truth = np.packbits(check_labels(y, self._n).astype(bool))
         return np.array(
             [int(np.bitwise_count(bits ^ truth).sum()) for bits in self._labellings_as_bits()],
@@ -272,6 +306,15 @@ class FiniteSpace(VersionSpace):
 
         Liu et al. 2021, supplement, Algorithm 7, line 12, with numbers of mistakes in place of
         rates.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of 0 and 1, shape (n,)
+        slack : float
+            In mistakes, in the unit of the weights; at least 0.
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
         """
         points = check_points(X, None)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))

@@ -78,7 +78,13 @@ class HalfspaceDichotomies(Dichotomies):
         return behind_line(self._plane, fan, int(place))
 
     def errors(self, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every labelling against `y`, in O(m^2 log m)."""
+        """Return the number of mistakes of every labelling against `y`, in O(m^2 log m).
+
+        Parameters
+        ----------
+        y : array of 0 and 1, shape (m,)
+            Labels of the points, in their order.
+        """
         labels = check_labels(y, len(self._point))
         mistakes = Mistakes.count(self._point, len(self._plane), labels)
         errors = np.empty(_most_labellings(len(self._plane)), dtype=np.int64)
@@ -142,13 +148,26 @@ class Halfspaces(HypothesisClass):
         return self.n_features + 1
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Hypothesis:
-        """Return a halfspace with the least weighted mistakes, the first of equal ones."""
+        """Return a halfspace with the least weighted mistakes, the first of equal ones.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of 0 and 1, shape (n,)
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
+        """
         if self._on_line is not None:
             return self._on_line.erm(X, y, sample_weight)
         return HalfspaceVersionSpace.whole().restrict(X, y, 0.0, sample_weight).hypothesis()
 
     def dichotomies(self, X: ArrayLike) -> Dichotomies:
-        """Return the labellings: the constants 0 and 1, then by point and direction."""
+        """Return the labellings: the constants 0 and 1, then by point and direction.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_features)
+        """
         if self._on_line is not None:
             return self._on_line.dichotomies(X)
         return HalfspaceDichotomies(check_points(X, 2))

@@ -212,6 +212,15 @@ class IntervalSpace(VersionSpace):
             If points, labels or weights do not fit.
         ParameterError
             If the slack is negative or nan, or more than 200,000,000 cells might survive.
+
+        Parameters
+        ----------
+        X : array of shape (n, 1)
+        y : array of 0 and 1, shape (n,)
+        slack : float
+            In mistakes, in the unit of the weights; at least 0.
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
         """
         points = check_points(X, 1)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))

@@ -56,6 +56,13 @@ class Intervals(HypothesisClass):
 
         The run of neighbours with the largest sum of ones less zeros, by prefix sums (Kadane).
         Cost: O(n log n).
+
+        Parameters
+        ----------
+        X : array of shape (n, 1)
+        y : array of 0 and 1, shape (n,)
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
         """
         points = check_points(X, 1)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
@@ -71,7 +78,12 @@ class Intervals(HypothesisClass):
         return interval_between(column, first, last)
 
     def dichotomies(self, X: ArrayLike) -> "IntervalDichotomies":
-        """Return the labellings: none first, then by first and last point inside."""
+        """Return the labellings: none first, then by first and last point inside.
+
+        Parameters
+        ----------
+        X : array of shape (m, 1)
+        """
         return IntervalDichotomies(check_points(X, 1)[:, 0])
 
     def version_space(self) -> IntervalSpace:
@@ -167,6 +179,11 @@ class IntervalDichotomies(Dichotomies):
             If the labels do not fit.
         ParameterError
             If there are more than 50,000,000 labellings.
+
+        Parameters
+        ----------
+        y : array of 0 and 1, shape (m,)
+            Labels of the points, in their order.
         """
         self._check_listable("prefix_mistakes")
         base, gained = self.prefix_mistakes(y)
@@ -217,6 +234,11 @@ class IntervalDichotomies(Dichotomies):
             If points or labels do not fit.
         ParameterError
             If there are more than 50,000,000 labellings.
+
+        Parameters
+        ----------
+        X : array of shape (n, 1) or (n,)
+        y : array of 0 and 1, shape (n,)
         """
         self._check_listable("prefix_mistakes_on")
         return self._all_errors(*self.prefix_mistakes_on(X, y))

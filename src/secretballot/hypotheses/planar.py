@@ -60,7 +60,12 @@ class Plane:
         return np.array(whole, dtype=np.int64 if small else object).reshape(-1, 2), scale
 
     def turn(self, a: IntArray, b: IntArray, c: IntArray) -> IntArray:
-        """Return 1 where points `a`, `b`, `c` turn left, -1 where right, 0 on one line; exact."""
+        """Return 1 where points `a`, `b`, `c` turn left, -1 where right, 0 on one line; exact.
+
+        Parameters
+        ----------
+        a, b, c : arrays of point numbers of one shape, or that broadcast to one
+        """
         # three steps: signs decide most, floats most of the rest, and integers what floats leave
         # in doubt; only the last are exact for all, and they are a hundred times slower
         sides = self.points[b] - self.points[a], self.points[c] - self.points[a]

@@ -92,6 +92,15 @@ class RectangleVersionSpace(VersionSpace):
         ------
         DataError, ParameterError
             If the input does not fit, or more than 500 distinct points were asked.
+
+        Parameters
+        ----------
+        X : array of shape (n, 2)
+        y : array of 0 and 1, shape (n,)
+        slack : float
+            In mistakes, in the unit of the weights; at least 0.
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
         """
         limits, mistakes, slack_units = self._limits.asked(X, y, slack, sample_weight)
         if len(limits.points) > _MOST_ASKED:

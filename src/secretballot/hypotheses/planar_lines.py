@@ -38,7 +38,12 @@ class Halfspace:
         return self.labels(check_points(X, 2)).astype(np.int64)
 
     def labels(self, points: FloatArray) -> BoolArray:
-        """Return the labels of points that were checked."""
+        """Return the labels of points that were checked.
+
+        Parameters
+        ----------
+        points : array of shape (n, 2)
+        """
         w1, w2, b = float(self.w[0]), float(self.w[1]), float(self.b)
         with np.errstate(over="ignore", invalid="ignore"):
             terms = w1 * points[:, 0], w2 * points[:, 1]

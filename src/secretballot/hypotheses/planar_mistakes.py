@@ -103,6 +103,13 @@ class Limits:
         ------
         DataError, ParameterError
             If points, labels, weights or slack do not fit.
+
+        Parameters
+        ----------
+        X : array of shape (n, 2)
+        y : array of 0 and 1, shape (n,)
+        slack : float
+        sample_weight : array of shape (n,) or None
         """
         rows = check_points(X, 2)
         labels, weights = check_labels(y, len(rows)), check_weights(sample_weight, len(rows))

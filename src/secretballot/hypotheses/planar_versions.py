@@ -55,6 +55,15 @@ class HalfspaceVersionSpace(VersionSpace):
 
         Where weights are no integer multiples of their sum's last binary place, rounding is allowed
         for by 1e-15 of the sum for each row, so that it drops no halfspace that belongs.
+
+        Parameters
+        ----------
+        X : array of shape (n, 2)
+        y : array of 0 and 1, shape (n,)
+        slack : float
+            In mistakes, in the unit of the weights; at least 0.
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
         """
         limits, mistakes, slack_units = self._limits.asked(X, y, slack, sample_weight)
         least, choice = _least_excess(Plane(limits.points), limits, mistakes)

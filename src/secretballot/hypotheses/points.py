@@ -175,6 +175,10 @@ def rounding_allowance(weights: FloatArray) -> float:
     It is 0 for integers and other multiples of 2^-20 of moderate size, whose sums floats hold
     exactly. For other weights a version space adds it to the slack, so that rounding alone never
     drops a hypothesis that belongs.
+
+    Parameters
+    ----------
+    weights : array of shape (n,)
     """
     total = float(weights.sum())
     if total < _EXACT_BELOW and not np.any((weights * _GRAIN) % 1):

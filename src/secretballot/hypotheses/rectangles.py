@@ -100,7 +100,13 @@ class RectangleDichotomies(Dichotomies):
         return box_around(np.array([[xs[left], ys[bottom]], [xs[right], ys[top]]]))
 
     def errors(self, y: ArrayLike) -> IntArray:
-        """Return the number of mistakes of every labelling against `y`."""
+        """Return the number of mistakes of every labelling against `y`.
+
+        Parameters
+        ----------
+        y : array of 0 and 1, shape (m,)
+            Labels of the points, in their order.
+        """
         labels = check_labels(y, len(self._point))
         mistakes = Mistakes.count(self._point, len(self._grid.points), labels)
         errors = np.empty(len(self), dtype=np.int64)
@@ -139,7 +145,15 @@ class Rectangles(HypothesisClass):
         return 4
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Rectangle:
-        """Return a rectangle with the least weighted mistakes: the empty one, or the first."""
+        """Return a rectangle with the least weighted mistakes: the empty one, or the first.
+
+        Parameters
+        ----------
+        X : array of shape (n, 2)
+        y : array of 0 and 1, shape (n,)
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
+        """
         points = check_points(X, 2)
         labels, weights = check_labels(y, len(points)), check_weights(sample_weight, len(points))
         distinct, point = np.unique(points, axis=0, return_inverse=True)

@@ -63,11 +63,24 @@ class DecisionStumps(HypothesisClass):
         return dimension
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Cut:
-        """Return the stump with the least weighted mistakes, the first of equal ones."""
+        """Return the stump with the least weighted mistakes, the first of equal ones.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+        y : array of 0 and 1, shape (n,)
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
+        """
         return best_cut(X, y, sample_weight, self.n_features, _DIRECTIONS)
 
     def dichotomies(self, X: ArrayLike) -> CutDichotomies:
-        """Return the labellings, by feature, direction and ascending threshold."""
+        """Return the labellings, by feature, direction and ascending threshold.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_features)
+        """
         return CutDichotomies(check_points(X, self.n_features), _DIRECTIONS)
 
     def version_space(self) -> CutSpace:

@@ -51,11 +51,24 @@ class Thresholds(HypothesisClass):
         return len(self._directions)
 
     def erm(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Cut:
-        """Return the threshold with the least weighted mistakes, the first of equal ones."""
+        """Return the threshold with the least weighted mistakes, the first of equal ones.
+
+        Parameters
+        ----------
+        X : array of shape (n, 1)
+        y : array of 0 and 1, shape (n,)
+        sample_weight : array of shape (n,), optional
+            What a mistake on each row counts, at least 0; 1 by default.
+        """
         return best_cut(X, y, sample_weight, 1, self._directions)
 
     def dichotomies(self, X: ArrayLike) -> CutDichotomies:
-        """Return the labellings, by ascending threshold: up, then down."""
+        """Return the labellings, by ascending threshold: up, then down.
+
+        Parameters
+        ----------
+        X : array of shape (m, 1)
+        """
         return CutDichotomies(check_points(X, 1), self._directions)
 
     def version_space(self) -> CutSpace:

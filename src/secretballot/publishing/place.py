@@ -54,7 +54,13 @@ def drafted(target: Path) -> Iterator[Path]:
 
 
 def move_into_place(new: Path, target: Path) -> None:
-    """Put a finished draft in its place, an earlier release aside; on failure it comes back."""
+    """Put a finished draft in its place, an earlier release aside; on failure it comes back.
+
+    Raises
+    ------
+    OSError
+        If a folder cannot be moved; then the earlier release is in its place again.
+    """
     # a folder cannot be replaced by a rename, so there is a moment without a release: whoever is
     # killed then leaves the earlier one in the draft, and `settle_place` brings it back
     old = new.parent / _OLD

@@ -86,6 +86,11 @@ def learning_curve(
 
     At most `POINTS` rounds get a student of their own; the others, and rounds from which nothing
     can be learnt yet, get None.
+
+    Raises
+    ------
+    MemoryError
+        If there is not enough memory to fit a student.
     """
     edges = np.cumsum(rounds)
     final = np.asarray(student.predict(job.X_public))

@@ -85,6 +85,8 @@ def make_release(job: ReleaseJob, folder: Path, say: Callable[[str], None]) -> M
 
 def _students_before_and_after(job: ReleaseJob, say: Callable[[str], None]) -> tuple[Any, Any]:
     """Return the student before and after its fit; None twice where there is none."""
+    # a student from a file is fitted already; the story needs the template only to fit it again
+    # round by round, and then both are the same
     match job.student:
         case GivenStudent(model, True):
             return model, model

@@ -195,6 +195,11 @@ def tsybakov_excess(
     eta : float
         Factor of the condition Dis <= eta excess^tau, at least 1.
     constant : float
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
     """
     n, d = check_count("n_records", n_records), check_count("vc_dimension", vc_dimension)
     if not n >= d:

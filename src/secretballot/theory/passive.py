@@ -91,6 +91,11 @@ def teacher_disagreement(
     eta : float
         At least 1.
     constant : float
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
     """
     k, d = check_count("n_teachers", n_teachers), check_count("vc_dimension", vc_dimension)
     n = check_at_least(
@@ -202,6 +207,7 @@ def passive_sizes(
     n, m, d = check_counts(n_records=n_records, n_public=n_public, vc_dimension=vc_dimension)
     chance, (epsilon, delta) = check_probability("beta", beta), check_budget(budget)
     t, scale = check_tau(tau), check_positive("constant", constant)
+    # T balances queries that may abstain against the noise that they cost
     ratio = d / (n * epsilon)
     root = 1 / (4 - 3 * t)
     unstable = max(
@@ -255,6 +261,7 @@ def sparse_vector_student_error(
     gamma, scale = check_error("best_error", best_error), check_positive("constant", constant)
     realizable = gamma == 0
     epsilon, delta = check_budget(budget, needs_delta=realizable)
+    # delta enters in the realizable case alone, so a budget without it will do elsewhere
     ratio = d / (n * epsilon)
     private = (
         m * ratio**2 * math.log(1 / delta)

@@ -49,7 +49,13 @@ def check_tau(tau: float) -> float:
 
 
 def check_share(name: str, value: float) -> float:
-    """Return `value` if it lies in [0, 1], else raise `ParameterError`."""
+    """Return `value` if it lies in [0, 1], else raise `ParameterError`.
+
+    Raises
+    ------
+    ParameterError
+        If it does not.
+    """
     number = check_finite(name, value)
     if not 0 <= number <= 1:
         raise ParameterError(f"{name} is {value!r}; it must lie between 0 and 1.")
@@ -57,8 +63,13 @@ def check_share(name: str, value: float) -> float:
 
 
 def check_error(name: str, value: float) -> float:
-    """Return an error of a binary classifier if it lies in [0, 1/2), else raise
-    `ParameterError`."""
+    """Return an error of a binary classifier if it lies in [0, 1/2), else raise.
+
+    Raises
+    ------
+    ParameterError
+        If it does not.
+    """
     number = check_finite(name, value)
     if not 0 <= number < 0.5:
         raise ParameterError(f"{name} is {value!r}; it must be at least 0 and less than 0.5.")
@@ -66,8 +77,13 @@ def check_error(name: str, value: float) -> float:
 
 
 def check_epsilon_below(epsilon: float, limit: float, theorem: str) -> float:
-    """Return epsilon if it lies in (0, limit], where a theorem holds, else raise
-    `ParameterError`."""
+    """Return epsilon if it lies in (0, limit], where a theorem holds, else raise.
+
+    Raises
+    ------
+    ParameterError
+        If it does not.
+    """
     number = check_positive("epsilon", epsilon)
     if not number <= limit:
         raise ParameterError(
@@ -77,7 +93,13 @@ def check_epsilon_below(epsilon: float, limit: float, theorem: str) -> float:
 
 
 def check_at_least(name: str, value: int, least: float, because: str) -> int:
-    """Return a count if it is at least `least`, else raise `ParameterError` with the reason."""
+    """Return a count if it is at least `least`, else raise `ParameterError` with the reason.
+
+    Raises
+    ------
+    ParameterError
+        If it does not.
+    """
     number = check_count(name, value)
     if not number >= least:
         raise ParameterError(f"{name} is {number}; {because} asks for at least {math.ceil(least)}.")
@@ -85,6 +107,5 @@ def check_at_least(name: str, value: int, least: float, because: str) -> int:
 
 
 def check_counts(**given: int) -> tuple[int, ...]:
-    """Return the given counts, in their order, if each is an integer of at least 1, else
-    raise `ParameterError`."""
+    """Return the given counts, in their order, if each is an integer of at least 1, else raise."""
     return tuple(check_count(name, value) for name, value in given.items())

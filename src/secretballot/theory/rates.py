@@ -130,6 +130,7 @@ def rate(algorithm: str, setting: str, tau: float | None = None) -> Rate:
     ParameterError
         If a word is unknown, or tau is missing, superfluous or out of its range.
     """
+    # a tau where none belongs is refused too: it would be ignored without a word
     check_choice("algorithm", algorithm, ALGORITHMS)
     if (check_choice("setting", setting, SETTINGS) == "tsybakov") != (tau is not None):
         raise ParameterError(

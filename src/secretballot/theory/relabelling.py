@@ -84,6 +84,11 @@ def amplified(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
 
     Source: Li, Qardaji, Su 2012, used in Lemma 3.4 of Nandi and Bassily 2020: log(1 + rate
     (e^epsilon - 1)), rate delta. Nothing is hidden; rate 1 gains nothing.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
     """
     q = check_positive("rate", rate)
     if not q <= 1:
@@ -108,6 +113,11 @@ def sampling_rate(epsilon: float, inner_epsilon: float, *, calibration: str = "t
     inner_epsilon : float
         Of the stream that the relabelled sample is asked with.
     calibration : {"tight", "paper"}
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
     """
     inside = check_positive("inner_epsilon", inner_epsilon)
     if check_choice("calibration", calibration, CALIBRATIONS) == "paper":

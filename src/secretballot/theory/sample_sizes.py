@@ -182,6 +182,7 @@ def sample_sizes(
         raise ParameterError(
             "best_error is 0; the agnostic rows need a gamma above 0, the others have it at 0."
         )
+    # without privacy first: what privacy costs is read off by comparing with these rows
     rows = _Rows()
     _add_rows_without_privacy(rows, task)
     _add_rows_by_voting(rows, task)
@@ -309,6 +310,7 @@ class _Rows:
         figures: dict[str, int | None] = {"paper": None, "tight": None}
         remarks = [remark] if remark else []
         for name, way in (("paper", paper), ("tight", tight)):
+            # a theorem that does not reach these numbers is no reason to lose the table
             try:
                 figures[name] = None if way is None else way()
             except ParameterError as refusal:

@@ -198,6 +198,8 @@ def semi_private_sizes(
         size = vc_dimension * math.log(1 / error) + math.log(1 / chance)
         n = scale * size * max(1 / (check_positive("epsilon", epsilon) * error), 1 / error**2)
         return SemiPrivateSizes(m, log_growth(vc_dimension, m), math.ceil(n))
+    # given public points may cover the class better or worse than alpha / 4; what they leave of
+    # alpha is for the selection
     cover = (
         error / 4
         if n_public is None

@@ -73,6 +73,11 @@ def most_contested(mistakes: int, share: float = 1 / 3) -> int:
         Largest number of mistakes of any teacher, at least 0.
     share : float
         In (0, 1/2].
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
     """
     most, part = check_count("mistakes", mistakes, minimum=0), check_finite("share", share)
     if not 0 < part <= 0.5:
@@ -104,6 +109,11 @@ def most_mistakes(
     n_teachers : int
         Teachers in the union bound; only "tight" reads it.
     calibration : {"tight", "paper"}
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range.
     """
     m, k, chance = (
         check_count("n_queries", n_queries),
@@ -256,6 +266,7 @@ def stream_sizes(
         _checked_beta(beta) / 2,
     )
     error, delta = check_probability("teacher_error", teacher_error), _checked_delta(budget)
+    # T first, for more teachers than are needed; k from T; then a shard that makes all k good
     t = cutoff(m, gamma + error, half, n_teachers=_SUPPOSED_TEACHERS, calibration=calibration)
     if calibration == "paper":
         k = printed_teachers(budget, m, t, half)
@@ -289,6 +300,7 @@ def rate_sizes(
         check_error("best_error", best_error),
         _checked_beta(beta) / 2,
     )
+    # the worse the teachers may be, the fewer records they need: so the largest error that fits
     allowed = (check_probability("alpha", alpha) + 3 * gamma) * m
 
     def fits(error: float) -> bool:
@@ -351,6 +363,11 @@ def voted_label_error(
     best_error : float
         gamma in [0, 1/2).
     calibration : {"tight", "paper"}
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of its range; "paper" also outside of the claim's own.
     """
     a, chance = check_probability("teacher_error", teacher_error), _checked_beta(beta)
     m, gamma = check_count("n_queries", n_queries), check_error("best_error", best_error)

@@ -147,6 +147,8 @@ def stream_forecast(
     )
     if len(distances) != len(weights) or not abs(weights.sum() - 1) <= 1e-9:
         raise ParameterError("shares must be one chance for each distance, and add up to 1.")
+    # one threshold noise is shared by all queries of an epoch, so they are independent only given
+    # its value: all values are computed at once and averaged at the end
     chances, refusals = _noise_and_refusals(
         event, [check_count("distances", d, minimum=0) for d in distances], weights
     )

@@ -52,6 +52,7 @@ def draw_frontier(plan: Plan) -> Picture:
     useful = [
         (point.epsilon, point.candidate) for point in plan.frontier if point.candidate is not None
     ]
+    # a mark where nothing useful can be had: a gap in the line would look like a missing run
     useless = [point.epsilon for point in plan.frontier if point.candidate is None]
     constant = 100 * plan.constant_accuracy
     here = 100 * plan.recommended.expected.student_accuracy.value

@@ -167,6 +167,7 @@ def _points_text(share: float) -> str:
 def _warnings(plan: Plan) -> list[str]:
     student, constant = plan.recommended.expected.student_accuracy, plan.constant_accuracy
     task = plan.task
+    # a plan for a worthless promise, or for a useless student, is worse than none: said first
     careless = task.delta * task.n_records >= 1
     beware = (
         [
@@ -203,6 +204,7 @@ def _loss_sentences(plan: Plan) -> list[str]:
         ),
     }
     costs = {name: getattr(parts, name) for name in texts}
+    # one cause is named as the one that binds; the others only where they cost half a point
     binding = max(costs, key=lambda name: costs[name])
     short = _points_text(1 - plan.recommended.expected.student_accuracy.value)
     sentences = [
@@ -348,6 +350,7 @@ def _head_lines(plan: Plan) -> str:
             f"{SOURCES[plan.source]}; {count_text(len(plan.evaluated), 'setting')} evaluated"
         ),
     }
+    # the command comes second and is not wrapped like text: it is copied into a shell
     first, *rest = (_row_lines(name, text) for name, text in rows.items())
     return "\n".join([first, _command_lines(plan), *rest])
 

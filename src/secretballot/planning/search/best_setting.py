@@ -245,6 +245,7 @@ def _improvements_of(
     evaluation: Evaluation, recommended: Candidate, frontier: Sequence[FrontierPoint], step: _Steps
 ) -> tuple[Improvement, ...]:
     """Return what larger numbers would bring, the most helpful first."""
+    # the gain at twice the epsilon is on the frontier already, so only the others are searched
     task, best = evaluation.task, recommended.setting
     found: list[tuple[str, Candidate | None]] = []
     for words, factor in (("twice", 2), ("four times", 4)):
@@ -275,6 +276,7 @@ def _improvements_of(
 def _impossible_sentence(evaluation: Evaluation) -> str:
     """Return the sentence for an impossible task, with the numbers that would do."""
     task, constant = evaluation.task, evaluation.model.constant_accuracy
+    # each number alone: two at once would need a search of a plane, and give no single advice
     most = MOST_EPSILON / task.epsilon
     epsilon = _least_factor(
         evaluation, lambda factor: replace(task, epsilon=factor * task.epsilon), most

@@ -297,7 +297,12 @@ class Spread:
         return cls(folds, float(np.median(beside)) / math.sqrt(lost), average_out)
 
     def estimate(self, accuracies: FloatArray) -> Estimate:
-        """Return the mean of a setting's students, and the range of nine further runs of ten."""
+        """Return the mean of a setting's students, and the range of nine further runs of ten.
+
+        Parameters
+        ----------
+        accuracies : array of shape (n_folds,)
+        """
         n, value = len(accuracies), float(np.clip(accuracies.mean(), 0.0, 1.0))
         own = float((accuracies - self.folds[:n]).std(ddof=1)) if n > 1 else 0.0
         fold = float(self.folds[:n].std(ddof=1)) if n > 1 else 0.0

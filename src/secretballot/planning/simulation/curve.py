@@ -144,6 +144,7 @@ def _checked_arrays(
         raise ParameterError(
             f"curve is {shown(accuracies)}; give an accuracy for at least one number of records."
         )
+    # percentages are the likeliest mistake, so the message names the rule for shares
     for size, value in accuracies.items():
         if check_count("a number of records of the curve", size) > MOST_RECORDS:
             raise ParameterError(

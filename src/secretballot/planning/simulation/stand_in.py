@@ -100,7 +100,8 @@ class StandInModel(VoteModel):
         self._teacher, self._student = teacher, student
         Recipe.of(teacher, 0)  # refuses a teacher that is no classifier before anything is trained
         quick = n_classes == 2 and _is_linear(teacher)
-        trained = (QUICK_TEACHERS if quick else SLOW_TEACHERS) if n_trained is None else n_trained
+        default = QUICK_TEACHERS if quick else SLOW_TEACHERS
+        trained = default if n_trained is None else n_trained
         self._n_trained = check_count("n_trained", trained, minimum=2)
         self.constant_accuracy = float(np.bincount(self._y).max() / len(self._y))
         self._n_stock = len(self._y) - len(self._y) // TEST_PART

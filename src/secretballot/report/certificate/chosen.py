@@ -41,6 +41,7 @@ def check_chosen(document: Mapping[str, Any]) -> None:
         return
     if document["unit"] != document["composition"]["unit"] == "record":
         raise CertificateError("A choice by user does not add to a promise about records.")
+    # the price first, then that the stated outcome is one that could have been drawn
     _check_draw(document)
     candidates, outcome = (_checked_integer(mechanism, key) for key in ("n_candidates", "outcome"))
     if not 0 <= outcome < candidates:

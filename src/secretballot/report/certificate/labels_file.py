@@ -50,7 +50,13 @@ def _quoted_if_needed(text: str) -> str:
 
 
 def labels_header(classes: Sequence[object], noisy_counts: IntArray | None) -> list[str]:
-    """Return the column names of ``labels.csv``; counts of two classes have one column."""
+    """Return the column names of ``labels.csv``; counts of two classes have one column.
+
+    Parameters
+    ----------
+    classes : sequence
+    noisy_counts : int array of shape (l,) or (l, C), or None
+    """
     columns = ["query", "label", "abstained"]
     if noisy_counts is None:
         return columns

@@ -38,6 +38,8 @@ def check_plan(document: Mapping[str, Any]) -> str:
     CertificateError
         If plan, mechanism, events and released labels contradict each other.
     """
+    # the same number stands in several places; each pair is compared, so that a forger who changes
+    # one of them contradicts another
     plan, released, rounds = document["plan"], document["released"], document["plan"]["rounds"]
     planned, used = plan["planned"], plan["used"]
     if document["mechanism"].get("n_queries") != planned:
@@ -136,6 +138,8 @@ def _refuse_slow_choices(choices: Sequence[Mapping[str, Any]]) -> None:
 
 def _check_outcome(number: int, choice: Mapping[str, Any], neighbours: str) -> None:
     """Refuse a choice that states more than the one number, or the labels, of its event."""
+    # labels are named by their digest alone; of a number, everything that the outcome states must
+    # be what one draw of the priced event can tell
     if "labels_sha256" in choice["outcome"]:
         if not is_digest(choice["outcome"]["labels_sha256"]):
             raise CertificateError(

@@ -267,6 +267,8 @@ def _check_released(document: Mapping[str, Any]) -> str:
         released["answered"],
         released["count_columns"],
     )
+    # noisy counts cost more than labels alone: what was released must be what the mechanism's
+    # events pay for
     if not answered <= queries:
         raise CertificateError(f"{answered} answers to {queries} queries are too many.")
     if columns != count_columns_of(mechanism):

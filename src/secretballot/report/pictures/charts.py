@@ -45,6 +45,7 @@ def draw_budget(certificate: Mapping[str, Any]) -> str:
 
     def paint(axes: Any) -> None:
         for row, key in enumerate(kinds):
+            # a Renyi filter prices all releases together: there is no part of this one alone
             own = min(certificate[key], spent[key]) if plain_sum else spent[key]
             left = max(0.0, budget[key] - spent[key])
             parts = (

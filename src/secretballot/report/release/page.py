@@ -255,6 +255,8 @@ def _budget_caption(certificate: Mapping[str, Any]) -> str:
 
 
 def _votes_caption(released: ReleasedLabels) -> str:
+    # what was released decides what the picture shows: labels of one model, labels alone, one
+    # count for two classes, or a count for each of several
     abstained = int((~released.answered).sum())
     if is_chosen(released.certificate):
         return f"What the chosen model says of {count_text(len(released.queries), 'public point')}."

@@ -35,6 +35,8 @@ def release_readme(
     formula_like : sequence of str
         Classes that a spreadsheet might take for a formula.
     """
+    # the promise comes first, then what is there, then how to use and to check it; names that a
+    # stranger chose pass through `shown`
     epsilon, delta = total_price(certificate)
     width = max(map(len, files))
     parts = [
@@ -97,6 +99,7 @@ def _wrapped_text(text: str, indent: str = "") -> str:
 
 def _loading_section(untrusted: Sequence[str], has_schema: bool) -> str:
     extra = f", trusted={list(untrusted)!r}" if untrusted else ""
+    # commands that can be copied as they stand, with the types that the reader has to judge
     lines = [
         (
             "Load the student (types that are not trusted are refused; needs secretballot with its"

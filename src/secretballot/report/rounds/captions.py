@@ -59,6 +59,7 @@ def _map_caption(story: QueryStory, released: ReleasedLabels) -> str:
         known = len(story.rows) == story.n_points
         points = f"the {count_text(int(story.region.sum()), 'point')}" if known else "points"
         words.append(f"Shaded: {points} on which hypotheses that are still possible disagree.")
+    # a thinned picture must say so, or a reader would count its points
     others = len(story.rows) - asked
     if asked > MOST_ASKED or others > MOST_BACKGROUND or len(story.rows) < story.n_points:
         some = f"{min(asked, MOST_ASKED):,} of those asked and " if asked > MOST_ASKED else ""

@@ -62,7 +62,13 @@ class _Layer:
 
 
 def thinned(places: IntArray, most: int) -> IntArray:
-    """Return at most so many of `places`, evenly spread over their order."""
+    """Return at most so many of `places`, evenly spread over their order.
+
+    Parameters
+    ----------
+    places : int array of shape (k,)
+    most : int
+    """
     if len(places) <= most:
         return places
     return places[np.arange(most) * len(places) // most]

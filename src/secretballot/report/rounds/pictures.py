@@ -106,6 +106,7 @@ def draw_learning_curve(story: QueryStory) -> Picture | None:
             clip_on=False,
         )
         axes.set_xlim(0, 1.04 * float(totals[-1]))
+        # from at most 90 %, so that small changes do not look like large ones
         axes.set_ylim(min(90.0, 10 * np.floor(float(shares.min()) / 10)), 100)
         axes.set_xlabel("queries released")
         axes.set_ylabel("agreement with the\nfinal student (% of the pool)")
@@ -292,6 +293,7 @@ def draw_region_sizes(story: QueryStory) -> Picture | None:
     if not len(seen):
         return None
     low, middle, high = sizes.T
+    # bars only where a sample was looked at: an exact size has no interval
 
     def paint(axes: Any) -> None:
         axes.plot(seen, middle, color=ORANGE, linewidth=1.2)
@@ -363,6 +365,7 @@ def _region_size(update: object, n_points: int) -> tuple[float, float, float, fl
         or not 0 <= update["j"] <= n_points
     ):
         return None
+    # a sample of the region where the strategy took one, else the region as it states it
     seen = float(update["j"])
     inside, looked = update.get("in_region"), update.get("examined")
     if _is_number(inside) and _is_number(looked) and 0 <= inside <= looked and looked > 0:

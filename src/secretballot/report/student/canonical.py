@@ -95,7 +95,13 @@ class _Rewriting:
         self.written: list[tuple[str, bytes]] = []
 
     def node(self, old: dict[str, Any]) -> dict[str, Any]:
-        """Return one node and all below it; equal members are written once."""
+        """Return one node and all below it; equal members are written once.
+
+        Raises
+        ------
+        DataError
+            If the student keeps a memory address, or something without a canonical form.
+        """
         self._count += 1
         number = self._count
         if old["__loader__"] == "JsonNode" and old["content"] in self._object_addresses:

@@ -211,6 +211,7 @@ def _check_forest(one: Any) -> list[Any]:
     about = vars(one)
     if "estimators_" not in about:
         return []
+    # a forest checks points once, against its own columns, and hands them to its trees unchecked
     trees = about["estimators_"]
     refuse_unless(
         isinstance(trees, list) and trees and about.get("n_outputs_") == 1,
@@ -422,6 +423,8 @@ def _check_one_hot(one: Any) -> list[Any]:
     about = vars(one)
     if "categories_" not in about:
         return []
+    # without dropped or grouped categories, the place of a one is the category's number plus the
+    # widths before it: all of them are compared here
     categories, widths = about["categories_"], about.get("_n_features_outs")
     plain = about.get("drop_idx_") is None and about.get("_drop_idx_after_grouping") is None
     refuse_unless(

@@ -116,7 +116,13 @@ def object_types(members: dict[str, bytes], trusted: Collection[str]) -> set[str
 
 
 def refuse_unless(holds: Any, otherwise: str) -> None:
-    """Raise `NotAStudentError` with the reason, unless something holds."""
+    """Raise `NotAStudentError` with the reason, unless something holds.
+
+    Raises
+    ------
+    NotAStudentError
+        If `holds` is false.
+    """
     if not holds:
         raise NotAStudentError(otherwise)
 
@@ -423,6 +429,7 @@ def _check_npy(content: bytes) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 def _check_npz(content: bytes) -> None:
     """Check a sparse matrix: what is in it, and that no index leads beyond its shape."""
+    # members and sizes before scipy reads them, then its own check of every index
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         names = [one.filename for one in file.infolist()]
         known = {
@@ -509,6 +516,12 @@ def check_branches(left: NDArray[Any], right: NDArray[Any], leaf: BoolArray) -> 
     ------
     NotAStudentError
         If one is not: the way down the tree might then never end, or leave the tree.
+
+    Parameters
+    ----------
+    left, right : int arrays of shape (n_nodes,)
+        Children of each node.
+    leaf : bool array of shape (n_nodes,)
     """
     places = np.flatnonzero(~leaf)
     children = np.concatenate([left[places], right[places]]).astype(np.int64)
