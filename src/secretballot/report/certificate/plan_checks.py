@@ -180,6 +180,6 @@ def _check_outcome(number: int, choice: Mapping[str, Any], neighbours: str) -> N
 
 
 def _checked_integer(mechanism: Mapping[str, Any], key: str) -> int:
-    """Return a whole number of a mechanism, 0 where there is none."""
+    """Return an integer of a mechanism, 0 where there is none."""
     count = mechanism.get(key)
     return count if isinstance(count, int) and not isinstance(count, bool) else 0
