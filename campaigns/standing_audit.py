@@ -35,6 +35,12 @@ TABLES = (
     "10",
 )
 LEARN = ("learn", *TABLES, "--queries", "20")
+# At this price the threshold is about 150 votes: only a crowd of teachers that agree answers anything.
+SPARSE_VECTOR = (
+    *("learn", "crowd.csv", "crowd-public.csv", *TABLES[2:-1], "400", "--teacher", "naive-bayes"),
+    *("--queries", "20", "--aggregator", "sparse-vector", "--release", "labels"),
+    *("--max-unstable", "1"),
+)
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "audit" / "real_programs.py"
 
 # Name of each line: options of `audit release`, and the command after them.
@@ -56,10 +62,7 @@ RELEASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("--change", "replace"),
         (*LEARN, "--release", "labels", "--neighbours", "replace-one"),
     ),
-    "learn, sparse vector, a record less": (
-        ("--change", "drop"),
-        (*LEARN, "--aggregator", "sparse-vector", "--release", "labels", "--max-unstable", "2"),
-    ),
+    "learn, sparse vector, a record less": (("--change", "drop"), SPARSE_VECTOR),
     "learn, rounds by margin, a record more": (
         ("--change", "add"),
         (*LEARN, "--strategy", "margin", "--round-size", "10", "--release", "labels"),
@@ -85,8 +88,11 @@ def write_tables(folder: Path) -> None:
     """Write the private, public and vote files that the lines name, the same every time."""
     rng = np.random.default_rng(20261122)
 
-    def table(name: str, rows: int, *, labelled: bool) -> None:
-        values = rng.normal(size=(rows, 2)).round(3)
+    def table(name: str, rows: int, *, labelled: bool, apart: float = 0.0) -> None:
+        values = rng.normal(size=(rows, 2))
+        if apart:
+            values += apart * rng.choice([-1, 1], size=(rows, 1))
+        values = values.round(3)
         classes = np.where(values.sum(axis=1) > 0, "yes", "no")
         lines = [
             f"{a},{b},{c}" if labelled else f"{a},{b}"
@@ -115,6 +121,8 @@ def write_tables(folder: Path) -> None:
     ):
         (folder / f"{name}.json").write_text(json.dumps(table_rows))
         (folder / f"{name}-neighbour.json").write_text(json.dumps([*table_rows, new]))
+    table("crowd.csv", 2400, labelled=True, apart=3.0)
+    table("crowd-public.csv", 60, labelled=False, apart=2.0)
 
 
 def lines_of(runs: str) -> dict[str, list[str]]:
