@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,24 +21,30 @@ __all__ = [
     "VERBS",
     "Books",
     "command",
+    "environment",
     "leftovers",
     "make_files",
     "open_books",
     "processes_of",
+    "processes_that_stay",
     "run",
     "run_forked",
+    "temporary_place",
 ]
 
 N_PRIVATE, N_PUBLIC, N_TEACHERS = 240, 60, 20
 #: (epsilon, delta) of every command here, and room for many of them in the ledger.
 PRICE = (1.0, 1e-5)
 ROOM = 10_000
+#: Seconds that processes get to see that the one that started them is gone: a crowded machine is slow.
+_CALM = 20.0
 VERBS = ("learn", "rounds", "label", "choose")
 
 
 def make_files(folder: Path) -> None:
     """Write the tables, the votes and a ledger with room for many runs."""
     folder.mkdir(parents=True, exist_ok=True)
+    temporary_place(folder).mkdir(exist_ok=True)
     rng = np.random.default_rng(0)
     points = rng.normal(size=(N_PRIVATE + N_PUBLIC, 2)).round(3)
     private = "".join(f"{a},{b},{'yes' if a + b > 0 else 'no'}\n" for a, b in points[:N_PRIVATE])
@@ -50,6 +57,16 @@ def make_files(folder: Path) -> None:
     sb.Ledger(
         folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(ROOM * PRICE[0], 0.5)
     )
+
+
+def temporary_place(folder: Path) -> Path:
+    """Return where commands in a folder put their temporary files; the name marks their processes too."""
+    return folder.resolve().with_name(f"{folder.name}-temporary")
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return the environment of a command in a folder."""
+    return {**os.environ, "TMPDIR": str(temporary_place(folder))}
 
 
 def command(verb: str, *more: str) -> list[str]:
@@ -91,7 +108,13 @@ def run(
     """Run a command line in a process of its own and wait for it."""
     whole = [sys.executable, "-m", "secretballot", *words]
     return subprocess.run(
-        whole, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False
+        whole,
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
     )
 
 
@@ -103,6 +126,7 @@ def run_forked(words: Sequence[str], folder: Path) -> int:
         return child
     try:
         os.setsid()  # a signal to the group reaches its workers too
+        os.environ.update(environment(folder))
         os.chdir(folder)
         with (folder / "said.txt").open("w") as said, _as_streams(said):
             from secretballot.cli import app
@@ -164,30 +188,48 @@ def open_books(folder: Path) -> Books:
     return books
 
 
+#: Temporary files of libraries: onnxruntime leaves a random number and a time wherever it is imported.
+_OF_OTHERS = (".ses",)
+
+
 def leftovers(folder: Path) -> list[str]:
-    """Return names of drafts in the folder of a finished run and around it."""
+    """Return names of drafts in the folder of a finished run, and of all temporary files."""
     found = [
         path
         for path in folder.rglob("*")
         if path.name.startswith(".") or path.name.endswith((".new", ".tmp"))
     ]
-    return sorted(str(path.relative_to(folder)) for path in found)
+    return sorted(str(path.relative_to(folder)) for path in found) + sorted(
+        f"temporary {path.name}"
+        for path in temporary_place(folder).iterdir()
+        if path.name not in _OF_OTHERS
+    )
 
 
 def processes_of(folder: Path) -> list[int]:
-    """Return the processes whose working directory is `folder`."""
+    """Return the processes that commands in `folder` left: by where they stand, or, for those that
+    stand elsewhere, by where their temporary files go."""
+    here, mark = str(folder.resolve()), b"TMPDIR=" + os.fsencode(temporary_place(folder))
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (
-                os.readlink(place / "cwd") == str(folder.resolve())
-                and int(place.name) != os.getpid()
-            ):
+            own = os.readlink(place / "cwd") == here
+            own = own or mark in (place / "environ").read_bytes().split(b"\0")
+            if own and int(place.name) != os.getpid():
                 found.append(int(place.name))
     return found
+
+
+def processes_that_stay(folder: Path) -> list[int]:
+    """Return the processes of a folder that have not ended after a while."""
+    until = time.monotonic() + _CALM
+    while (left := processes_of(folder)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return left
 
 
 def clear(folder: Path) -> None:
     """Remove the output of a run, and begin a new ledger."""
     shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(temporary_place(folder), ignore_errors=True)
     make_files(folder)

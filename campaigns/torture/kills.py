@@ -10,16 +10,16 @@ from pathlib import Path
 from campaigns.torture.commands import (
     clear,
     command,
+    environment,
     leftovers,
     open_books,
-    processes_of,
+    processes_that_stay,
     run,
     run_forked,
 )
 
 __all__ = ["kills_of_commands", "kills_of_forks"]
 
-_CALM = 1.0  # seconds that orphans get to end
 _STRUCK = 0.7  # share of the starts that are killed; the others may run to their end
 _LONGEST = 120.0  # seconds
 
@@ -104,7 +104,9 @@ def kills_of_commands(
     while counts["kills"] < kills:
         words = [sys.executable, "-m", "secretballot", *command(verb, *more)]
         with (folder / "said.txt").open("wb") as said:
-            child = subprocess.Popen(words, cwd=folder, stdout=said, stderr=said)
+            child = subprocess.Popen(
+                words, cwd=folder, env=environment(folder), stdout=said, stderr=said
+            )
         try:
             code = child.wait(
                 timeout=rng.uniform(0, whole * 1.1) if rng.random() < _STRUCK else _LONGEST
@@ -129,7 +131,7 @@ def _settle(
             f" {(folder / 'said.txt').read_text()[-300:]}"
         )
         return
-    time.sleep(_CALM if kills else 0)
+    left = processes_that_stay(folder)
     books = open_books(folder)
     counts["finished"] += 1
     counts["answers"] += books.committed
@@ -137,5 +139,5 @@ def _settle(
     if books.unanswered > kills:
         books.faults.append(f"{books.unanswered} purchases without an answer after {kills} kills")
     books.faults += [f"left behind: {name}" for name in leftovers(folder)]
-    books.faults += [f"still alive: {number}" for number in processes_of(folder)]
+    books.faults += [f"still alive: {number}" for number in left]
     faults += [f"{verb}: {fault}" for fault in books.faults]

@@ -13,7 +13,7 @@ from campaigns.torture.commands import (
     command,
     leftovers,
     open_books,
-    processes_of,
+    processes_that_stay,
     run_forked,
 )
 
@@ -49,6 +49,8 @@ def signals_of(
     for number in [*_ALLOWED] * rounds:
         clear(folder)
         child = run_forked(command(verb), folder)
+        while os.getpgid(child) != child:  # it has not come to the line that gives it its group
+            time.sleep(0.001)
         time.sleep(rng.uniform(0.05, 1.0))
         os.killpg(child, number)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -69,5 +71,5 @@ def signals_of(
             )
         faults += [f"{verb}: {fault}" for fault in books.faults]
         faults += [f"{verb}: left behind: {name}" for name in leftovers(folder)]
-        faults += [f"{verb}: still alive: {left}" for left in processes_of(folder)]
+        faults += [f"{verb}: still alive: {left}" for left in processes_that_stay(folder)]
     return counts, faults

@@ -2,10 +2,23 @@
 would be seen."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from campaigns.torture.commands import command, leftovers, make_files, open_books, run_forked
+from campaigns.torture import commands
+from campaigns.torture.commands import (
+    command,
+    environment,
+    leftovers,
+    make_files,
+    open_books,
+    processes_of,
+    processes_that_stay,
+    run_forked,
+    temporary_place,
+)
 from campaigns.torture.kills import kills_of_forks
 from campaigns.torture.races import folder_races, ledger_races
 
@@ -40,3 +53,26 @@ def test_an_answer_that_is_not_the_paid_one_is_a_fault(tmp_path: Path) -> None:
     assert open_books(tmp_path).faults
     (tmp_path / "out" / ".release.draft").mkdir()
     assert leftovers(tmp_path) == ["out/.release.draft"]
+
+
+def test_a_temporary_file_and_a_process_elsewhere_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "_CALM", 0.2)
+    folder = tmp_path / "work"
+    make_files(folder)
+    (temporary_place(folder) / "student").touch()
+    assert leftovers(folder) == ["temporary student"]
+    child = subprocess.Popen(
+        [sys.executable, "-c", "print('ready', flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd="/",
+        env=environment(folder),
+    )
+    with child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert processes_that_stay(folder) == [child.pid]
+        child.kill()
+    assert processes_of(folder) == []
