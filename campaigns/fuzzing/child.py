@@ -132,7 +132,7 @@ def inputs_read(
         target.write(folder, genuine, found)
         answer = answer_of(target, folder)
         codes[str(answer.code)] += 1
-        return breach(answer, target.allowed)
+        return breach(answer, target.allowed, private=target.private)
 
     rng = random.Random(number)
 

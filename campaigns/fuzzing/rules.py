@@ -31,16 +31,16 @@ class Answer:
     seconds: float = 0.0
 
 
-def breach(answer: Answer, allowed: Collection[int]) -> str | None:
+def breach(answer: Answer, allowed: Collection[int], *, private: bool = True) -> str | None:
     """Return which rule the answer breaks, in words that are the same for the same defect.
 
-    None if it breaks none.
+    None if it breaks none. What the answer quotes does not count if nothing private was read.
     """
     if answer.code not in allowed:
         return f"exit code {answer.code}: {answer.said[:160]}"
     if answer.seconds > LONGEST_SECONDS:
         return f"took more than {LONGEST_SECONDS:.0f} s"
-    if MARKER in answer.said or MARKER.lower() in answer.said.lower():
+    if private and MARKER.lower() in answer.said.lower():
         return (
             "a private cell was quoted:"
             f" {answer.said.lower().replace(MARKER.lower(), '<cell>')[:120]}"

@@ -44,6 +44,8 @@ class Target:
         exception, or its exit code.
     allowed : collection of int
         Exit codes that are in order.
+    private : bool
+        Whether the files may hold private cells. A published file may be quoted.
     """
 
     prepare: Callable[[Path], Any]
@@ -51,6 +53,7 @@ class Target:
     write: Callable[[Path, Any, Any], object]
     read: Callable[[Path], str | int | None]
     allowed: Collection[int] = (DONE, BAD_INPUT)
+    private: bool = True
 
 
 # Tables of records
@@ -815,7 +818,12 @@ TARGETS: dict[str, Target] = {
         _read_votes("votes.parquet", "votes"),
     ),
     "certificate": Target(
-        _release, _certificate_edits, _write_certificate, _read_certificate, (DONE, NOT_VERIFIED)
+        _release,
+        _certificate_edits,
+        _write_certificate,
+        _read_certificate,
+        (DONE, NOT_VERIFIED),
+        private=False,
     ),
     "release": Target(_release, _folder_edits, _write_release, _read_release, (DONE, NOT_VERIFIED)),
     "plan": Target(_plan, _json_edits, _write_json("plan.json"), _read_plan),

@@ -54,6 +54,12 @@ def test_an_answer_in_order_breaks_no_rule() -> None:
     assert breach(Answer(2, "The file is empty.\nGive another."), ALLOWED) is None
 
 
+def test_a_published_file_may_be_quoted() -> None:
+    said = Answer(4, f"The field price is {MARKER!r}; it must be a JSON object.")
+    assert breach(said, (0, 4)) is not None
+    assert breach(said, (0, 4), private=False) is None
+
+
 def test_edits_change_what_they_name() -> None:
     document = {"a": [1, 2], "b": {"c": 3}}
     assert edited_document(document, [(2, "set", None)]) == {"a": [None, 2], "b": {"c": 3}}
