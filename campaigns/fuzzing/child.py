@@ -131,6 +131,10 @@ def inputs_read(
         note(found)
         target.write(folder, genuine, found)
         answer = answer_of(target, folder)
+        if answer.seconds > LONGEST_SECONDS:
+            # a crowded machine stands still at times, and the first input waits for imports
+            target.write(folder, genuine, found)
+            answer = min(answer, answer_of(target, folder), key=lambda one: one.seconds)
         codes[str(answer.code)] += 1
         return breach(answer, target.allowed, private=target.private)
 

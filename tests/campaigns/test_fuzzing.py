@@ -1,12 +1,14 @@
 """The fuzzing campaign in small: every target is read, rules are kept, and a broken rule is
 seen."""
 
+import itertools
 import json
 import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from campaigns.fuzzing import child
 from campaigns.fuzzing.child import inputs_read
 from campaigns.fuzzing.edits import edited_bytes, edited_document, edited_rows, moved
 from campaigns.fuzzing.rules import LONGEST_SECONDS, MARKER, Answer, breach
@@ -106,3 +108,14 @@ def test_lines_reach_their_verbs(tmp_path: Path) -> None:
     codes, breaches = inputs_read("command-line", 150, 3, tmp_path)
     assert not breaches
     assert codes["0"] > 0
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_an_input_is_slow_if_it_is_slow_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, always: bool
+) -> None:
+    times = itertools.chain([LONGEST_SECONDS + 1], itertools.repeat(always * (LONGEST_SECONDS + 2)))
+    monkeypatch.setattr(child, "answer_of", lambda *_: Answer(0, "", next(times)))
+    codes, breaches = inputs_read("counts-csv", 3, 0, tmp_path)
+    assert codes.total() == 3
+    assert bool(breaches) is always
