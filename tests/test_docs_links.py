@@ -118,3 +118,14 @@ def test_the_reference_names_things_that_are_there_and_leaves_out_no_public_name
     shown = [object_at(path) for path in sorted(documented_names())]
     for name in set(sb.__all__) - {"__version__"}:
         assert any(getattr(sb, name) is thing for thing in shown), f"sb.{name} is on no page"
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    files = [
+        path
+        for top in ("src", "tests", "benchmarks", "campaigns", "tools")
+        for path in (ROOT / top).rglob("*.py")
+    ]
+    for path in [ROOT / "Makefile", *files]:
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).is_file(), f"{path.name} names {name}"

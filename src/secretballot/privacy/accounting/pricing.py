@@ -260,7 +260,7 @@ def _vectors_route(
         lambda at: noisy_vectors_delta(at, released),
         "gaussian-vectors",
         "discrete Gaussian noise as rounded continuous noise (Peikert 2010, Theorem 3.1), composed"
-        " as one Gaussian (Dong, Roth, Su 2019); docs/prices.md, section 10",
+        " as one Gaussian (Dong, Roth, Su 2019); docs/explanation/prices.md, section 10",
     )
 
 

@@ -1,6 +1,6 @@
 """Prices of integer vectors released with discrete Gaussian noise.
 
-A discrete Gaussian is a continuous one of slightly less noise, rounded at random (`docs/prices.md`,
+A discrete Gaussian is a continuous one of slightly less noise, rounded at random (`docs/explanation/prices.md`,
 section 10). So whatever a list of integer vectors tells with discrete noise, the same vectors tell
 with continuous noise of variance sigma^2 - 4, but for a factor that no float can show; and
 continuous Gaussian noise composes into one Gaussian, however the vectors were chosen.
@@ -59,7 +59,7 @@ def noisy_vectors_delta(epsilon: float, released: list[NoisyVectors]) -> float:
     -------
     Unit, relation, sensitivity : those of the squared shifts.
     Source : Peikert 2010, Theorem 3.1 (rounding), and Dong, Roth, Su 2019, Corollary 3.3
-        (composition); the proof is in `docs/prices.md`, section 10.
+        (composition); the proof is in `docs/explanation/prices.md`, section 10.
     Rounding : upward.
     """
     squared_mu = math.fsum(
