@@ -28,9 +28,9 @@ from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
 from secretballot.hypotheses import FiniteClass
 from secretballot.learners.pate import classifier as pate
-from secretballot.learners.selection.candidates import _rehearse
+from secretballot.learners.selection.candidates import _refuse_unfit_candidate
 from secretballot.learners.selection.semi_private import private_scores
-from secretballot.learners.training.trial_fit import columns_with_missing_taken, rehearse
+from secretballot.learners.training.trial_fit import columns_with_missing_taken, try_teacher
 from secretballot.queries import CheckedSelector, CommitteeSampling, MarginSampling, PublicPool
 from secretballot.report.student.export import dump_student
 from secretballot.students import fit_student
@@ -126,8 +126,8 @@ def abstentions() -> Any:
     return fit_student(Restless(), X, unanswered, abstentions="random", random_state=5).coins_
 
 
-def rehearsal() -> Any:
-    rehearse(Restless(), X, 2)
+def trial_fit() -> Any:
+    try_teacher(Restless(), X, 2)
     return columns_with_missing_taken(Restless(), X, 2).tolist()
 
 
@@ -153,7 +153,7 @@ def candidate() -> Any:
     with own_global_states(0):
         model = Restless().fit(X, Y)
     with pytest.raises(ParameterError, match="otherwise alone"):
-        _rehearse("restless", model, X, [0, 1])
+        _refuse_unfit_candidate("restless", model, X, [0, 1])
     return None
 
 
@@ -183,7 +183,7 @@ STEPS = [
     student,
     forest,
     abstentions,
-    rehearsal,
+    trial_fit,
     walk,
     committee,
     candidate,

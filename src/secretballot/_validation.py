@@ -181,12 +181,12 @@ def check_path(name: str, value: object) -> None:
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ParameterError(
-            f"{name} is {shown(value)}; give the path of a file or folder, as text or Path."
+            f"{name} is {shown(value)}; give the path of a file or folder, as a string or Path."
         )
 
 
 def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None:
-    """Refuse anything but a name on one line: text, not blank, of at most `longest` characters.
+    """Refuse anything but a name on one line: a string, not blank, of at most `longest` characters.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def check_name(name: str, value: object, *, longest: int = LONGEST_NAME) -> None
         If it is not such a name.
     """
     if not isinstance(value, str):
-        raise ParameterError(f"{name} is {shown(value)}; it must be text.")
+        raise ParameterError(f"{name} is {shown(value)}; it must be a string.")
     if not value.strip():
         raise ParameterError(f"{name} is empty; give at least one character.")
     if len(value) > longest:

@@ -1,8 +1,7 @@
-"""Learners by name, with settings that suit shards of some hundred records whose columns have one
-scale.
+"""Learners by name, with settings that suit shards of some hundred records.
 
-The settings were chosen on training rows of UCI Adult alone: 164 shards of 146 rows, voting on
-other training rows.
+Their columns have one scale. The settings were chosen on training rows of UCI Adult alone: 164
+shards of 146 rows, voting on other training rows.
 """
 
 import importlib
@@ -36,14 +35,17 @@ def teacher_by_name(name: str, n_classes: int = 2) -> Any:
     if isinstance(name, str) and name in _MAKERS:
         return _MAKERS[name]()
     if isinstance(name, str) and ":" in name:
-        return _from_path(name)
+        return _imported_learner(name)
     raise ParameterError(
         f"teacher is {shown(name)}; it must be one of {', '.join(TEACHER_NAMES)}, or"
         " package.module:Class."
     )
 
 
-def _from_path(path: str) -> Any:
+def _imported_learner(path: str) -> Any:
+    """Return a new learner of the class at "package.module:Class"."""
+    # Importing runs code of others, which may raise anything; the message says no more than its
+    # type, since what it says may quote data that the code has read.
     module, _, attribute = path.partition(":")
     try:
         learner = getattr(importlib.import_module(module), attribute)()
@@ -95,7 +97,7 @@ def _boosting_teacher() -> Any:
     return HistGradientBoostingClassifier(max_iter=50, min_samples_leaf=5, early_stopping=False)
 
 
-def _naive_bayes() -> Any:
+def _gaussian_naive_bayes() -> Any:
     from sklearn.naive_bayes import GaussianNB
 
     # Rare categories have next to no variance in a small shard; without this much they would
@@ -117,7 +119,7 @@ _MAKERS: dict[str, Callable[[], Any]] = {
     "tree": _tree_teacher,
     "forest": _forest_teacher,
     "boosting": _boosting_teacher,
-    "naive-bayes": _naive_bayes,
+    "naive-bayes": _gaussian_naive_bayes,
     "knn": _neighbours_teacher,
 }
 

@@ -557,7 +557,7 @@ def test_a_plan_supplies_price_and_settings(files: Path) -> None:
 def test_what_was_planned_is_printed_beside_what_came(files: Path) -> None:
     result = by_plan(files, "--evaluate", str(files / "test.csv"))
     assert result.exit_code == 0, result.stderr
-    assert "forecast     100 (90 to 110) answers; 100 came\n" in result.stdout
+    assert "forecast     100 (90 to 110) answers; 100 observed\n" in result.stdout
     accuracy = re.search(r"accuracy +(0\.\d{4}) of the student", result.stdout)
     assert accuracy is not None
     assert (

@@ -174,7 +174,7 @@ def test_a_plan_feeds_a_run(asked: list[dict[str, Any]], tmp_path: Path) -> None
     )
     result = CliRunner().invoke(app, [*shlex.split(words), "--plan", str(tmp_path / "plan.json")])
     assert result.exit_code == 0, result.stderr
-    assert "forecast     100 answers; 100 came" in result.stdout
+    assert "forecast     100 answers; 100 observed" in result.stdout
     assert "accuracy 0.800 (0.750 to 0.850)" in result.stdout
 
 

@@ -20,7 +20,7 @@ import secretballot as sb
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
 from secretballot.hypotheses import FiniteClass, Halfspaces, Intervals, Thresholds
 from secretballot.learners.labelers import agnostic
-from secretballot.learners.labelers.agnostic_sizes import PrintedConstants, agnostic_plan
+from secretballot.learners.labelers.agnostic_sizes import PrintedConstants, agnostic_terms
 from secretballot.learners.labelers.stream_sizes import (
     abstentions_for,
     printed_abstentions,
@@ -42,7 +42,8 @@ CLASSES = ["no", "yes"]
 
 
 def labeler(**changes: Any) -> sb.AgnosticLabeler:
-    given = {"budget": BUDGET, "n_queries": 40, "max_unstable": 1, "n_teachers": 100, **changes}
+    given = {"budget": BUDGET, "n_queries": 40, "max_unstable": 1, "n_teachers": 100}
+    given |= {"neighbours": "replace-one", **changes}
     return sb.AgnosticLabeler(
         given.pop("hypotheses", Thresholds()), given.pop("teacher", None), **given
     )
@@ -123,14 +124,16 @@ def test_every_teacher_learns_from_its_place_in_the_random_order(
 
     class Spy(HypothesisStudent):
         def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Spy":
-            if (np.asarray(X) >= 10).all():  # not the rehearsal
+            if (np.asarray(X) >= 10).all():  # not the trial fit
                 seen[len(seen)] = np.asarray(X)[:, 0].tolist()
             return super().fit(X, y)
 
     rows = np.random.default_rng(0).permutation(40)
     monkeypatch.setattr(agnostic, "sample_in_random_order", lambda n, m: rows[:m])
     monkeypatch.setattr(
-        agnostic, "relabel", lambda points, labels, hypotheses, et: np.arange(len(labels)) // 4 % 2
+        agnostic,
+        "relabel",
+        lambda points, labels, _, relabel_epsilon: np.arange(len(labels)) // 4 % 2,
     )
     points = np.arange(10.0, 50.0)[:, None]
     loose = PrivacyBudget(30.0, 0.1)
@@ -286,16 +289,19 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
     roomy = PrivacyBudget(100.0, 1e-3)
     ledger = ledger_at(tmp_path, budget=roomy)
     found = labeler(ledger=ledger, vault=tmp_path / "vault").fit(X, Y, classes=CLASSES)
-    kept, own = sb.TrainedTeachers.load(found._place()), found.session_._stream.aggregator
+    kept, own = (
+        sb.TrainedTeachers.load(found._reservation_folder()),
+        found.session_._stream.aggregator,
+    )
     spent = ledger.spent()
     for aggregator in (
         own,
         sb.SparseVectorAggregator.calibrate(BUDGET, 40, max_unstable=1),
         sb.GaussianAggregator.calibrate(BUDGET, 5, n_teachers=100, release="labels"),
     ):
-        with pytest.raises(ParameterError, match=r"drawn for one (plan|request)"):
+        with pytest.raises(ParameterError, match="drawn for one reservation"):
             sb.LabelingSession(kept, aggregator, ledger, name="another")
-    with pytest.raises(ParameterError, match=r"drawn for one (plan|request)"):
+    with pytest.raises(ParameterError, match="drawn for one reservation"):
         kept.vote(kept.points([[0.1]]))
     memory = sb.Ledger.in_memory(dataset="D", budget=roomy, neighbours="replace-one")
     with pytest.raises(ParameterError, match="in memory"):
@@ -307,7 +313,7 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
 
 def test_the_price_of_a_sample_is_not_had_for_teachers_of_all_records() -> None:
     ledger = sb.Ledger.in_memory(dataset="D", budget=BUDGET, neighbours="replace-one")
-    aggregator, _ = agnostic_plan(
+    aggregator, _ = agnostic_terms(
         BUDGET,
         40,
         alpha=0.1,
@@ -482,7 +488,7 @@ def test_estimators_that_answer_by_company_are_no_hypotheses() -> None:
     family = FiniteClass([cut, _ByCompany()])
     with pytest.raises(ParameterError, match="Estimator 1 labels a point otherwise alone"):
         labeler(hypotheses=family).fit(X, Y, classes=CLASSES)
-    universal = sb.UniversalLabeler(family, budget=BUDGET)
+    universal = sb.UniversalLabeler(family, budget=BUDGET, neighbours="replace-one")
     with pytest.raises(ParameterError, match="Estimator 1 labels a point otherwise alone"):
         universal.fit(X, Y, classes=CLASSES, public_points_known=[[0.3], [0.7]])
     assert labeler(hypotheses=FiniteClass([cut])).fit(X, Y, classes=CLASSES).left == 40
@@ -592,7 +598,7 @@ def test_printed_constants_are_those_of_the_papers() -> None:
 def test_the_printed_calibration_is_certified_up_to_56_and_far_from_tight(epsilon: float) -> None:
     budget, n = PrivacyBudget(epsilon, 1e-6), 10**12
     plans = [
-        agnostic_plan(
+        agnostic_terms(
             budget,
             100,
             alpha=0.05,
@@ -653,10 +659,10 @@ def test_the_stability_labeler_refuses_in_one_sentence(changes: dict, word: str)
 
 
 def test_the_stability_labeler_takes_its_numbers_from_public_ones() -> None:
-    tight = sb.StabilityLabeler(budget=BUDGET, n_queries=30, alpha=0.02)._calibrated(2)
+    tight = sb.StabilityLabeler(budget=BUDGET, n_queries=30, alpha=0.02)._calibrated_terms(2)
     printed = sb.StabilityLabeler(
         budget=BUDGET, n_queries=30, alpha=0.02, calibration="btt2018"
-    )._calibrated(2)
+    )._calibrated_terms(2)
     assert tight[0].max_unstable == tight_stream(BUDGET, 30, 0.02, 0.05, None).max_unstable
     assert printed[0].max_unstable == printed_abstentions(30, 0.02, 0.05)
     assert printed[1] > 10 * tight[1]

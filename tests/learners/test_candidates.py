@@ -75,7 +75,7 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Any:
             return 0
 
     monkeypatch.setattr("secretballot.door.outcomes.ExponentialMechanism", Spy)
-    monkeypatch.setattr(room, "_rehearse", lambda *_: None)
+    monkeypatch.setattr(room, "_refuse_unfit_candidate", lambda *_: None)
 
     def of(candidates: Any, X: Any, y: Any, **settings: Any) -> Any:
         neighbours = settings.get("neighbours", "add-remove")

@@ -18,7 +18,7 @@ from secretballot.audit import discrete_gaussian_distribution, hockey_stick
 from secretballot.door import purchase
 from secretballot.learners.pate import estimated_size as estimates
 from secretballot.learners.pate.defaults import choose_label_queries
-from secretballot.learners.pate.estimated_size import BETA, FRACTIONS, EstimatedPlan
+from secretballot.learners.pate.estimated_size import BETA, FRACTIONS, EstimatedSize
 from secretballot.privacy.accounting import calibrate_label_gaussian, calibrate_sparse_vector
 from secretballot.privacy.accounting.sparse_vector import laplace_above
 from secretballot.privacy.mechanisms import StabilityQuantile, quantile_slack, stability_quantile
@@ -31,7 +31,7 @@ SPARSE, LABELS = functools.cache(calibrate_sparse_vector), functools.cache(calib
 pytestmark = pytest.mark.filterwarnings("ignore::secretballot.aggregation.WeakSignalWarning")
 
 
-def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> EstimatedPlan:
+def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> EstimatedSize:
     given = {
         "epsilon": 0.1,
         "budget": BUDGET,
@@ -40,7 +40,7 @@ def _plan(n_teachers: int = 250, n_points: int = 500, **settings: Any) -> Estima
         "n_classes": 2,
         **settings,
     }
-    return EstimatedPlan(n_teachers=n_teachers, n_points=n_points, **given)
+    return EstimatedSize(n_teachers=n_teachers, n_points=n_points, **given)
 
 
 @pytest.fixture(autouse=True)
@@ -58,12 +58,12 @@ TINY = _plan(K, POINTS, epsilon=2.0, budget=sb.PrivacyBudget(4.0, 0.02))
 SEEN = np.arange(-12, 17)
 
 
-def _sizes(plan: EstimatedPlan) -> dict[int, int]:
+def _sizes(plan: EstimatedSize) -> dict[int, int]:
     return {int(q): plan.size_by(int(q)) for q in SEEN}
 
 
 def _joint_law(
-    ones: tuple[int, ...], plan: EstimatedPlan, sizes: dict[int, int], sigmas: dict[int, float]
+    ones: tuple[int, ...], plan: EstimatedSize, sizes: dict[int, int], sigmas: dict[int, float]
 ) -> Any:
     """Return the law of (released number, labels) for votes `ones` for class 1 at two points,
     shape (29, 4)."""
@@ -87,7 +87,7 @@ def _joint_law(
 
 
 def _worst_delta(
-    plan: EstimatedPlan, sizes: dict[int, int], sigmas: dict[int, float], epsilon: float
+    plan: EstimatedSize, sizes: dict[int, int], sigmas: dict[int, float], epsilon: float
 ) -> float:
     tables = list(itertools.product(range(K + 1), repeat=POINTS))
     laws = {table: _joint_law(table, plan, sizes, sigmas) for table in tables}
@@ -98,8 +98,8 @@ def _worst_delta(
     return worst
 
 
-def _sigmas(plan: EstimatedPlan) -> dict[int, float]:
-    return {size: plan._sized(size).sigma for size in (1, 2)}  # type: ignore[attr-defined]
+def _sigmas(plan: EstimatedSize) -> dict[int, float]:
+    return {size: plan._aggregator_of_size(size).sigma for size in (1, 2)}  # type: ignore[attr-defined]
 
 
 def test_estimate_and_answers_keep_the_promise_on_all_neighbouring_votes() -> None:
@@ -133,7 +133,7 @@ def test_a_number_without_noise_breaks_the_promise() -> None:
 @pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.3, 2.0])
 def test_the_slack_is_the_least_that_the_noise_exceeds_rarely(epsilon: float) -> None:
     plan = _plan(epsilon=epsilon, budget=sb.PrivacyBudget(3.0, 1e-6))
-    scale, slack = StabilityQuantile(0.5, epsilon).scale, plan._slack
+    scale, slack = StabilityQuantile(0.5, epsilon).scale, plan._noise_slack
     assert laplace_above(slack, scale) <= BETA
     assert slack == 0 or laplace_above(slack - 1, scale) > BETA
 
@@ -148,15 +148,15 @@ def test_the_number_of_labels_fits_votes_of_known_margin(share: float) -> None:
     ones = np.where(np.arange(n) < 0.48 * n, k // 2, (k + margin) // 2)
     counts = sb.VoteCounts.from_counts(np.column_stack([k - ones, ones]))
     ledger = sb.Ledger.in_memory(dataset="d", budget=sb.PrivacyBudget(100.0, 0.0))
-    found = np.sort([plan.buy(counts, ledger, None, {"unit": "record"}).outcome for _ in range(40)])
+    found = np.sort([plan.pay(counts, ledger, None, {"unit": "record"}).outcome for _ in range(40)])
     most, typical = plan.size_by(int(found[-12])), plan.size_by(int(found[20]))
     exact = choose_label_queries(plan.rest, k, 2, n, margin)
     assert most <= exact  # 1 in 20 may plan for more; 12 of 40 would be a chance of 1e-6
     # the slack, and the noise of the median number, in shares of the margin
-    lost = 2 * (plan._slack + 4) / margin
+    lost = 2 * (plan._noise_slack + 4) / margin
     # queries go with the square of the margin
     assert typical >= min(n, 0.9 * exact * (1 - lost) ** 2)
-    assert ndtr(margin / (2 * plan._sized(typical).sigma)) >= 0.949  # type: ignore[attr-defined]
+    assert ndtr(margin / (2 * plan._aggregator_of_size(typical).sigma)) >= 0.949  # type: ignore[attr-defined]
 
 
 def test_the_estimate_uses_more_where_votes_agree_and_less_where_they_do_not() -> None:
@@ -212,7 +212,7 @@ def test_an_estimated_stream_answers_what_it_was_shown_to() -> None:
     assert stability_quantile(table, 0.1) == 599
     ledger = sb.Ledger.in_memory(dataset="d", budget=BUDGET)
     counts = sb.VoteCounts.from_counts(table)
-    estimate = plan.buy(counts, ledger, None, {"unit": "record"})
+    estimate = plan.pay(counts, ledger, None, {"unit": "record"})
     aggregator = plan.aggregator_by(estimate)
     assert aggregator.max_unstable > 5  # type: ignore[attr-defined]
     released = sb.release(counts, aggregator, ledger, choices=[estimate])
@@ -317,7 +317,7 @@ def test_an_interrupted_fit_pays_for_its_estimate_once(
     target, name = {
         # while the number is drawn: it stays spent
         "stability": (sb.VoteCounts, "open_at_the_door"),
-        "estimate": (EstimatedPlan, "aggregator_by"),  # after the number is out
+        "estimate": (EstimatedSize, "aggregator_by"),  # after the number is out
         "release": (purchase, "noise_source"),  # before the labels are bought
     }[place]
     monkeypatch.setattr(target, name, interrupt)

@@ -179,7 +179,7 @@ def test_an_interrupted_fit_resumes_its_teachers(
         raise AssertionError("a finished teacher was trained again")
 
     monkeypatch.setattr(LogisticRegression, "fit", refuse)
-    monkeypatch.setattr(trained, "rehearse", lambda *_: None)
+    monkeypatch.setattr(trained, "try_teacher", lambda *_: None)
     assert len(_fit(data, vault=tmp_path / "vault").released_labels_.queries) == 600
 
 

@@ -38,7 +38,9 @@ def defined_law(
 
 
 def drawn(hypotheses: HypothesisClass, X: np.ndarray, y: np.ndarray, et: float) -> Counter:
-    return Counter(tuple(relabel(X, y, hypotheses, et=et).tolist()) for _ in range(DRAWS))
+    return Counter(
+        tuple(relabel(X, y, hypotheses, relabel_epsilon=et).tolist()) for _ in range(DRAWS)
+    )
 
 
 LINE = np.array([[0.0], [2.0], [2.0], [5.0], [7.0]])
@@ -103,8 +105,15 @@ def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_
         (LINE, [0, 1, 0, 1], Thresholds(), 1.0, DataError, "label"),
         (LINE, [0, 1, 0, 1, 2], Intervals(), 1.0, DataError, "0 and 1"),
         (np.empty((0, 1)), [], Thresholds(), 1.0, DataError, "at least one point"),
-        (LINE, [0, 1, 0, 1, 0], Thresholds(), 0.0, ParameterError, "et is 0"),
-        (LINE, [0, 1, 0, 1, 0], Thresholds(), float("nan"), ParameterError, "et is nan"),
+        (LINE, [0, 1, 0, 1, 0], Thresholds(), 0.0, ParameterError, "relabel_epsilon is 0"),
+        (
+            LINE,
+            [0, 1, 0, 1, 0],
+            Thresholds(),
+            float("nan"),
+            ParameterError,
+            "relabel_epsilon is nan",
+        ),
         (
             LINE,
             [0, 1, 0, 1, 0],
@@ -118,7 +127,7 @@ def test_a_large_sample_is_relabelled_without_listing_and_nearly_as_well_as_can_
 )
 def test_what_does_not_fit_is_refused(X, y, hypotheses, et, error, word) -> None:
     with pytest.raises(error, match=word):
-        relabel(X, y, hypotheses, et=et)
+        relabel(X, y, hypotheses, relabel_epsilon=et)
 
 
 def test_the_module_says_that_it_is_not_private() -> None:

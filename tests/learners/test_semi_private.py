@@ -314,7 +314,7 @@ def test_other_classes_learn_too(family, n_features, n_public):
     y = np.where(X[:, 0] > 0.4, "yes", "no")
     public = rng.random((800, n_features))
     model = sb.SemiPrivateClassifier(
-        family, budget=sb.PrivacyBudget(1.0, 0.0), n_public=n_public, random_state=0
+        family, budget=sb.PrivacyBudget(1.0, 0.0), n_cover=n_public, random_state=0
     )
     model.fit(X, y, X_public=public, classes=["no", "yes"])
     assert model.score(X, y) > 0.75
@@ -484,7 +484,7 @@ def test_students_of_the_same_ledger_put_their_price_on_the_certificate(tmp_path
         ({"hypotheses": "stumps"}, {}, "hypotheses is a str"),
         ({"neighbours": "both"}, {}, "neighbours"),
         ({"neighbours": "replace-one"}, {"units": np.arange(300)}, "units"),
-        ({"n_public": 0}, {}, "n_public"),
+        ({"n_cover": 0}, {}, "n_cover"),
         ({}, {"X_public": None}, "X_public is missing"),
         ({}, {"classes": None}, "classes is missing"),
         ({}, {"classes": [0, 1, 2]}, "Only binary classification"),

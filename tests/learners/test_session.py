@@ -69,9 +69,9 @@ def ledger(tmp_path: Path) -> sb.Ledger:
 
 
 def begun(
-    vault: Path, plan: Aggregator, ledger: sb.Ledger, name: str = "session"
+    vault: Path, plan: Aggregator, ledger: sb.Ledger, request: str = "session"
 ) -> sb.LabelingSession:
-    return sb.LabelingSession(sb.TrainedTeachers.load(vault), plan, ledger, name=name)
+    return sb.LabelingSession(sb.TrainedTeachers.load(vault), plan, ledger, request=request)
 
 
 @PLANS
@@ -134,7 +134,7 @@ def test_the_plan_ends_and_what_was_answered_stays(vault: Path, ledger: sb.Ledge
     assert many.given.tolist() == [True] * 8 + [False] * 4
     assert many.labels[8:].tolist() == [None] * 4
     assert many.left == 0
-    with pytest.raises(sb.BudgetError, match="plan of 8 questions .* is spent"):  # noqa: RUF043
+    with pytest.raises(sb.BudgetError, match="All 8 questions .* are spent"):  # noqa: RUF043
         session.ask(POINTS[9])
     assert session.ask(POINTS[3]).label == many.labels[3]
     assert session.ask_many(POINTS[6:10]).given.tolist() == [True, True, False, False]
@@ -185,7 +185,7 @@ def test_a_session_reopened_before_every_question_answers_as_one_that_lives_on(
         tape = _Tape()
         monkeypatch.setattr(purchase, "noise_source", lambda tape=tape: tape)
         ledger = sb.Ledger(tmp_path / f"{reopened}.sqlite", dataset="registry", budget=ACCOUNT)
-        session = begun(vault, plan, ledger, name=str(reopened))
+        session = begun(vault, plan, ledger, request=str(reopened))
         answers = []
         for point in POINTS[:20]:
             if reopened:
@@ -202,7 +202,7 @@ def test_a_session_reopened_before_every_question_answers_as_one_that_lives_on(
 
 
 def test_reopening_needs_vault_and_ledger_alone(vault: Path, ledger: sb.Ledger) -> None:
-    first = begun(vault, SPARSE, ledger, name="ward 3").ask_many(POINTS[:4])
+    first = begun(vault, SPARSE, ledger, request="ward 3").ask_many(POINTS[:4])
     again = sb.LabelingSession.reopen(vault, name="ward 3")
     assert again.ask_many(POINTS[:4]).labels.tolist() == first.labels.tolist()
     assert len(ledger.history()) == 1
@@ -239,7 +239,7 @@ def test_another_plan_under_the_same_name_is_refused(vault: Path, ledger: sb.Led
             begun(vault, plan, ledger)
     assert len(ledger.history()) == 1
     assert begun(vault, LABELS, ledger).left == 7
-    assert begun(vault, COUNTS, ledger, name="another").left == 8
+    assert begun(vault, COUNTS, ledger, request="another").left == 8
 
 
 def test_a_session_opened_twice_is_one_session(vault: Path, ledger: sb.Ledger) -> None:

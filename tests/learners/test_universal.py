@@ -41,7 +41,7 @@ BOOKS = ("plans/*/records.npz", "plans/*/asked.npy", "plans/*/universal.json")
 @pytest.fixture(scope="module", autouse=True)
 def _plan_once() -> Any:
     """Calibrate and price each plan once: both follow from public numbers alone."""
-    patch, known, prices, real = pytest.MonkeyPatch(), {}, {}, universal.agnostic_plan
+    patch, known, prices, real = pytest.MonkeyPatch(), {}, {}, universal.agnostic_terms
 
     def plan(budget: PrivacyBudget, n_queries: int, **settings: Any) -> Any:
         key = (budget, n_queries, *settings.items())
@@ -55,8 +55,8 @@ def _plan_once() -> Any:
         return prices[event, epsilon]
 
     patch.setattr(pricing, "sampled_delta", priced)
-    for room in ("universal", "agnostic"):
-        patch.setattr(f"secretballot.learners.{room}.agnostic_plan", plan)
+    for room in ("universal.labeler", "labelers.agnostic"):
+        patch.setattr(f"secretballot.learners.{room}.agnostic_terms", plan)
     yield
     patch.undo()
 
@@ -73,7 +73,8 @@ def settings(folder: Path | None = None, **changes: Any) -> dict[str, Any]:
         "n_first": 30,
         "max_unstable": 2,
         "n_teachers": 350,
-        "share": 0.1,
+        "epsilon_share": 0.1,
+        "neighbours": "replace-one",
     } | changes
     return (
         given
@@ -130,10 +131,10 @@ def test_the_ends_of_the_split_are_those_of_the_errata():
 
 
 def test_the_split_is_printed_and_nothing_else_is_spent():
-    labeler = fitted(share=None, n_queries=40)
+    labeler = fitted(epsilon_share=None, n_queries=40)
     assert "epsilon 1 = 0.9 for the first 30 questions + 0.1 for all others" in repr(labeler)
     assert labeler.describe()["split"]["endless_epsilon"] == 0.1
-    open_end = fitted(share=None)
+    open_end = fitted(epsilon_share=None)
     assert (open_end.split_.endless, open_end.split_.n_first) == (0.5, 30)
     account = open_end.run_._reserved.ledger
     assert (account.spent().epsilon, account.spent().delta) == (1.0, 1e-6)
@@ -218,7 +219,7 @@ def test_a_class_of_many_labellings_is_made_finite_by_a_sample_of_the_points(kno
     points, questions = rng.random((4000, 2)), rng.random((400, 2))
     labels = np.where(points.sum(axis=1) > 1, "yes", "no")
     labeler = sb.UniversalLabeler(
-        Halfspaces(2), **settings(n_first=40, n_public=12, max_unstable=1, n_teachers=300)
+        Halfspaces(2), **settings(n_first=40, n_cover=12, max_unstable=1, n_teachers=300)
     )
     if known:
         labeler.fit(points, labels, classes=NAMES, public_points_known=questions)
@@ -410,7 +411,7 @@ def test_of_two_processes_that_switch_one_draws(tmp_path: Path):
 
 def test_a_second_part_that_was_not_reserved_in_time_is_reserved_by_the_next_start(tmp_path: Path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(universal.UniversalLabeler, "_begin", _crash)
+        patch.setattr(universal.UniversalLabeler, "_begin_run", _crash)
         with pytest.raises(KeyboardInterrupt):
             fitted(tmp_path)
     assert len(ledger_at(tmp_path).history()) == 1
@@ -433,13 +434,13 @@ def _crash(*_: Any, **__: Any) -> None:
         ({"budget": None}, {}, "budget is missing"),
         ({"budget": PrivacyBudget(1.0, 0.0)}, {}, "delta"),
         ({"hypotheses": None}, {}, "hypotheses is a NoneType"),
-        ({"share": 0.0}, {}, "share"),
-        ({"share": math.nan}, {}, "share"),
-        ({"share": None, "n_queries": 0}, {}, "n_queries"),
+        ({"epsilon_share": 0.0}, {}, "epsilon_share"),
+        ({"epsilon_share": math.nan}, {}, "epsilon_share"),
+        ({"epsilon_share": None, "n_queries": 0}, {}, "n_queries"),
         ({"n_first": 0}, {}, "n_first"),
         ({"n_first": None, "alpha": 1.0}, {}, "alpha"),
         ({"n_first": None, "beta": 0.0}, {}, "beta"),
-        ({"n_public": 1.5}, {}, "n_public"),
+        ({"n_cover": 1.5}, {}, "n_cover"),
         ({"neighbours": "both"}, {}, "neighbours"),
         ({"calibration": "loose"}, {}, "calibration"),
         ({"calibration": "paper", "budget": PrivacyBudget(60.0, 1e-6)}, {}, "epsilon"),
@@ -448,7 +449,7 @@ def _crash(*_: Any, **__: Any) -> None:
         (
             {"hypotheses": Halfspaces(2), "n_first": 1000},
             {"X": np.ones((N, 2))},
-            "Set n_public to less",
+            "Set n_cover to less",
         ),
         ({}, {"classes": ["a", "b", "c"]}, "classes has 3"),
         ({}, {"classes": ["no", "maybe"]}, "classes|label"),
@@ -504,14 +505,14 @@ def test_a_ledger_of_another_promise_or_another_way_of_adding_up_is_refused():
 def test_a_plan_goes_on_only_with_the_settings_and_the_data_it_began_with(tmp_path: Path):
     fitted(tmp_path)
     history = len(ledger_at(tmp_path).history())
-    for changes in ({"share": 0.2}, {"n_first": 31}, {"n_public": 7}, {"random_state": 1}):
+    for changes in ({"epsilon_share": 0.2}, {"n_first": 31}, {"n_cover": 7}, {"random_state": 1}):
         with pytest.raises(sb.ParameterError, match="other settings"):
             fitted(tmp_path, **changes)
     with pytest.raises(sb.DataError, match="other data"):
         sb.UniversalLabeler(Thresholds(), **settings(tmp_path)).fit(X[::-1], Y, classes=NAMES)
     with pytest.raises(sb.ParameterError, match="other settings"):
         sb.UniversalLabeler(Intervals(), **settings(tmp_path)).reopen()
-    with pytest.raises(sb.DataError, match="no universal plan 'another'"):
+    with pytest.raises(sb.DataError, match="no universal labeler 'another'"):
         reopened(tmp_path, name="another")
     with pytest.raises(sb.ParameterError, match="vault is None"):
         sb.UniversalLabeler(Thresholds()).reopen()

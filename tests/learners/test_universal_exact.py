@@ -127,7 +127,7 @@ class World:
         )
         monkeypatch.setattr(purchase, "exact_noise", lambda: self.choice)
         monkeypatch.setattr(purchase, "noise_source", lambda: self.choice)
-        monkeypatch.setattr(agnostic, "agnostic_plan", self.plan)
+        monkeypatch.setattr(agnostic, "agnostic_terms", self.plan)
         self.answers = cache(lambda ones: answers_law(event.stream, ones, 1))
         self.told = cache(self._told)
 
@@ -141,7 +141,11 @@ class World:
 
     def fitted(self, records: Records) -> sb.UniversalLabeler:
         labeler = sb.UniversalLabeler(
-            self.hypotheses, budget=BUDGET, n_first=len(QUERIES), share=self.share
+            self.hypotheses,
+            budget=BUDGET,
+            n_first=len(QUERIES),
+            epsilon_share=self.share,
+            neighbours="replace-one",
         )
         X, y = np.array([[x] for x, _ in records]), [label for _, label in records]
         return labeler.fit(X, y, classes=[0, 1])
@@ -153,7 +157,7 @@ class World:
         while self.relabelling.outcome < len(self.relabelling.law) or not self.relabelling.outcome:
             session = self.fitted(filled).run_.session
             assert session is not None
-            ones = session._teachers.vote(QUERIES, plan=session.name).open_at_the_door()[:, 1]
+            ones = session._teachers.vote(QUERIES, request=session.request).open_at_the_door()[:, 1]
             total += self.relabelling.law[self.relabelling.outcome] * self.answers(
                 tuple(ones.tolist())
             )
@@ -303,7 +307,7 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
     world = World(monkeypatch, hypotheses, event, 0.1)
     monkeypatch.setattr(
         agnostic,
-        "agnostic_plan",
+        "agnostic_terms",
         lambda b, m, **_: (RelabelledAggregator(event, n_queries=m, delta=0.9), 1),
     )
     laws, world.rows = [], np.arange(1)
@@ -312,7 +316,12 @@ def test_a_class_with_one_right_hypothesis_shows_a_budget_spent_twice(monkeypatc
             dataset="made up", budget=PrivacyBudget(9.0, 0.99), neighbours="replace-one"
         )
         labeler = sb.UniversalLabeler(
-            hypotheses, budget=ASKED, n_first=1000, share=0.1, ledger=ledger
+            hypotheses,
+            budget=ASKED,
+            n_first=1000,
+            epsilon_share=0.1,
+            neighbours="replace-one",
+            ledger=ledger,
         )
         labeler.fit([[7.0]], [label], classes=[0, 1]).ask_many(questions)
         assert labeler.split_.first is not None

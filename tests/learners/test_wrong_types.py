@@ -34,19 +34,24 @@ def teachers():
         ({"teachers": None}, "teachers is None; give what train_teachers returned"),
         ({"aggregator": "gaussian"}, "aggregator is 'gaussian'; give a calibrated aggregator"),
         ({"ledger": "registry.ledger"}, "ledger is 'registry.ledger'; give a Ledger"),
-        ({"name": None}, "name is None; it must be text"),
-        ({"name": 3}, "name is 3; it must be text"),
-        ({"name": " "}, "name is empty"),
-        ({"name": "two\nlines"}, "name has newlines"),
-        ({"name": "n" * 201}, "name has 201 characters"),
+        ({"request": None}, "request is None; it must be a string"),
+        ({"request": 3}, "request is 3; it must be a string"),
+        ({"request": " "}, "request is empty"),
+        ({"request": "two\nlines"}, "request has newlines"),
+        ({"request": "n" * 201}, "request has 201 characters"),
     ],
 )
 def test_a_session_says_what_it_takes(teachers, given, sentence):
-    settings = {"teachers": teachers, "aggregator": PLAN, "ledger": account(), "name": "s"} | given
+    settings = {
+        "teachers": teachers,
+        "aggregator": PLAN,
+        "ledger": account(),
+        "request": "s",
+    } | given
     first = [settings.pop(key) for key in ("teachers", "aggregator", "ledger")]
     with pytest.raises(sb.ParameterError, match=f"^{sentence}"):
         sb.LabelingSession(*first, **settings)
-    with pytest.raises(sb.ParameterError, match=r"^name is 3; it must be text\.$"):
+    with pytest.raises(sb.ParameterError, match=r"^request is 3; it must be a string\.$"):
         sb.LabelingSession.reopen(".", name=3)
     with pytest.raises(sb.ParameterError, match=r"^vault is 3; give the path"):
         sb.LabelingSession.reopen(3)
@@ -127,7 +132,7 @@ def test_a_fit_says_what_it_takes_before_it_trains(learner, given, sentence):
     ("given", "sentence"),
     [
         ({"ledger": "x"}, "ledger is 'x'"),
-        ({"name": "a\nb"}, "name has newlines"),
+        ({"request": "a\nb"}, "request has newlines"),
         ({"vault": 3}, "vault is 3"),
     ],
 )

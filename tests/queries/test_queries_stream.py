@@ -286,7 +286,7 @@ def test_settings_out_of_range_are_refused(settings, mend):
 
 
 def test_more_than_two_classes_are_refused():
-    with pytest.raises(DataError, match="two classes apart, and there are 3"):
+    with pytest.raises(DataError, match="about two classes, and there are 3"):
         DisagreementSampling().start(pool_of(np.zeros((4, 1)), classes=(0, 1, 2)))
 
 

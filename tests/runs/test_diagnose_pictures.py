@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from secretballot.ensemble.diagnostics.sealed_result import Diagnosis
 from secretballot.report.pictures.style import _STYLE, Picture
-from secretballot.runs.diagnosis.pictures import _stability
+from secretballot.runs.diagnosis.pictures import _stability_picture
 
 
 def painted(picture: Picture) -> tuple[Any, Any]:
@@ -32,7 +32,7 @@ def test_numbers_of_a_stability_picture_keep_apart(count: int) -> None:
         "unstable": np.ones(count),
         "answered": np.full(count, 54_321.0),
     }
-    axes, ruler = painted(_stability(Diagnosis("stability", {"queries": 100_000}, values)))
+    axes, ruler = painted(_stability_picture(Diagnosis("stability", {"queries": 100_000}, values)))
     for texts in (axes.get_xticklabels(), axes.texts):
         boxes = [text.get_window_extent(ruler) for text in texts]
         assert len(boxes) == count

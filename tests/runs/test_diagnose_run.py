@@ -22,7 +22,12 @@ from secretballot.exceptions import DataError, ParameterError
 from secretballot.privacy.accounting import calibrate_sparse_vector
 from secretballot.runs.diagnosis import run as diagnose_run
 from secretballot.runs.diagnosis.folder import check_private_place, write_diagnoses
-from secretballot.runs.diagnosis.run import DiagnoseOutcome, DiagnoseRun, _noise, run_diagnose
+from secretballot.runs.diagnosis.run import (
+    DiagnoseOutcome,
+    DiagnoseRun,
+    _noise_diagnosis,
+    run_diagnose,
+)
 from secretballot.runs.diagnosis.study import LabelledRows, Study
 from secretballot.runs.learn import LearnRun, run_learn
 from secretballot.runs.progress import Watch
@@ -175,7 +180,7 @@ def test_teachers_of_a_run_in_rounds_are_those_of_its_plan(tmp_path: Path) -> No
         run_diagnose(run)
 
 
-def test_three_classes_are_diagnosed_without_noise(tmp_path: Path) -> None:
+def test_three_classes_are_diagnosed_without_noise_diagnosis(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     for name, count in (("private", 600), ("labelled", 300)):
         a = rng.normal(size=count).round(3)
@@ -271,9 +276,9 @@ def test_notes_carry_no_value(learnt: DiagnoseRun) -> None:
         "The labelled file is too short to estimate how noisy labels are: that takes 200."
     ]
     watch, one_class = Watch(), LabelledRows(np.zeros((400, 1)), np.zeros(400, dtype=np.int64))
-    assert _noise(one_class, 2, 0, watch) == {}
+    assert _noise_diagnosis(one_class, 2, 0, watch) == {}
     assert "too few rows of one class" in watch.notes[0].text
-    assert _noise(one_class, 3, 0, Watch()) == {}
+    assert _noise_diagnosis(one_class, 3, 0, Watch()) == {}
 
 
 @pytest.mark.parametrize("inside", [".", "deep/er", "diagnostics"])

@@ -29,6 +29,7 @@ class Program(typer.core.TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run the verb that the words name and leave with its exit code."""
+        # Without any word somebody looks for help, and has made no mistake.
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
         run = partial(
             super().main,
@@ -57,7 +58,7 @@ app = typer.Typer(
 )
 
 
-def _version(shown: bool) -> None:
+def _print_version(shown: bool) -> None:
     if shown:
         from importlib.metadata import version
 
@@ -70,7 +71,7 @@ def program(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Say the version and leave."
+            "--version", callback=_print_version, is_eager=True, help="Say the version and leave."
         ),
     ] = False,
 ) -> None:

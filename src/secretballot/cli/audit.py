@@ -1,5 +1,4 @@
-"""`secretballot audit`: attack a command, a whole `learn` or the mechanisms, and say what was
-found."""
+"""`secretballot audit`: attack a command, a whole `learn` or the mechanisms; say what was found."""
 
 import shlex
 from enum import StrEnum
@@ -122,6 +121,7 @@ def release(
     Example: secretballot audit release --private patients.csv --change drop --
              learn patients.csv public.csv --target ill --classes no,yes --epsilon 1 --delta 1e-6
     """
+    # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.audit.release_audit import audit_release
     from secretballot.cli.console import watching
 
@@ -147,7 +147,7 @@ def release(
             seed=seed,
             progress=watch.progress,
         )
-    _tell(found, as_json=as_json)
+    _print_finding(found, as_json=as_json)
 
 
 class Released(StrEnum):
@@ -205,6 +205,7 @@ def canaries(
     \b
     Example: secretballot audit canaries --epsilon 8 --promise 0.8 --runs 200 --jobs 2
     """
+    # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.audit.canaries import audit_canaries
     from secretballot.cli.console import watching
 
@@ -230,7 +231,7 @@ def canaries(
             seed=seed,
             progress=watch.progress,
         )
-    _tell(found, as_json=as_json)
+    _print_finding(found, as_json=as_json)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -240,8 +241,7 @@ def mechanisms(
     ] = 20_000,
     as_json: AsJson = False,
 ) -> None:
-    """Attack every mechanism by itself: exact games on small worlds, and tests of the sampler that
-    releases use.
+    """Attack every mechanism by itself: exact games on small worlds, and tests of the sampler.
 
     Each line says what was found, what was allowed, and the mildest plant of too little noise that
     the same attack catches.
@@ -255,10 +255,10 @@ def mechanisms(
     with watching() as watch:
         watch.step("Attacking mechanisms")
         found = audit_mechanisms(draws=draws, progress=watch.progress)
-    _tell(found, as_json=as_json)
+    _print_finding(found, as_json=as_json)
 
 
-def _tell(found: "CanaryAudit | MechanismsAudit | ReleaseAudit", *, as_json: bool) -> None:
+def _print_finding(found: "CanaryAudit | MechanismsAudit | ReleaseAudit", *, as_json: bool) -> None:
     """Print what an audit found, and end with the code of a finding if there is one."""
     if as_json:
         print_json(found.to_json())

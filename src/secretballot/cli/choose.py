@@ -1,9 +1,8 @@
 """`secretballot choose`: from private records and candidates to one model that may be published."""
 
-import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +20,7 @@ from secretballot.cli.options import (
     classes_of,
     words_of,
 )
-from secretballot.cli.outcome import print_json, print_written, say, written_file
+from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 
 if TYPE_CHECKING:
     from secretballot.runs.choose import ChooseOutcome
@@ -132,7 +131,7 @@ def choose(
         out,
         candidates=tuple(Path(word) for word in words_of(candidates)),
         hypotheses=None if hypotheses is None else hypotheses.value,
-        n_public=points,
+        n_cover=points,
         neighbours=neighbours.value,
         ledger=ledger,
         dataset=dataset,
@@ -142,34 +141,25 @@ def choose(
     with watching() as watch:
         outcome = run_choose(run, watch)
     if as_json:
-        print_json(_summary(outcome, [note.text for note in watch.notes if not note.private]))
+        print_json(
+            {
+                "accuracy": outcome.accuracy,
+                "epsilon": outcome.certificate["epsilon"],
+                "delta": outcome.certificate["delta"],
+                "chosen": outcome.chosen,
+                "candidates": outcome.n_candidates,
+                **release_summary(outcome, watch.notes),
+            }
+        )
     else:
         _print_lines(outcome)
 
 
-def _summary(outcome: "ChooseOutcome", notes: list[str]) -> dict[str, Any]:
-    return {
-        "accuracy": outcome.accuracy,
-        "epsilon": outcome.certificate["epsilon"],
-        "delta": outcome.certificate["delta"],
-        "chosen": outcome.chosen,
-        "candidates": outcome.n_candidates,
-        "resumed": outcome.resumed,
-        "release": str(outcome.release),
-        "vault": str(outcome.vault),
-        "certificate": str(outcome.release / "certificate.json"),
-        "report": written_file(outcome, "report.html"),
-        "notes": notes,
-    }
-
-
 def _print_lines(outcome: "ChooseOutcome") -> None:
+    """Print the outcome for a person."""
     certificate = outcome.certificate
     if outcome.accuracy is not None:
         say(f"accuracy     {outcome.accuracy:.4f} of the chosen model on the labelled test file")
     say(f"guarantee    epsilon {certificate['epsilon']:g}, delta 0 for each {certificate['unit']}")
     say(f"chosen       {outcome.chosen}, of {outcome.n_candidates:,} candidates")
-    say(f"certificate  {outcome.release / 'certificate.json'}")
-    print_written(outcome, "report", "report.html")
-    say(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
-    say(f"keep secret  {outcome.vault}{os.sep}")
+    print_folders(outcome)

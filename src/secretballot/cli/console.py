@@ -1,5 +1,4 @@
-"""What a person sees while a verb works: notes and, on a terminal, progress; all of it on
-standard error."""
+"""What a person sees while a verb works, on standard error: notes and, on a terminal, progress."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ def watching() -> Iterator["Watch"]:
 
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
+    # A note that depends on private data says so, lest it be copied into what is published.
     def tell(note: "Note") -> None:
         console.print(f"{'curator only' if note.private else 'note'}: {note.text}")
 

@@ -18,10 +18,9 @@ def demo(
     ] = Path("demo-out"),
     as_json: AsJson = False,
 ) -> None:
-    """Write two small data sets as files and run `learn` on each: a made-up clinic, and breast
-    cancer data.
+    """Write two small data sets as files and run `learn` on each: a clinic and breast cancer data.
 
-    Takes less than two minutes on two cores, and needs no network.
+    The clinic is simulated. Takes less than two minutes on two cores, and needs no network.
 
     \b
     Example: secretballot demo --out demo-out

@@ -95,8 +95,7 @@ def diagnose(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look into the vault of a finished run: margins, stability, agreement, noise. NOT RELEASABLE,
-    all of it.
+    """Look into the vault of a finished run: margins, stability, agreement, noise. NOT RELEASABLE.
 
     For the curator's eyes: every number is computed from private votes without noise. The results
     go to VAULT/diagnostics, never into a release. Settings of a later run that are chosen by them
@@ -105,6 +104,7 @@ def diagnose(
     \b
     Example: secretballot diagnose study/vault --public public.csv --private patients.csv
     """
+    # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.cli.console import watching
     from secretballot.runs.diagnosis.run import DiagnoseRun, run_diagnose
 
@@ -116,7 +116,7 @@ def diagnose(
         schema=schema,
         epsilon=epsilon,
         delta=delta,
-        max_unstable=_numbers(max_unstable),
+        max_unstable=_integers_of(max_unstable),
         ensembles=ensembles,
         resampling=resampling.value,
         out=out,
@@ -131,7 +131,7 @@ def diagnose(
         _print_lines(outcome)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _integers_of(text: str) -> tuple[int, ...]:
     """Return integers listed by commas."""
     words = words_of(text)
     if not words or not all(word.isdecimal() and len(word) <= _LONGEST_NUMBER for word in words):
@@ -143,6 +143,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _print_lines(outcome: "DiagnoseOutcome") -> None:
     """Print the outcome for the curator, under a warning."""
+    # The warning comes first: whoever copies the beginning of the output copies it too.
     from secretballot.ensemble.diagnostics.sealed_result import NOT_RELEASABLE
 
     found = outcome.diagnoses
@@ -175,6 +176,7 @@ def _print_lines(outcome: "DiagnoseOutcome") -> None:
 
 
 def _print_margins(realised: "Diagnosis", expected: "Diagnosis") -> None:
+    """Print the margins of the votes, and how they would be on average over teachers."""
     import numpy as np
 
     margins, k = realised.values()["margins"], realised.sizes["teachers"]
@@ -190,6 +192,7 @@ def _print_margins(realised: "Diagnosis", expected: "Diagnosis") -> None:
         f"{np.median(values['standard_errors']):.3f}, from {from_}"
     )
     for level in _SHOWN_LEVELS:
+        # levels are floats, and 0.1 may stand a rounding below itself
         at = int(np.searchsorted(values["levels"], level - 1e-9))
         share, low, high = (values[name][at] for name in ("shares", "low", "high"))
         print(
@@ -199,6 +202,7 @@ def _print_margins(realised: "Diagnosis", expected: "Diagnosis") -> None:
 
 
 def _print_stability(outcome: "DiagnoseOutcome") -> None:
+    """Print how many queries are unstable, and what a sparse vector would answer."""
     values, budget = outcome.diagnoses["stability"].values(), outcome.budget
     print(
         f"stability    for a sparse vector of epsilon {budget.epsilon:g}, delta {budget.delta:g}:"

@@ -1,6 +1,5 @@
 """`secretballot label`: from a file of votes, made anywhere, to released labels."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +25,7 @@ from secretballot.cli.options import (
     classes_of,
     words_of,
 )
-from secretballot.cli.outcome import print_json, print_written, say, written_file
+from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 
 __all__ = ["label"]
 
@@ -73,8 +72,9 @@ def label(
     One row of the file is one query. That each record reached one teacher only is your word; the
     certificate says so.
 
-    \b Example: secretballot label --votes counts.npy --kind counts --epsilon 1 --delta 1e-5
-    --queries 300
+    \b
+    Example: secretballot label --votes counts.npy --kind counts --epsilon 1 --delta 1e-5
+             --queries 300
     """
     from secretballot.cli.console import watching
     from secretballot.publishing.process import start_publishing
@@ -110,19 +110,12 @@ def label(
                 "delta": certificate["delta"],
                 "queries": outcome.queries,
                 "answered": outcome.answered,
-                "resumed": outcome.resumed,
-                "release": str(folder),
-                "vault": str(outcome.vault),
                 "labels": str(folder / "labels.csv"),
-                "certificate": str(folder / "certificate.json"),
-                "report": written_file(outcome, "report.html"),
-                "notes": [note.text for note in watch.notes if not note.private],
+                **release_summary(outcome, watch.notes),
             }
         )
         return
     say(f"guarantee    epsilon {certificate['epsilon']:g}, delta {certificate['delta']:g}")
     say(f"answers      {outcome.answered} of {outcome.queries} queries")
     say(f"labels       {folder / 'labels.csv'}")
-    say(f"certificate  {folder / 'certificate.json'}")
-    print_written(outcome, "report", "report.html")
-    say(f"keep secret  {outcome.vault}{os.sep}")
+    print_folders(outcome, to_publish=False)

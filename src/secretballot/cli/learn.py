@@ -1,6 +1,5 @@
 """`secretballot learn`: from a private and a public file to a student that may be published."""
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,11 +25,12 @@ from secretballot.cli.options import (
     classes_of,
     words_of,
 )
-from secretballot.cli.outcome import print_json, print_written, say, written_file
+from secretballot.cli.outcome import print_folders, print_json, release_summary, say
 
 if TYPE_CHECKING:
     from secretballot.planning.plan.model import Plan
     from secretballot.runs.learn import LearnOutcome, LearnRun
+    from secretballot.runs.progress import Note
 
 __all__ = ["learn", "print_lines", "run_and_watch", "summary"]
 
@@ -167,8 +167,9 @@ def learn(
     Writes two folders: DIR/release, which may be published once you have read its README.txt, and
     DIR/vault, which must stay secret. An interrupted run goes on when the same command is repeated.
 
-    \b Example: secretballot learn patients.csv public.csv --target ill --classes no,yes --epsilon 1
-    --delta 1e-6
+    \b
+    Example: secretballot learn patients.csv public.csv --target ill --classes no,yes
+             --epsilon 1 --delta 1e-6
     """
     from secretballot.publishing.process import start_publishing
 
@@ -238,19 +239,19 @@ def perform(run: "LearnRun", *, as_json: bool) -> None:
         print_lines(outcome)
 
 
-def run_and_watch(run: "LearnRun") -> tuple["LearnOutcome", list[str]]:
-    """Run under the eyes of the curator and return the outcome with the notes that may be
-    published."""
+def run_and_watch(run: "LearnRun") -> tuple["LearnOutcome", list["Note"]]:
+    """Run under the eyes of the curator, and return the outcome with all notes."""
     from secretballot.cli.console import watching
     from secretballot.runs.learn import run_learn
 
     with watching() as watch:
         outcome = run_learn(run, watch)
-    return outcome, [note.text for note in watch.notes if not note.private]
+    return outcome, watch.notes
 
 
-def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
+def summary(outcome: "LearnOutcome", notes: list["Note"]) -> dict[str, Any]:
     """Return the outcome for machines; notes that depend on private data are left out."""
+    # What was paid for an estimate or a choice belongs to the price, too.
     from secretballot.report.certificate.plan_checks import total_price
 
     certificate = outcome.certificate
@@ -263,18 +264,12 @@ def summary(outcome: "LearnOutcome", notes: list[str]) -> dict[str, Any]:
         "answered": outcome.answered,
         "plan": certificate.get("plan"),
         "forecast": forecast_of(outcome),
-        "resumed": outcome.resumed,
-        "release": str(outcome.release),
-        "vault": str(outcome.vault),
-        "certificate": str(outcome.release / "certificate.json"),
-        "report": written_file(outcome, "report.html"),
-        "notes": notes,
+        **release_summary(outcome, notes),
     }
 
 
 def forecast_of(outcome: "LearnOutcome") -> dict[str, Any] | None:
-    """Return what the plan of a run had forecast, for machines; None where the run followed no
-    plan."""
+    """Return what the plan of a run had forecast, for machines; None without a plan."""
     if outcome.plan is None:
         return None
     expected = outcome.plan.recommended.expected
@@ -282,20 +277,22 @@ def forecast_of(outcome: "LearnOutcome") -> dict[str, Any] | None:
 
 
 def print_forecast(outcome: "LearnOutcome", plan: "Plan") -> None:
-    """Print what a plan had forecast beside what came: both are public, but for accuracy on the
-    test file."""
+    """Print what a plan had forecast beside what was observed."""
     from secretballot.planning.plan.text import number_range, share_range
 
     expected = plan.recommended.expected
-    say(f"forecast     {number_range(expected.answered)} answers; {outcome.answered:,} came")
-    came = "" if outcome.accuracy is None else f"; {outcome.accuracy:.4f} on the labelled test file"
-    say(f"             accuracy {share_range(expected.student_accuracy)}{came}")
+    say(f"forecast     {number_range(expected.answered)} answers; {outcome.answered:,} observed")
+    observed = ""
+    if outcome.accuracy is not None:
+        observed = f"; {outcome.accuracy:.4f} on the labelled test file"
+    say(f"             accuracy {share_range(expected.student_accuracy)}{observed}")
 
 
 def print_lines(outcome: "LearnOutcome") -> None:
     """Print the outcome for a person."""
     from secretballot.report.certificate.plan_checks import total_price
 
+    # First what a person wants to know, last what there is to do.
     certificate = outcome.certificate
     if outcome.accuracy is not None:
         say(f"accuracy     {outcome.accuracy:.4f} of the student on the labelled test file")
@@ -304,14 +301,11 @@ def print_lines(outcome: "LearnOutcome") -> None:
     say(f"guarantee    {price} for each {certificate['unit']}")
     say(f"answers      {outcome.answered} of {outcome.queries} queries")
     if "plan" in certificate:
-        plan = certificate["plan"]
-        left = plan["planned"] - plan["used"]
-        rest = f"; {left} left, {plan['left']}" if left else ""
-        rounds = f"{len(plan['rounds'])} round{'' if len(plan['rounds']) == 1 else 's'}"
-        say(f"plan         {plan['used']} of {plan['planned']} queries in {rounds}{rest}")
+        asked = certificate["plan"]
+        left = asked["planned"] - asked["used"]
+        rest = f"; {left} left, {asked['left']}" if left else ""
+        rounds = f"{len(asked['rounds'])} round{'' if len(asked['rounds']) == 1 else 's'}"
+        say(f"reserved     {asked['planned']} queries, {asked['used']} used in {rounds}{rest}")
     if outcome.plan is not None:
         print_forecast(outcome, outcome.plan)
-    say(f"certificate  {outcome.release / 'certificate.json'}")
-    print_written(outcome, "report", "report.html")
-    say(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
-    say(f"keep secret  {outcome.vault}{os.sep}")
+    print_folders(outcome)

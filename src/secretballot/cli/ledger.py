@@ -77,8 +77,8 @@ def history(file: File, as_json: AsJson = False) -> None:
     for entry in entries:
         say(
             f"{entry.id:>4}  {entry.reserved_at[:19]}  {entry.state:<10}  epsilon"
-            f" {entry.epsilon:<10.6g} delta {entry.delta:<10.6g} {_answers(entry)}{entry.purpose} "
-            f" {entry.request}"
+            f" {entry.epsilon:<10.6g} delta {entry.delta:<10.6g} {_answers_given(entry)}"
+            f"{entry.purpose}  {entry.request}"
         )
     if not entries:
         say("Nothing was paid for yet.")
@@ -104,8 +104,9 @@ def check(file: File, as_json: AsJson = False) -> None:
 
 @app.command(epilog=EXIT_CODES)
 def upgrade(file: File, as_json: AsJson = False) -> None:
-    """Bring a file of the format before to this one; keep a copy, as earlier versions cannot read
-    it afterwards.
+    """Bring a file of the format before to this one; earlier versions cannot read it afterwards.
+
+    Keep a copy.
 
     \b
     Example: secretballot ledger upgrade registry.ledger
@@ -123,9 +124,8 @@ def upgrade(file: File, as_json: AsJson = False) -> None:
     )
 
 
-def _answers(entry: "LedgerEntry") -> str:
-    """Return how many answers a plan has given one by one, and of how many where its events say
-    so."""
+def _answers_given(entry: "LedgerEntry") -> str:
+    """Return how many answers a reservation gave one by one, and of how many where events tell."""
     planned = sum(getattr(event, "queries", 0) for event in entry.events)
     if not entry.parts:
         return ""
@@ -166,12 +166,15 @@ def create(
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.
 
-    \b Example: secretballot ledger create registry.ledger --dataset registry-2026 --epsilon 4
-    --delta 1e-5
+    \b
+    Example: secretballot ledger create registry.ledger --dataset registry-2026
+             --epsilon 4 --delta 1e-5
     """
     from secretballot.privacy.accounting import PrivacyBudget
     from secretballot.privacy.ledger import Ledger
 
+    # The budget is checked before the path, so that a number out of range leaves no file behind. A
+    # link that leads nowhere would be followed, whosever its target is.
     budget = PrivacyBudget(epsilon, delta)
     if file.exists() or file.is_symlink():
         raise LedgerError(

@@ -206,5 +206,6 @@ def classes_of(text: str | None) -> tuple[str | int, ...] | None:
     if text is None:
         return None
     words = words_of(text)
-    whole = all(word.lstrip("-").isdecimal() and str(int(word)) == word for word in words)
-    return tuple(int(word) for word in words) if whole else words
+    # "01" and 1 are two classes, so a number counts as one only in its usual form
+    are_integers = all(word.lstrip("-").isdecimal() and str(int(word)) == word for word in words)
+    return tuple(int(word) for word in words) if are_integers else words

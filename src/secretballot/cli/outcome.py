@@ -1,5 +1,4 @@
-"""How a verb ends: its exit code, one sentence for a person, one object for a machine, and never
-a traceback."""
+"""How a verb ends: exit code, a sentence for a person or an object for a machine, no traceback."""
 
 import errno
 import json
@@ -7,10 +6,10 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
@@ -27,28 +26,23 @@ from secretballot.exceptions import (
     SecretBallotError,
 )
 
+if TYPE_CHECKING:
+    from secretballot.runs.progress import Note
+
 __all__ = [
     "EXIT_CODES",
     "Failure",
     "failure_of",
     "guarded",
+    "print_folders",
     "print_json",
-    "print_written",
+    "release_summary",
     "say",
     "settled",
-    "written_file",
 ]
 
-DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED, NOT_VERIFIED, NOT_CONFIRMED, FOUND, INTERRUPTED = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    130,
-)
+DONE, DEFECT, BAD_INPUT, BUDGET_REFUSED = 0, 1, 2, 3
+NOT_VERIFIED, NOT_CONFIRMED, FOUND, INTERRUPTED = 4, 5, 6, 130
 
 #: What the exit codes mean, for the help texts.
 EXIT_CODES = (
@@ -93,8 +87,7 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what to say of an exception, on one line; of one that nobody foresaw, only its type
-    and place.
+    """Return what to say of an exception, on one line; of one unforeseen, only its type and place.
 
     The message of a foreign exception may quote a private cell, so it is not shown.
     """
@@ -103,6 +96,8 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _failure_of(error: BaseException) -> Failure:
+    """Return what to say of an exception, on as many lines as it has."""
+    # Only messages that this package wrote are shown as they are.
     for kind, word, code in _KINDS:
         if isinstance(error, kind):
             return Failure(as_options(plain_line(str(error))), word, code)
@@ -153,14 +148,14 @@ def guarded(work: Callable[[], object], *, as_json: bool) -> int:
             return code
         failure = failure_of(KeyboardInterrupt())
     print(f"secretballot: {failure.error}", file=sys.stderr)
+    # whoever reads the output as JSON finds one object in any case
     if as_json:
         print_json(vars(failure))
     return failure.exit_code
 
 
 def settled(code: int, trouble: str | None) -> int:
-    """Return the exit code of a verb whose output could not be written for the reason `trouble`,
-    None for no reason."""
+    """Return the exit code of a verb whose output may not have been written, for a reason."""
     if trouble is None or code:
         return code
     sentence = (
@@ -172,28 +167,23 @@ def settled(code: int, trouble: str | None) -> int:
 
 
 def say(line: str) -> None:
-    """Print one line for a person; names in it may hold control characters, which are written
-    out."""
+    """Print one line for a person; control characters in names are written out."""
     print(without_controls(line))
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object to standard output; what a terminal may obey, or cannot show, is
-    written as an escape."""
+    """Print one JSON object; what a terminal may obey, or cannot show, is written as an escape."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print(
-        "".join(
-            letter if _is_harmless(letter, encoding) else json.dumps(letter)[1:-1]
-            for letter in text
-        )
-    )
+    print("".join(_harmless_character(character, encoding) for character in text))
 
 
-def _is_harmless(letter: str, encoding: str) -> bool:
-    if letter.isascii():
-        return letter.isprintable() or letter == "\n"
-    return letter.isprintable() and letter.encode(encoding, "ignore") != b""
+def _harmless_character(character: str, encoding: str) -> str:
+    """Return a character of a JSON text as it is, or as an escape."""
+    if character == "\n":
+        return character
+    shown = character.isascii() or character.encode(encoding, "ignore") != b""
+    return character if character.isprintable() and shown else json.dumps(character)[1:-1]
 
 
 def _system_sentence(error: OSError) -> str:
@@ -207,7 +197,7 @@ def _system_sentence(error: OSError) -> str:
 
 
 def _defect_sentence(error: BaseException) -> str:
-    """Name the innermost of our own lines that the exception went through, and no value."""
+    """Return a sentence with the innermost of our own lines in the traceback, and no value."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "secretballot" in f.filename]
     place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
     return (
@@ -216,22 +206,40 @@ def _defect_sentence(error: BaseException) -> str:
     )
 
 
-class _Outcome(Protocol):
+class RunOutcome(Protocol):
     """What a run that writes a release came to."""
 
     @property
     def release(self) -> Path: ...
 
     @property
+    def vault(self) -> Path: ...
+
+    @property
     def files(self) -> tuple[str, ...]: ...
 
-
-def written_file(outcome: _Outcome, name: str) -> str | None:
-    """Return the path of a file of the release, None where it was not written."""
-    return str(outcome.release / name) if name in outcome.files else None
+    @property
+    def resumed(self) -> bool: ...
 
 
-def print_written(outcome: _Outcome, title: str, name: str) -> None:
-    """Print the path of a file of the release, and nothing where it was not written."""
-    if name in outcome.files:
-        say(f"{title:<13}{outcome.release / name}")
+def release_summary(outcome: RunOutcome, notes: Sequence["Note"]) -> dict[str, Any]:
+    """Return for machines where everything is; notes that depend on private data are left out."""
+    report = outcome.release / "report.html"
+    return {
+        "resumed": outcome.resumed,
+        "release": str(outcome.release),
+        "vault": str(outcome.vault),
+        "certificate": str(outcome.release / "certificate.json"),
+        "report": str(report) if report.name in outcome.files else None,
+        "notes": [note.text for note in notes if not note.private],
+    }
+
+
+def print_folders(outcome: RunOutcome, *, to_publish: bool = True) -> None:
+    """Print for a person where certificate and report are, what to publish and what to keep."""
+    say(f"certificate  {outcome.release / 'certificate.json'}")
+    if "report.html" in outcome.files:
+        say(f"report       {outcome.release / 'report.html'}")
+    if to_publish:
+        say(f"to publish   {outcome.release}{os.sep} (read its README.txt first)")
+    say(f"keep secret  {outcome.vault}{os.sep}")

@@ -91,14 +91,15 @@ def plan(
         ),
     ] = False,
 ) -> None:
-    """Plan a release: teachers, queries, recipe, what to expect of them, and why. No private data
-    are read.
+    """Plan a release: teachers, queries, recipe, what to expect of them, and why.
 
-    Without --like or --curve the forecast rests on a guess.
+    No private data are read. Without --like or --curve the forecast rests on a guess.
 
-    \b Example: secretballot plan --records 20000 --public 2000 --classes 2 --epsilon 1 --delta 1e-6
-    --json > plan.json
+    \b
+    Example: secretballot plan --records 20000 --public 2000 --classes 2 --epsilon 1
+             --delta 1e-6 --json > plan.json
     """
+    # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.cli.console import watching
     from secretballot.planning.plan.text import plan_text
     from secretballot.runs.plan import PlanRun, run_plan
@@ -150,8 +151,7 @@ def _stand_in(like: Path | None, target: str | None, schema: Path | None, drop: 
 
 
 def number_or_names(text: str | None) -> tuple[str | int, ...] | int | None:
-    """Return how many classes there are if one integer is given, else the classes that were
-    listed."""
+    """Return how many classes there are if one integer is given, else the classes listed."""
     names = classes_of(text)
     if names is not None and len(names) == 1 and isinstance(names[0], int):
         return names[0]
@@ -168,6 +168,7 @@ def curve_of(text: str | None) -> dict[int, float] | None:
     """
     if text is None:
         return None
+    # Comparisons are written so that nan fails them.
     curve: dict[int, float] = {}
     for word in text.split(","):
         size, _, accuracy = word.partition(":")

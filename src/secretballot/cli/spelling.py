@@ -9,7 +9,7 @@ _OPTIONS = {
     "n_teachers": "--teachers",
     "n_queries": "--queries",
     "n_records": "--records",
-    "n_public": "--points",
+    "n_cover": "--points",
     "n_jobs": "--jobs",
     "random_state": "--seed",
     "max_unstable": "--max-unstable",
@@ -74,10 +74,10 @@ def as_options(sentence: str) -> str:
     What stands in quotes, such as the name of a column, and paths stay as they are, and so do words
     that are English unless they begin the sentence as what it is about.
     """
-    return _PLACES.sub(_spelled, sentence)
+    return _PLACES.sub(_in_options, sentence)
 
 
-def _spelled(found: re.Match[str]) -> str:
+def _in_options(found: re.Match[str]) -> str:
     if found["quoted"] is not None:
         return found["quoted"]
     if found["set"] is not None:

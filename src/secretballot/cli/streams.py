@@ -1,5 +1,4 @@
-"""Standard output and error that break no verb: what cannot be written is remembered, and told
-at the end."""
+"""Standard output and error that break no verb: what could not be written is told at the end."""
 
 import errno
 import io
@@ -51,8 +50,7 @@ class _Sink(io.RawIOBase):
 
 
 class _PlainText(io.TextIOWrapper):
-    """Text without control characters but for the ends of lines: names in it may come from
-    anybody's file."""
+    """Text without control characters but for ends of lines: names may come from any file."""
 
     def write(self, text: str, /) -> int:
         super().write(without_controls(text, keep="\n\t"))
@@ -72,8 +70,7 @@ class Streams:
         self._output = output
 
     def trouble(self) -> str | None:
-        """Return why the output could not be written, None where it was, or where its reader
-        wanted no more of it."""
+        """Return why the output could not be written, None where its reader has all it wanted."""
         sys.stdout.flush()
         problem = None if self._output is None else self._output.problem
         if problem is None or problem.errno in _READER_LEFT:
@@ -86,8 +83,8 @@ def lasting_streams() -> Iterator[Streams]:
     """Put streams that last in the place of standard output and error while a verb works."""
     _fill_closed_places()
     before = sys.stdout, sys.stderr
-    output, sys.stdout = _lasting(sys.stdout, _PlainText)
-    _, sys.stderr = _lasting(sys.stderr, io.TextIOWrapper)
+    output, sys.stdout = _lasting_stream(sys.stdout, _PlainText)
+    _, sys.stderr = _lasting_stream(sys.stderr, io.TextIOWrapper)
     try:
         yield Streams(output)
     finally:
@@ -96,9 +93,8 @@ def lasting_streams() -> Iterator[Streams]:
         sys.stdout, sys.stderr = before
 
 
-def _lasting(stream: TextIO, kind: type[io.TextIOWrapper]) -> tuple[_Sink | None, TextIO]:
-    """Return a sink below a new stream of text; the same stream and no sink where it has no
-    bytes below."""
+def _lasting_stream(stream: TextIO, kind: type[io.TextIOWrapper]) -> tuple[_Sink | None, TextIO]:
+    """Return a sink below a new stream of text; no sink and the same stream without bytes below."""
     below = getattr(stream, "buffer", None)
     if below is None:
         return None, stream

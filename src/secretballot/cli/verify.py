@@ -44,12 +44,14 @@ def verify(
     \b
     Example: secretballot verify secretballot-out/release
     """
+    # Imported here, so that help and usage errors of all verbs come at once.
     from secretballot.report.certificate.verify import verify_certificate
 
     if not certificate.exists():
         raise DataError(
             f"There is no {str(certificate)!r}; give a certificate.json or a release folder."
         )
+    # the folder of a run, whose vault is no part of what is verified
     if (certificate / "release").is_dir():
         certificate = certificate / "release"
     verification = verify_certificate(certificate)
@@ -78,8 +80,7 @@ def _print_checks(verification: "Verification") -> None:
 
 
 def _second_opinion(certificate: Path) -> list[Finding]:
-    """Return what the second program finds in the release folder that was given, or that the
-    certificate stands in."""
+    """Return what the second program finds in the release folder of the certificate."""
     if certificate.is_dir():
         return check_release(str(certificate))
     if certificate.name != "certificate.json":

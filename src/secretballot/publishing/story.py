@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from secretballot._rows import take_rows
 from secretballot._typing import IntArray
 from secretballot.publishing.job import AskedInRounds, ReleaseJob
 from secretballot.queries import CheckedSelector, PublicPool
-from secretballot.queries.labelled import take_rows
 from secretballot.queries.names import strategy_by_name
 from secretballot.queries.proposals import default_round_size
 from secretballot.released import ReleasedLabels

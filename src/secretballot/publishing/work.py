@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from secretballot._rows import take_rows
 from secretballot.hypotheses import DecisionStumps, HypothesisClass, Intervals, Thresholds
 from secretballot.publishing.job import (
     AskedInRounds,
@@ -18,7 +19,6 @@ from secretballot.publishing.job import (
     SavedStudent,
 )
 from secretballot.publishing.story import tell_story
-from secretballot.queries.labelled import take_rows
 from secretballot.report.release.folder import WrittenFiles, write_files
 from secretballot.report.student.export import load_student
 from secretballot.students import HypothesisStudent, default_student, fit_student

@@ -1,5 +1,4 @@
-"""What a query strategy sees, public things alone, and what it answers: the next points worth
-their price."""
+"""What a query strategy sees, public things alone, and what it answers: the next points to ask."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -22,9 +21,15 @@ class PublicPool:
     classes : tuple
         Class values; labels are their positions.
     n_queries : int
-        Labels that the plan pays for, at most.
+        Labels that are paid for, at most.
     random_state : int
-        Public coins of the strategy.
+        Public seed of the strategy.
+
+    Examples
+    --------
+    >>> pool = sb.queries.PublicPool(np.zeros((5, 2)), ("no", "yes"), n_queries=3, random_state=0)
+    >>> pool.n_points
+    5
     """
 
     X: Any
@@ -39,8 +44,18 @@ class PublicPool:
 
 
 class QueryStrategy(ABC):
-    """How to choose queries. Holds public settings only, and may be used for any number of
-    pools."""
+    """How to choose queries. Holds public settings only, and may be used for any number of pools.
+
+    Examples
+    --------
+    >>> class FirstRows(sb.queries.QueryStrategy):
+    ...     def start(self, pool):
+    ...         return NextRows(pool)
+    ...     def describe(self):
+    ...         return {"name": "first rows"}
+    >>> FirstRows().describe()
+    {'name': 'first rows'}
+    """
 
     @abstractmethod
     def start(self, pool: PublicPool) -> "QuerySelector":
@@ -58,16 +73,29 @@ class QueryStrategy(ABC):
 
 
 class QuerySelector(ABC):
-    """One walk through a pool: propose points, receive what was released, and so on.
+    """One run through a pool: propose points, receive what was released, and so on.
 
-    It is deterministic given the pool and what it received, so that an interrupted walk can be
+    It is deterministic given the pool and what it received, so that an interrupted run can be
     taken again: the answers stored under the same questions cost nothing.
+
+    Examples
+    --------
+    >>> class NextRows(sb.queries.QuerySelector):
+    ...     def __init__(self, pool):
+    ...         self.rows = np.arange(pool.n_points)
+    ...     def propose(self, n):
+    ...         rows, self.rows = self.rows[:n], self.rows[n:]
+    ...         return rows
+    ...     def receive(self, released):
+    ...         self.rows = np.setdiff1d(self.rows, released.queries)
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
+    >>> NextRows(pool).propose(3).tolist()
+    [0, 1, 2]
     """
 
     @abstractmethod
     def propose(self, n: int) -> IntArray:
-        """Return at most `n` rows of the pool, distinct and none proposed before; empty where no
-        label is worth asking.
+        """Return at most `n` new rows of the pool, distinct; empty where no label is worth asking.
 
         Parameters
         ----------
@@ -80,6 +108,5 @@ class QuerySelector(ABC):
         """Take in everything released so far; `released.queries` are rows of the pool."""
 
     def explain(self) -> dict[str, Any]:
-        """Return what the report may tell of the walk, as JSON values: a version space, sizes of
-        regions."""
+        """Return what the report may tell of the run, as JSON values, such as a version space."""
         return {}

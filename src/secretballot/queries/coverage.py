@@ -1,5 +1,4 @@
-"""Strategies that cover the pool and look at no label: a first round for others, or a whole
-plan."""
+"""Strategies that cover the pool and look at no label: a first round for others, or all rounds."""
 
 import warnings
 from typing import Any
@@ -23,12 +22,18 @@ _FULL_PASSES = 5_000
 
 
 class KCenterSampling(QueryStrategy):
-    """Ask the point that is farthest from all points asked so far (Gonzalez 1985; Sener and
-    Savarese 2018).
+    """Ask the point that is farthest from all points asked so far.
 
-    The first is the one nearest to the mean. Columns are brought to one standard deviation. A point
-    costs one pass over the pool; the distances between all pairs are never held. Far-out points
-    come first, which covers a pool and wastes labels on its outliers.
+    Gonzalez 1985; Sener and Savarese 2018. The first is the one nearest to the mean. Columns are
+    brought to one standard deviation. A point costs one pass over the pool; the distances between
+    all pairs are never held. Far-out points come first, which covers a pool and wastes labels on
+    its outliers.
+
+    Examples
+    --------
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
+    >>> sb.queries.KCenterSampling().start(pool).propose(3).tolist()
+    [9, 19, 0]
     """
 
     def start(self, pool: PublicPool) -> "QuerySelector":
@@ -58,44 +63,46 @@ class _FarthestFirst(QuerySelector):
         """Return the next `n` farthest points, or what is left."""
         rows: list[int] = []
         while len(rows) < n and (self._gaps >= 0).any():
+            # before the first centre no point is far from any; the middle of the pool begins
             if np.isinf(self._gaps).all():
-                row = int(np.argmin(self._distances(self._mean())))
+                row = int(np.argmin(self._distances_to(self._mean_point())))
             else:
                 row = int(np.argmax(self._gaps))
                 self._radii.append(float(np.sqrt(self._gaps[row])))
-            self._add(row)
+            self._add_centre(row)
             rows.append(row)
         return np.array(rows, dtype=np.int64)
 
     def receive(self, released: ReleasedLabels) -> None:
         """Keep away from all points that were asked, by whomever."""
         for row in released.queries[self._gaps[released.queries] >= 0]:
-            self._add(int(row))
+            self._add_centre(int(row))
 
     def explain(self) -> dict[str, Any]:
         """Return how far, in standard deviations, the last point that was asked lay from the
         others."""
         return {"radius": self._radii[-1] if self._radii else None}
 
-    def _add(self, row: int) -> None:
+    def _add_centre(self, row: int) -> None:
         centre = self._points[[row]]
         centre = centre.toarray() if is_sparse(centre) else centre
-        gaps = np.minimum(self._gaps, self._distances(np.asarray(centre).ravel()))
+        gaps = np.minimum(self._gaps, self._distances_to(np.asarray(centre).ravel()))
         self._gaps = np.where(self._gaps < 0, -1.0, gaps)
         self._gaps[row] = -1.0
 
-    def _distances(self, centre: FloatArray) -> FloatArray:
+    def _distances_to(self, centre: FloatArray) -> FloatArray:
         return np.asarray(
             np.maximum(0.0, self._norms - 2 * (self._points @ centre) + centre @ centre)
         )
 
-    def _mean(self) -> FloatArray:
+    def _mean_point(self) -> FloatArray:
         return np.asarray(self._points.mean(axis=0)).ravel()
 
 
 class ClusterSampling(QueryStrategy):
-    """Ask the representatives of clusters: of each, the point nearest to its centre (k-means on
-    scaled columns).
+    """Ask the representatives of clusters: of each, the point nearest to its centre.
+
+    Clusters are those of k-means on scaled columns.
 
     Clusters come by size, so that the first points asked stand for the most points of the pool.
     When all clusters are represented, their second nearest points follow, and so on. The order does
@@ -104,12 +111,19 @@ class ClusterSampling(QueryStrategy):
     Parameters
     ----------
     n_clusters : int, optional
-        By default as many as the plan has labels.
+        By default as many as there are labels to ask.
 
     Raises
     ------
     ParameterError
         If `n_clusters` is not an integer of at least 1.
+
+    Examples
+    --------
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
+    >>> rows = sb.queries.ClusterSampling(n_clusters=2).start(pool).propose(2)
+    >>> sorted(row // 10 for row in rows.tolist())  # one of each half
+    [0, 1]
     """
 
     def __init__(self, n_clusters: int | None = None) -> None:
@@ -125,7 +139,7 @@ class ClusterSampling(QueryStrategy):
         """
         points = scaled_points(pool.X)
         wanted = pool.n_queries if self.n_clusters is None else self.n_clusters
-        assigned, distances = _clusters(points, wanted, pool.random_state)
+        assigned, distances = _nearest_clusters(points, wanted, pool.random_state)
         order = np.lexsort((np.arange(len(assigned)), distances, assigned))
         sizes = np.bincount(assigned)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -140,8 +154,7 @@ class ClusterSampling(QueryStrategy):
 
 
 def spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray:
-    """Return `n` places among weighted points: the heaviest point of each cluster of a weighted
-    k-means.
+    """Return `n` places among weighted points: the heaviest of each cluster of a weighted k-means.
 
     Parameters
     ----------
@@ -156,7 +169,7 @@ def spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray
     -------
     ndarray of int64, shape (n,), ascending
     """
-    assigned, _ = _clusters(points, n, seed, weights + 1e-9)
+    assigned, _ = _nearest_clusters(points, n, seed, weights + 1e-9)
     order = np.lexsort((np.arange(len(assigned)), -weights, assigned))
     first = np.concatenate([[True], np.diff(assigned[order]) > 0])
     chosen = order[first]
@@ -166,11 +179,10 @@ def spread_over(points: Any, weights: FloatArray, n: int, seed: int) -> IntArray
     return np.sort(np.concatenate([chosen, heaviest])).astype(np.int64)
 
 
-def _clusters(
+def _nearest_clusters(
     points: Any, n: int, seed: int, weights: FloatArray | None = None
 ) -> tuple[IntArray, FloatArray]:
-    """Return of every point its cluster and its squared distance to the centre, both of shape
-    (m,)."""
+    """Return each point's cluster and squared distance to its centre, both of shape (m,)."""
     m = points.shape[0]
     n = min(n, m)
     family = KMeans if m <= _FULL_PASSES else MiniBatchKMeans

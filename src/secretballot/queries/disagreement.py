@@ -28,17 +28,17 @@ _BATCHED_COLUMNS = 64
 
 
 class DisagreementSampling(QueryStrategy):
-    """Disagreement-based active learning (Liu et al. 2021, supplement, Algorithm 7; after Hanneke
-    2014).
+    """Ask where hypotheses disagree that are still in the running.
 
-    The pool is a stream, in its order. A point is asked if two hypotheses that are still in the running label it
-    differently; after points 2, 4, 8, ... the hypotheses go that make more mistakes on the answers than the fewest plus
-    a slack (see `MistakeSlack`). Between updates all points of the region are asked together, which changes nothing.
-    Two classes only; abstentions teach nothing; where noisy counts were released, a mistake weighs as much as the label
-    is trusted, at most 1. The walk ends with the stream, or when no point of its rest is disputed, whatever is left of
-    the plan.
+    Liu et al. 2021, supplement, Algorithm 7; after Hanneke 2014. The pool is a stream, in its
+    order. A point is asked if two hypotheses that are still in the running label it differently;
+    after points 2, 4, 8, ... the hypotheses go that make more mistakes on the answers than the
+    fewest plus a slack (see `MistakeSlack`). Between updates all points of the region are asked
+    together, which changes nothing. Two classes only; abstentions teach nothing; where noisy counts
+    were released, a mistake weighs as much as the label is trusted, at most 1. The run ends with
+    the stream, or when no point of its rest is disputed, whatever is left of the reservation.
 
-    With `hypotheses` the version space is kept exactly, and the walk is the printed one. Otherwise
+    With `hypotheses` the version space is kept exactly, and the run is the printed one. Otherwise
     hypotheses are what a learner reaches: a point is disputed if a fit forced to label it the other
     way stays within the slack. That takes several fits for every point outside of the region that
     is passed: about 0.4 ms each with the default learner up to 64 columns, where many are done
@@ -54,9 +54,9 @@ class DisagreementSampling(QueryStrategy):
     slack_constant : float, optional
         Constant c of the slack, at least 0. By default 0.3 with `hypotheses` and 0.1 with a
         learner. The theorem's is far larger, and would ask everything. Measured on thresholds with
-        200 labels of 10,000 points, 60 walks each: 0.3 left a fiftieth of passive sampling's excess
+        200 labels of 10,000 points, 60 runs each: 0.3 left a fiftieth of passive sampling's excess
         error with up to 10 % of the labels flipped and a fifth with 20 %; 0.1 lost the best
-        threshold in one walk of five already with 5 % flipped. With the default learner, 5 %
+        threshold in one run of five already with 5 % flipped. With the default learner, 5 %
         flipped and 150 labels, 0.1 was right on 99.4 % of the points in 2 columns and on 97.2 % in
         10; 0.2 on 99.6 and 95.7 %, passive sampling on 98.2 and 93.7 %. There margin sampling was
         better still, 99.5 % in 10 columns.
@@ -71,7 +71,7 @@ class DisagreementSampling(QueryStrategy):
     failure_probability : float, default 0.05
         gamma: chance that the best hypothesis is lost, were the constant the theorem's.
     shuffle : bool, default True
-        Whether to take the points in random order, by the pool's public coins. The theorem is about
+        Whether to take the points in random order, by the pool's public seed. The theorem is about
         points that come in random order; those of a sorted file teach nothing about the rest. False
         takes them as they come.
 
@@ -82,8 +82,16 @@ class DisagreementSampling(QueryStrategy):
 
     Notes
     -----
-    All settings are public numbers, chosen without the private data. Whatever they are, privacy does not depend on
-    them; a slack too small may lose the best hypothesis, one too large asks like passive sampling.
+    All settings are public numbers, chosen without the private data. Whatever they are, privacy
+    does not depend on them; a slack too small may lose the best hypothesis, one too large asks like
+    passive sampling.
+
+    Examples
+    --------
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
+    >>> strategy = sb.queries.DisagreementSampling(sb.hypotheses.Thresholds(), shuffle=False)
+    >>> strategy.start(pool).propose(2).tolist()  # nothing is known yet, so the first points
+    [0, 1]
     """
 
     def __init__(
@@ -130,7 +138,7 @@ class DisagreementSampling(QueryStrategy):
             )
 
     def start(self, pool: PublicPool) -> QuerySelector:
-        """Return a walk along the pool.
+        """Return a run along the pool.
 
         Raises
         ------
@@ -141,16 +149,16 @@ class DisagreementSampling(QueryStrategy):
         """
         if len(pool.classes) != 2:
             raise DataError(
-                f"disagreement sampling tells two classes apart, and there are {len(pool.classes)};"
+                f"disagreement sampling is about two classes, and there are {len(pool.classes)};"
                 " use margin sampling for more."
             )
         if self.shuffle:
             shuffled, order = shuffled_pool(pool)
-            return ShuffledWalk(self._walk(shuffled), order)
-        return self._walk(pool)
+            return ShuffledWalk(self._stream_walk(shuffled), order)
+        return self._stream_walk(pool)
 
-    def _walk(self, pool: PublicPool) -> StreamWalk:
-        region, vc_dimension = self._region(pool)
+    def _stream_walk(self, pool: PublicPool) -> StreamWalk:
+        region, vc_dimension = self._region_and_dimension(pool)
         slack = MistakeSlack(
             self.slack_constant,
             self.noise_rate,
@@ -160,7 +168,7 @@ class DisagreementSampling(QueryStrategy):
         )
         return StreamWalk(pool, region, slack)
 
-    def _region(self, pool: PublicPool) -> tuple[Region, int]:
+    def _region_and_dimension(self, pool: PublicPool) -> tuple[Region, int]:
         if self.hypotheses is not None:
             return ExactRegion(self.hypotheses, pool), self.hypotheses.vc_dimension
         n_features = int(pool.X.shape[1])

@@ -1,5 +1,4 @@
-"""Learners of a strategy: fitted to released labels, with weights where they take them, the same
-every time."""
+"""Learners of a strategy: fitted to released labels, with weights, the same every time."""
 
 import re
 import warnings
@@ -13,18 +12,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from secretballot._rows import take_rows
 from secretballot._seeded import with_own_seeds
 from secretballot._typing import FloatArray, IntArray
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.queries.base import PublicPool
-from secretballot.queries.labelled import take_rows
 from secretballot.queries.points import scaled_points
 
 __all__ = ["PoolLearner", "describe_learner"]
 
 
-# Points of the pool, with made-up labels, on which a learner is tried before anything is asked.
-_REHEARSAL = 20
+# Points of the pool, with dummy labels, on which a learner is tried before anything is asked.
+_TRIAL_ROWS = 20
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -34,7 +33,7 @@ class PoolLearner:
     Parameters
     ----------
     learner : scikit-learn classifier or None
-        Cloned for every fit; open random states are set by the public coins. None stands for a
+        Cloned for every fit; open random states are set by the public seed. None stands for a
         logistic regression on scaled columns.
     pool : PublicPool
     default : scikit-learn classifier, optional
@@ -85,8 +84,7 @@ class PoolLearner:
     def fit(
         self, rows: IntArray, labels: IntArray, weights: FloatArray | None = None, model: Any = None
     ) -> Any:
-        """Return a model fitted to rows of the pool; weights are left out where the learner takes
-        none.
+        """Return a model fitted to rows of the pool, with weights where the learner takes them.
 
         Parameters
         ----------
@@ -103,25 +101,23 @@ class PoolLearner:
             return model.fit(take_rows(self.X, rows), labels, **given)
 
     def predict(self, model: Any, rows: IntArray) -> IntArray:
-        """Return the label, as a position among the classes, of rows of the pool."""
+        """Return the labels of rows of the pool, as positions among the classes, shape (n,)."""
         return np.asarray(model.predict(take_rows(self.X, rows)), dtype=np.int64)
 
-    def rehearsal_rows(self) -> IntArray:
-        """Return some rows, spread over the pool, at least two for each class if there are as
-        many."""
-        size = min(self.n_points, max(_REHEARSAL, 2 * self.n_classes))
+    def trial_rows(self) -> IntArray:
+        """Return some rows, spread over the pool, two for each class where there are as many."""
+        size = min(self.n_points, max(_TRIAL_ROWS, 2 * self.n_classes))
         return np.linspace(0, self.n_points - 1, size).astype(np.int64)
 
-    def rehearse(self, ask: Callable[[Any, Any], object]) -> None:
-        """Fit to points of the pool with made-up labels, and ask something of the model about the
-        whole pool.
+    def try_fits(self, ask: Callable[[Any, Any], object]) -> None:
+        """Fit to points of the pool with dummy labels, and ask the model about the whole pool.
 
         Raises
         ------
         DataError
             If the learner fails: better now than when labels have been paid for.
         """
-        rows = self.rehearsal_rows()
+        rows = self.trial_rows()
         if len(rows) < 2:
             return
         labels = np.arange(len(rows), dtype=np.int64) % self.n_classes
@@ -136,8 +132,7 @@ class PoolLearner:
 
 
 def describe_learner(learner: Any) -> str:
-    """Return a learner in one line, for certificate and report; without addresses, which tell of
-    the memory."""
+    """Return a learner in one line, without addresses, for certificate and report."""
     if learner is None:
         return "LogisticRegression on scaled columns"
     return _ADDRESS.sub("", " ".join(repr(learner).split()))

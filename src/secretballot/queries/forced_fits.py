@@ -1,5 +1,4 @@
-"""Fits that are forced to label a point in a given way: one by one with any learner, together
-with a logistic one."""
+"""Fits that are forced to label a point in a given way: one by one, or logistic ones together."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -7,9 +6,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from secretballot._rows import take_rows
 from secretballot._typing import FloatArray, IntArray
 from secretballot.queries.fitting import PoolLearner
-from secretballot.queries.labelled import LabelledRows, take_rows
+from secretballot.queries.labelled import LabelledRows
 from secretballot.queries.points import is_sparse
 
 __all__ = ["ForcedFits", "LearnerFits", "LogisticFits"]
@@ -43,12 +43,17 @@ class ForcedFits(ABC):
     def force(
         self, known: LabelledRows, rows: IntArray, labels: IntArray, weights: FloatArray
     ) -> list[Any]:
-        """Return one model for each row: of what is known and of that row with that label at
-        that weight."""
+        """Return one model for each row: of what is known, and that label of it at that weight.
+
+        Parameters
+        ----------
+        known : LabelledRows
+        rows, labels, weights : array of shape (n,)
+        """
 
     @abstractmethod
     def predict(self, model: Any, rows: IntArray) -> IntArray:
-        """Return the labels that a model gives to rows of the pool."""
+        """Return the labels that a model gives to rows of the pool, shape (n,)."""
 
 
 class LearnerFits(ForcedFits):
@@ -88,8 +93,9 @@ class LearnerFits(ForcedFits):
 
 
 class LogisticFits(ForcedFits):
-    """Forced fits of a logistic regression with an intercept, many at once, each started at the
-    plain fit.
+    """Forced fits of a logistic regression with an intercept, many at once.
+
+    Each starts at the fit without a forced label.
 
     The objective is scikit-learn's, half the squared coefficients plus `C` times the weighted
     losses, solved by Newton's method with step halving.
@@ -112,9 +118,9 @@ class LogisticFits(ForcedFits):
 
     def fit(self, known: LabelledRows) -> FloatArray:
         """Return intercept and coefficients, shape (n_features + 1,)."""
-        Z = self._features(known.rows)
+        Z = self._with_intercept(known.rows)
         start = np.zeros((1, Z.shape[1]))
-        theta: FloatArray = self._solve(
+        theta: FloatArray = self._minimising_parameters(
             Z, known, np.zeros_like(start), np.zeros(1), np.zeros(1), start
         )[0]
         return theta
@@ -124,19 +130,21 @@ class LogisticFits(ForcedFits):
     ) -> list[Any]:
         """Return intercept and coefficients of every fit."""
         start = np.repeat(self.fit(known)[None, :], len(rows), axis=0)
-        Z, forced = self._features(known.rows), self._features(rows)
-        return list(self._solve(Z, known, forced, labels.astype(np.float64), weights, start))
+        Z, forced = self._with_intercept(known.rows), self._with_intercept(rows)
+        return list(
+            self._minimising_parameters(Z, known, forced, labels.astype(np.float64), weights, start)
+        )
 
     def predict(self, model: Any, rows: IntArray) -> IntArray:
         """Return 1 where the linear form is positive."""
-        return np.asarray(self._features(rows) @ model > 0, dtype=np.int64)
+        return np.asarray(self._with_intercept(rows) @ model > 0, dtype=np.int64)
 
-    def _features(self, rows: IntArray) -> FloatArray:
+    def _with_intercept(self, rows: IntArray) -> FloatArray:
         points = take_rows(self._X, rows)
         points = points.toarray() if is_sparse(points) else points
         return np.column_stack([np.ones(len(rows)), points])
 
-    def _solve(
+    def _minimising_parameters(
         self,
         Z: FloatArray,
         known: LabelledRows,
@@ -145,8 +153,9 @@ class LogisticFits(ForcedFits):
         weights: FloatArray,
         theta: FloatArray,
     ) -> FloatArray:
-        """Minimise all objectives together; `theta` (n_fits, n_features + 1) is where they start
-        and is returned."""
+        """Return where all objectives are least, starting at `theta`, (n_fits, n_features + 1)."""
+        # All fits take Newton's step together, since one call on stacked matrices costs hardly more
+        # than one on a single one; a fit whose objective would rise halves its own step.
         signs = np.where(known.labels == 1, 1.0, -1.0)
         sign = np.where(labels == 1, 1.0, -1.0)
 

@@ -1,7 +1,6 @@
 """What was learnt so far: the answered queries, their labels, and how far to trust each."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import erf
@@ -11,7 +10,7 @@ from secretballot.exceptions import DataError
 from secretballot.queries.base import PublicPool
 from secretballot.released import ReleasedLabels
 
-__all__ = ["LabelledRows", "labelled_rows", "take_rows"]
+__all__ = ["LabelledRows", "labelled_rows"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class LabelledRows:
         return cls(nothing, nothing, np.empty(0), nothing)
 
     def among(self, rows: IntArray) -> "LabelledRows":
-        """Return the part that belongs to `rows`."""
+        """Return the part that belongs to `rows`, of shape (k,)."""
         kept = np.isin(self.rows, rows)
         return LabelledRows(
             self.rows[kept],
@@ -60,7 +59,8 @@ def labelled_rows(released: ReleasedLabels, pool: PublicPool) -> LabelledRows:
 
     The confidence in a label, where noisy counts are released, is 2 Phi(gap / noise) - 1: Phi(gap /
     noise) is the probability, under a flat prior, that the class with the larger noisy count also
-    has the larger true one; 0 says that the label is a coin toss. Labels alone are trusted fully.
+    has the larger true one; 0 says that the label is no better than a guess. Labels alone are
+    trusted fully.
 
     Raises
     ------
@@ -78,13 +78,14 @@ def labelled_rows(released: ReleasedLabels, pool: PublicPool) -> LabelledRows:
         )
     labels = released.labels
     answered = labels >= 0
-    weights = _confidence(released) if released.noisy_counts is not None else np.ones(len(labels))
+    weights = (
+        _label_confidences(released) if released.noisy_counts is not None else np.ones(len(labels))
+    )
     return LabelledRows(queries[answered], labels[answered], weights[answered], queries)
 
 
-def _confidence(released: ReleasedLabels) -> FloatArray:
-    """Return 2 Phi(gap / noise) - 1 = erf(gap / (noise sqrt 2)) of every query, shape
-    (n_queries,)."""
+def _label_confidences(released: ReleasedLabels) -> FloatArray:
+    """Return 2 Phi(gap / noise) - 1 = erf(gap / (noise sqrt 2)) of queries, shape (n_queries,)."""
     counts, sigma = released.noisy_counts, released.sigma
     assert counts is not None
     assert sigma is not None
@@ -94,12 +95,3 @@ def _confidence(released: ReleasedLabels) -> FloatArray:
         ordered = np.sort(counts, axis=1)
         gap, noise = (ordered[:, -1] - ordered[:, -2]).astype(np.float64), sigma * np.sqrt(2.0)
     return np.asarray(erf(gap / (noise * np.sqrt(2.0))), dtype=np.float64)
-
-
-def take_rows(X: Any, rows: IntArray) -> Any:
-    """Return the given rows of an array, sparse matrix or frame."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    if hasattr(X, "tocsr"):
-        return X.tocsr()[rows]
-    return np.asarray(X)[rows]

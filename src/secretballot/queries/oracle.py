@@ -1,5 +1,4 @@
-"""The region of disagreement of any learner, found by fits that are forced to label a point the
-other way."""
+"""The region of disagreement of any learner, by fits that are forced to label a point otherwise."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -73,22 +72,24 @@ class OracleRegion(Region):
         start = 0
         while len(undecided := start + np.flatnonzero(~inside[start:])[: self._fits.batch]):
             start = int(undecided[-1]) + 1
-            for found in self._forced(rows[undecided], 1 - labels[undecided]):
+            for found in self._forced_members(rows[undecided], 1 - labels[undecided]):
                 self._others.append(found)
                 inside |= self._fits.predict(found.model, rows) != labels
         return inside
 
     def update(self, known: LabelledRows, slack: float) -> None:
-        """Fit the best model to the answers, and keep of the others what is within the slack of
-        it."""
+        """Fit the best model to the answers, and keep of the others those within its slack."""
         if known.n_classes < 2:
             return
         self._known, self._slack = known, slack
         earlier = self._others if self._best is None else [self._best, *self._others]
-        members = [*self._plain(known), *(self._member(member.model) for member in earlier)]
+        members = [
+            *self._unforced_members(known),
+            *(self._evaluated_member(member.model) for member in earlier),
+        ]
         best = min(members, key=lambda member: member.mistakes)  # among equals the newest fit
         self._best = best
-        within = [m for m in members if m is not best and m.mistakes <= self._limit]
+        within = [m for m in members if m is not best and m.mistakes <= self._most_mistakes]
         self._others = within[:_KEPT]
 
     def describe(self) -> dict[str, Any]:
@@ -104,13 +105,13 @@ class OracleRegion(Region):
             "unforced": self._unforced,
         }
 
-    def _plain(self, known: LabelledRows) -> list[_Member]:
-        """Return a fit to the answers, and refits without its mistakes, whose pull on another
-        loss costs mistakes."""
+    def _unforced_members(self, known: LabelledRows) -> list[_Member]:
+        """Return a fit to the answers, and refits without its mistakes."""
+        # The learner minimises another loss, in which points it gets wrong pull it off others.
         members: list[_Member] = []
         kept = known
         while len(members) <= _REFITS and kept.n_classes == 2:
-            members.append(self._member(self._fits.fit(kept)))
+            members.append(self._evaluated_member(self._fits.fit(kept)))
             self._n_fits += 1
             right = self._fits.predict(members[-1].model, known.rows) == known.labels
             if right.all():
@@ -119,23 +120,23 @@ class OracleRegion(Region):
         return members
 
     @property
-    def _limit(self) -> float:
+    def _most_mistakes(self) -> float:
         assert self._best is not None
         return self._best.mistakes + self._slack + _ROUNDING
 
-    def _member(self, model: Any) -> _Member:
+    def _evaluated_member(self, model: Any) -> _Member:
         known = self._known
         wrong = self._fits.predict(model, known.rows) != known.labels
         return _Member(model, float(known.weights[wrong].sum()))
 
-    def _forced(self, rows: IntArray, labels: IntArray) -> list[_Member]:
+    def _forced_members(self, rows: IntArray, labels: IntArray) -> list[_Member]:
         """Return the models within the slack that were found to give one of the rows its label."""
         found: list[_Member] = []
         # disobeyed, obeyed
         weakest, strongest = np.full(len(rows), _FORCES[0]), np.zeros(len(rows))
         open_ = np.arange(len(rows))
         for weight in _FORCES:
-            obeyed, left = self._tried(rows, labels, np.full(len(rows), weight), open_, found)
+            obeyed, left = self._forced_at(rows, labels, np.full(len(rows), weight), open_, found)
             strongest[obeyed], weakest[left] = weight, weight
             open_ = left
         self._unforced += len(open_)
@@ -144,12 +145,12 @@ class OracleRegion(Region):
         open_ = np.flatnonzero(strongest > _FORCES[0])
         for _ in range(_HALVINGS):
             force = np.sqrt(weakest * strongest)
-            obeyed, left = self._tried(rows, labels, force, open_, found)
+            obeyed, left = self._forced_at(rows, labels, force, open_, found)
             strongest[obeyed], weakest[left] = force[obeyed], force[left]
             open_ = np.sort(np.concatenate([obeyed, left]))
         return found
 
-    def _tried(
+    def _forced_at(
         self,
         rows: IntArray,
         labels: IntArray,
@@ -157,11 +158,11 @@ class OracleRegion(Region):
         places: IntArray,
         found: list[_Member],
     ) -> tuple[IntArray, IntArray]:
-        """Fit for the rows at these places; return where the label was obeyed beyond the slack, and
-        where it was not.
+        """Return the places where a forced label was obeyed beyond the slack, and where it was not.
 
         Models within the slack go to `found`, and their places to neither.
         """
+        # The force is in units of all answers together, so that it means the same early and late.
         if not len(places):
             return places, places
         weights = force[places] * max(1.0, float(self._known.weights.sum()))
@@ -172,14 +173,14 @@ class OracleRegion(Region):
             for model, place in zip(models, places, strict=True)
         ]
         obeyed = np.array(given) == labels[places]
-        members = [self._member(model) for model in models]
-        within = np.array([member.mistakes <= self._limit for member in members]) & obeyed
+        members = [self._evaluated_member(model) for model in models]
+        within = np.array([member.mistakes <= self._most_mistakes for member in members]) & obeyed
         found.extend(member for member, good in zip(members, within, strict=True) if good)
         return places[obeyed & ~within], places[~obeyed]
 
 
 def check_obedience(fits: LearnerFits, learner: PoolLearner) -> None:
-    """Raise if a learner cannot be forced: tried on points of the pool with made-up labels.
+    """Refuse a learner that cannot be forced: it is tried on points of the pool with dummy labels.
 
     Raises
     ------
@@ -190,8 +191,8 @@ def check_obedience(fits: LearnerFits, learner: PoolLearner) -> None:
     """
     reason = "takes no sample weights"
     if learner.takes_weights:
-        learner.rehearse(lambda model, X: model.predict(X))
-        if _obeys(fits, learner.rehearsal_rows()):
+        learner.try_fits(lambda model, X: model.predict(X))
+        if _obeys_weights(fits, learner.trial_rows()):
             return
         reason = "does not follow its sample weights"
     raise ParameterError(
@@ -200,9 +201,8 @@ def check_obedience(fits: LearnerFits, learner: PoolLearner) -> None:
     )
 
 
-def _obeys(fits: ForcedFits, rows: IntArray) -> bool:
-    """Return whether a heavy label of a rare class is obeyed, which without its weight would be
-    outvoted."""
+def _obeys_weights(fits: ForcedFits, rows: IntArray) -> bool:
+    """Return whether a heavy label of a rare class is obeyed, which without weight is outvoted."""
     if len(rows) < 8:  # too few to outvote anything
         return True
     labels = (np.arange(len(rows)) < 2).astype(np.int64)

@@ -34,14 +34,21 @@ class OrderedWalk(QuerySelector):
 
 
 class PassiveSampling(QueryStrategy):
-    """Ask random rows of the pool, by public coins (Liu et al. 2021, Algorithm 3).
+    """Ask random rows of the pool, by the public seed (Liu et al. 2021, Algorithm 3).
 
     The rows do not depend on how many are asked at a time: two rounds of 10 ask what one of 20
     asks.
+
+    Examples
+    --------
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
+    >>> rows = sb.queries.PassiveSampling().start(pool).propose(6)
+    >>> len(set(rows.tolist()))
+    6
     """
 
     def start(self, pool: PublicPool) -> OrderedWalk:
-        """Shuffle the pool by its public coins."""
+        """Shuffle the pool by its public seed."""
         return OrderedWalk(np.random.default_rng(pool.random_state).permutation(pool.n_points))
 
     def describe(self) -> dict[str, Any]:

@@ -34,12 +34,13 @@ def as_numbers(X: Any) -> Any:
             f"the pool has shape {matrix.shape}; give a table of points, one in each row."
         )
     try:
-        # one layout, so that a frame and an array of the same numbers round alike and give the same
-        # walk
-        matrix = (
-            matrix.astype(np.float64) if is_sparse(matrix) else matrix.astype(np.float64, order="C")
-        )
-        values = matrix.data if is_sparse(matrix) else matrix
+        if is_sparse(matrix):
+            matrix = matrix.astype(np.float64)
+            values = matrix.data
+        else:
+            # one layout, so that a frame and an array of the same numbers round alike and give the
+            # same run
+            matrix = values = matrix.astype(np.float64, order="C")
     except (TypeError, ValueError):
         raise DataError(
             "the pool holds values that are not numbers, and this strategy measures distances; "

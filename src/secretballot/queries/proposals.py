@@ -1,5 +1,4 @@
-"""Guards on what a strategy proposes, whoever wrote it: nothing is paid for a row that cannot be
-asked."""
+"""Guards on what a strategy proposes: nothing is paid for a row that cannot be asked."""
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
@@ -17,19 +16,18 @@ from secretballot.released import ReleasedLabels
 
 __all__ = ["CheckedSelector", "check_proposal", "default_round_size"]
 
-_ROUNDS = 20  # of a plan, where nothing else is said
+_ROUNDS = 20  # where nothing else is said
 
 
 def default_round_size(n_queries: int) -> int:
-    """Return how many queries a round of a plan has, where nothing else is said."""
+    """Return how many queries a round has, where nothing else is said."""
     return max(1, n_queries // _ROUNDS)
 
 
 def check_proposal(
     rows: object, n: int, pool: PublicPool, asked: Collection[int] | IntArray
 ) -> IntArray:
-    """Return the proposed rows as an int64 array of shape (k,), k from 0 to `n`, if they may be
-    asked.
+    """Return the proposed rows, if they may be asked, as an int64 array of shape (k,), k <= n.
 
     Parameters
     ----------
@@ -47,6 +45,8 @@ def check_proposal(
         If the rows are not a list of integers, lie outside of the pool, repeat a row, or are
         more than `n`.
     """
+    # Types first: whatever is compared afterwards is a number, and a number of float type might
+    # round to a row that nobody meant.
     array: NDArray[Any] = np.asarray(rows)
     if array.ndim != 1:
         raise DataError(
@@ -83,8 +83,7 @@ def check_proposal(
 
 
 class CheckedSelector(QuerySelector):
-    """Walk with any strategy, and stop with one sentence at the first proposal that cannot be
-    asked.
+    """Run any strategy, and stop with one sentence at the first proposal that cannot be asked.
 
     Every step runs on global random states of its own, seeded by the pool's public random state: a
     strategy whose learner draws from them does not depend on what was done before.
@@ -97,7 +96,14 @@ class CheckedSelector(QuerySelector):
     Raises
     ------
     ParameterError
-        If `strategy` is no strategy, or starts something else than a walk.
+        If `strategy` is no strategy, or starts something else than a selector.
+
+    Examples
+    --------
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
+    >>> selector = sb.queries.CheckedSelector(sb.queries.PassiveSampling(), pool)
+    >>> len(selector.propose(4)), len(selector.propose(40))
+    (4, 16)
     """
 
     def __init__(self, strategy: QueryStrategy, pool: PublicPool) -> None:
@@ -131,10 +137,10 @@ class CheckedSelector(QuerySelector):
             self._selector.receive(released)
 
     def explain(self) -> dict[str, Any]:
-        """Return what the strategy tells of its walk."""
+        """Return what the strategy tells of its choices."""
         with self._own_states():
             return self._selector.explain()
 
     def _own_states(self) -> AbstractContextManager[None]:
-        """Return a context seeded by the pool and by how far the walk has come."""
+        """Return a context seeded by the pool and by how far the run has come."""
         return own_global_states(seed_of(self._pool.random_state, len(self._asked)))

@@ -1,20 +1,19 @@
-"""Regions of disagreement: where the hypotheses that are still in the running label a point
-differently."""
+"""Regions of disagreement: where hypotheses still in the running label a point differently."""
 
 from abc import ABC, abstractmethod
 from typing import Any
 
+from secretballot._rows import take_rows
 from secretballot._typing import BoolArray, IntArray
 from secretballot.hypotheses.base import HypothesisClass
 from secretballot.queries.base import PublicPool
-from secretballot.queries.labelled import LabelledRows, take_rows
+from secretballot.queries.labelled import LabelledRows
 
 __all__ = ["ExactRegion", "Region"]
 
 
 class Region(ABC):
-    """The region of disagreement of a version space V on a pool; V starts as the whole class and
-    only shrinks.
+    """The region of disagreement of a version space V on a pool; V starts as the class and shrinks.
 
     Attributes
     ----------
@@ -27,8 +26,7 @@ class Region(ABC):
 
     @abstractmethod
     def contains(self, rows: IntArray) -> BoolArray:
-        """Return, for every given row of the pool, whether it lies in the region; shape
-        (len(rows),)."""
+        """Return whether each given row of the pool lies in the region, shape (len(rows),)."""
 
     @abstractmethod
     def update(self, known: LabelledRows, slack: float) -> None:

@@ -1,4 +1,4 @@
-"""A walk through a pool in random order, by public coins, whatever the order of the file."""
+"""A run through a pool in random order, by the public seed, whatever the order of the file."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ def shuffled_pool(pool: PublicPool) -> tuple[PublicPool, IntArray]:
 
 
 class ShuffledWalk(QuerySelector):
-    """Walk through a shuffled pool, and speak of the rows of the pool that was given.
+    """Run through a shuffled pool, and speak of the rows of the pool that was given.
 
     Parameters
     ----------
@@ -53,5 +53,5 @@ class ShuffledWalk(QuerySelector):
         )
 
     def explain(self) -> dict[str, Any]:
-        """Return what the walk tells."""
+        """Return what the run tells."""
         return self._walk.explain()

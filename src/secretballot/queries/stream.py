@@ -1,5 +1,4 @@
-"""Algorithm 7 of Liu et al. 2021: walk the stream, ask in the region of disagreement, update at
-powers of two."""
+"""Algorithm 7 of Liu et al. 2021: ask in the region of disagreement, update at powers of two."""
 
 import math
 from dataclasses import dataclass
@@ -59,12 +58,12 @@ class MistakeSlack:
 
 
 class StreamWalk(QuerySelector):
-    """One walk of Algorithm 7 along the pool.
+    """One run of Algorithm 7 along the pool.
 
     Points are numbered j = 1, ..., m. After point j = 2^i the version space is updated on all
     answers so far; between updates the region of disagreement stands still, so the points of (2^i,
-    2^(i+1)] that lie in it are asked together, and the walk asks exactly what the printed algorithm
-    asks one by one. Abstentions teach nothing. The walk ends when the stream does, or when no point
+    2^(i+1)] that lie in it are asked together, and the run asks exactly what the printed algorithm
+    asks one by one. Abstentions teach nothing. The run ends when the stream does, or when no point
     of the rest lies in the region.
 
     Parameters
@@ -91,15 +90,14 @@ class StreamWalk(QuerySelector):
         self._open_epoch(0, None)
 
     def propose(self, n: int) -> IntArray:
-        """Return up to `n` of the next points of the stream in the region, all of them before the
-        next update.
+        """Return up to `n` of the next points in the region, all of them before the next update.
 
         Raises
         ------
         ParameterError
             If an update is due and an answer to an earlier proposal is missing.
         """
-        while len(self._waiting) < n and self._advance(needed=len(self._waiting) == 0):
+        while len(self._waiting) < n and self._find_more(needed=len(self._waiting) == 0):
             pass
         rows, self._waiting = self._waiting[:n], self._waiting[n:]
         return rows
@@ -123,29 +121,28 @@ class StreamWalk(QuerySelector):
             "updates": [dict(update) for update in self._updates],
         }
 
-    def _advance(self, *, needed: bool) -> bool:
-        """Find more requests; return false where none are left, or none before an update that is
-        not needed yet."""
+    def _find_more(self, *, needed: bool) -> bool:
+        """Find more requests; return whether there may be more before a needless update."""
         if self._passed < self._stop:
             self._pass_block()
             return True
         if self._ended or not needed:
             return False
-        self._update()
+        self._update_version_space()
         return True
 
     def _pass_block(self) -> None:
         """Pass some points of the stream, and put what is to be asked of them in the queue."""
         if self._looked == self._passed:
-            self._look(min(self._passed + _BLOCK, self._stop))
+            self._look_ahead_to(min(self._passed + _BLOCK, self._stop))
         end = min(self._looked, self._stop)
         found = self._passed + np.flatnonzero(self._inside[self._passed : end])
         self._passed = end
         self._requested = np.concatenate([self._requested, found])
-        # what was answered already, as in a walk that is taken again, need not be asked again
+        # what was answered already, as in a run that is taken again, need not be asked again
         self._waiting = np.concatenate([self._waiting, found[~np.isin(found, self._known.asked)]])
 
-    def _look(self, end: int) -> None:
+    def _look_ahead_to(self, end: int) -> None:
         """Find out which points up to `end` lie in the region."""
         start = self._looked
         if start == end:  # the last update may come after the last point of the stream
@@ -155,7 +152,7 @@ class StreamWalk(QuerySelector):
         self._updates[-1]["examined"] += end - start
         self._updates[-1]["in_region"] += int(self._inside[start:end].sum())
 
-    def _update(self) -> None:
+    def _update_version_space(self) -> None:
         if not np.isin(self._requested, self._known.asked).all():
             raise ParameterError(
                 "propose was called before all answers to the last proposal came in; call receive"
@@ -187,7 +184,7 @@ class StreamWalk(QuerySelector):
             }
         )
         if self._region.looks_ahead:
-            self._look(self._pool.n_points)
+            self._look_ahead_to(self._pool.n_points)
             if not self._inside[j:].any():  # on this pool the version space is a point
                 self._passed = self._stop = self._pool.n_points
                 self._ended = True

@@ -1,5 +1,4 @@
-"""Strategies that ask where a learner of the released labels is least sure; any number of
-classes."""
+"""Strategies that ask where a learner of the released labels is least sure; for any classes."""
 
 from abc import abstractmethod
 from dataclasses import replace
@@ -7,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from secretballot._rows import take_rows
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import check_count
 from secretballot.exceptions import ParameterError
 from secretballot.queries.base import PublicPool, QuerySelector, QueryStrategy
 from secretballot.queries.coverage import ClusterSampling, spread_over
 from secretballot.queries.fitting import PoolLearner, describe_learner
-from secretballot.queries.labelled import LabelledRows, labelled_rows, take_rows
+from secretballot.queries.labelled import LabelledRows, labelled_rows
 from secretballot.queries.points import scaled_points
 from secretballot.released import ReleasedLabels
 
@@ -27,8 +27,7 @@ _TIE = 1e-9
 
 
 class UncertaintySampling(QueryStrategy):
-    """What the strategies share that ask where a learner is unsure: a cold start, and rounds spread
-    over the pool.
+    """What strategies share that ask where a learner is unsure: a cold start, and spread rounds.
 
     Until labels of two classes are known, `cold_start` chooses. Then every round fits the learner
     to all answers so far, weighed by the confidence in each where noisy counts were released, takes
@@ -40,7 +39,7 @@ class UncertaintySampling(QueryStrategy):
     ----------
     learner : scikit-learn classifier, optional
         By default a logistic regression on scaled columns. Open random states are set by the public
-        coins.
+        seed.
     cold_start : QueryStrategy, optional
         By default `ClusterSampling`: on digits, breast cancer and normal classes with 30 and 100
         labels it measured best or within a hundredth of the best of cluster, k-center and passive.
@@ -70,7 +69,7 @@ class UncertaintySampling(QueryStrategy):
             )
 
     def start(self, pool: PublicPool) -> "QuerySelector":
-        """Try the learner on points of the pool with made-up labels, and return a walk.
+        """Try the learner on points of the pool with dummy labels, and return a run.
 
         Raises
         ------
@@ -81,11 +80,12 @@ class UncertaintySampling(QueryStrategy):
         """
         learner = PoolLearner(self.learner, pool)
         self._check_learner(learner)
-        learner.rehearse(self._doubt)
+        learner.try_fits(self._doubt_of_model)
         points = None
         if self.spread > 1:
             points = learner.X if self.learner is None else scaled_points(pool.X)
-        self.cold_start.start(replace(pool, n_queries=1))  # refuses now what it would refuse later
+        # refuses now, for nothing, what it would refuse after the first round was paid
+        self.cold_start.start(replace(pool, n_queries=1))
         return _UncertaintyWalk(self, pool, learner, points)
 
     def describe(self) -> dict[str, Any]:
@@ -102,22 +102,30 @@ class UncertaintySampling(QueryStrategy):
         """Raise `ParameterError` if the learner cannot say how sure it is."""
 
     @abstractmethod
-    def _doubt(self, model: Any, X: Any) -> FloatArray:
+    def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         """Return how unsure one fitted model is about each point, at least 0, shape (n,)."""
 
-    def _doubts(
-        self, learner: PoolLearner, known: LabelledRows, rows: IntArray, coins: list[int]
+    def _doubt_of_rows(
+        self, learner: PoolLearner, known: LabelledRows, rows: IntArray, seeds: list[int]
     ) -> FloatArray:
-        """Return how unsure what is known leaves the learner about each row, at least 0, shape
-        (len(rows),)."""
+        """Return how unsure the learner is about each row, at least 0, shape (len(rows),)."""
         model = learner.fit(known.rows, known.labels, known.weights)
-        return self._doubt(model, take_rows(learner.X, rows))
+        return self._doubt_of_model(model, take_rows(learner.X, rows))
 
 
 class MarginSampling(UncertaintySampling):
     """Ask where the two likeliest classes are closest (Scheffer, Decomain and Wrobel 2001).
 
     A learner without `predict_proba` is asked for its `decision_function`.
+
+    Examples
+    --------
+    >>> pool = sb.queries.PublicPool(np.arange(20.0)[:, None], (0, 1), n_queries=6, random_state=0)
+    >>> selector = sb.queries.MarginSampling().start(pool)
+    >>> first = selector.propose(6)  # no label is known yet: what the cold start asks
+    >>> selector.receive(sb.ReleasedLabels(first, (first > 9).astype(int), (0, 1), 50))
+    >>> bool((abs(selector.propose(2) - 9.5) < 5).all())  # then near the boundary
+    True
     """
 
     name = "margin"
@@ -129,7 +137,7 @@ class MarginSampling(UncertaintySampling):
                 "give one that says how sure it is, or use committee sampling."
             )
 
-    def _doubt(self, model: Any, X: Any) -> FloatArray:
+    def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         shares = (
             model.predict_proba(X)
             if hasattr(model, "predict_proba")
@@ -143,8 +151,15 @@ class MarginSampling(UncertaintySampling):
 
 
 class EntropySampling(UncertaintySampling):
-    """Ask where the learner's class probabilities have the largest entropy (Lewis and Gale 1994;
-    Settles 2009)."""
+    """Ask where the learner's class probabilities have the largest entropy.
+
+    Lewis and Gale 1994; Settles 2009.
+
+    Examples
+    --------
+    >>> sb.queries.EntropySampling(spread=1).describe()["name"]
+    'entropy'
+    """
 
     name = "entropy"
 
@@ -155,21 +170,26 @@ class EntropySampling(UncertaintySampling):
                 "give one that has, or use margin sampling."
             )
 
-    def _doubt(self, model: Any, X: Any) -> FloatArray:
-        return _entropies(np.asarray(model.predict_proba(X), dtype=np.float64))
+    def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
+        return _entropies_of_rows(np.asarray(model.predict_proba(X), dtype=np.float64))
 
 
 class CommitteeSampling(UncertaintySampling):
-    """Ask where a committee is most divided (query by committee: Seung, Opper and Sompolinsky
-    1992).
+    """Ask where a committee is most divided.
 
-    The members are fitted to bootstrap samples of the released labels; what counts is the entropy
-    of their votes, ties broken by public coins. The settings of `UncertaintySampling`, and:
+    Query by committee: Seung, Opper and Sompolinsky 1992. The members are fitted to bootstrap
+    samples of the released labels; what counts is the entropy of their votes, ties broken by the
+    public seed. The settings of `UncertaintySampling`, and:
 
     Parameters
     ----------
     members : int, default 10
         At least 2.
+
+    Examples
+    --------
+    >>> sb.queries.CommitteeSampling(members=5).describe()["members"]
+    5
     """
 
     name = "committee"
@@ -192,13 +212,13 @@ class CommitteeSampling(UncertaintySampling):
     def _check_learner(self, learner: PoolLearner) -> None:
         """Any classifier can vote."""
 
-    def _doubt(self, model: Any, X: Any) -> FloatArray:
+    def _doubt_of_model(self, model: Any, X: Any) -> FloatArray:
         return np.zeros(len(model.predict(X)))  # a lone member is never divided
 
-    def _doubts(
-        self, learner: PoolLearner, known: LabelledRows, rows: IntArray, coins: list[int]
+    def _doubt_of_rows(
+        self, learner: PoolLearner, known: LabelledRows, rows: IntArray, seeds: list[int]
     ) -> FloatArray:
-        rng = np.random.default_rng(coins)
+        rng = np.random.default_rng(seeds)
         n = len(known.rows)
         votes = np.zeros((len(rows), learner.n_classes))
         for _ in range(self.members):
@@ -209,11 +229,11 @@ class CommitteeSampling(UncertaintySampling):
                 continue
             model = learner.fit(known.rows[drawn], labels, known.weights[drawn])
             votes[np.arange(len(rows)), learner.predict(model, rows)] += 1
-        return _entropies(votes / self.members) + _TIE * rng.random(len(rows))
+        return _entropies_of_rows(votes / self.members) + _TIE * rng.random(len(rows))
 
 
 class _UncertaintyWalk(QuerySelector):
-    """One walk: cold start, then rounds of the most uncertain points, spread out."""
+    """One run: cold start, then rounds of the most uncertain points, spread out."""
 
     def __init__(
         self, strategy: UncertaintySampling, pool: PublicPool, learner: PoolLearner, points: Any
@@ -259,19 +279,21 @@ class _UncertaintyWalk(QuerySelector):
         return found
 
     def _doubtful_rows(self, n: int) -> IntArray:
+        # Seeds depend on how many points were asked, so that a run that is taken up again draws the
+        # same.
         free = np.flatnonzero(self._free)
         n = min(n, len(free))
-        coins = [self._pool.random_state, self._pool.n_points - len(free)]
-        doubts = self._strategy._doubts(self._learner, self._known, free, coins)
+        seeds = [self._pool.random_state, self._pool.n_points - len(free)]
+        doubts = self._strategy._doubt_of_rows(self._learner, self._known, free, seeds)
         candidates = np.argsort(-doubts, kind="stable")[: n * self._strategy.spread]
         if n < len(candidates):
-            seed = int(np.random.default_rng(coins).integers(1 << 31))
+            seed = int(np.random.default_rng(seeds).integers(1 << 31))
             places = spread_over(self._points[free[candidates]], doubts[candidates], n, seed)
             candidates = candidates[places]  # ascending places: the most uncertain first
         return free[candidates]
 
 
-def _entropies(shares: FloatArray) -> FloatArray:
+def _entropies_of_rows(shares: FloatArray) -> FloatArray:
     """Return the entropy of every row of probabilities, in nats, shape (n,)."""
     positive = np.where(shares > 0, shares, 1.0)
     return np.asarray(-(positive * np.log(positive)).sum(axis=1))

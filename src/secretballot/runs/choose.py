@@ -1,5 +1,4 @@
-"""One run of a choice, from files to a release: what `secretballot choose` does, callable from
-Python too."""
+"""One run of a choice, from files to a release: what `secretballot choose` does."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,19 +7,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, shown
 from secretballot.datasets.schema import Schema
 from secretballot.exceptions import CertificateError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.selection.semi_private import SemiPrivateClassifier
 from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.inputs import object_array
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import ChosenHypothesis, ReleaseJob, SavedStudent
 from secretballot.publishing.process import start_publishing
-from secretballot.publishing.release import ReleaseFolder, check_parts, publish
+from secretballot.publishing.release import check_parts, publish
 from secretballot.publishing.work import HYPOTHESES, hypotheses_by_name
 from secretballot.report.certificate.fields import read_certificate
 from secretballot.report.student.export import load_student
@@ -28,7 +26,14 @@ from secretballot.runs.account import open_ledger, settle_request
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
 from secretballot.runs.progress import Watch
-from secretballot.runs.tables import RunInputs, RunTables, check_files, read_inputs
+from secretballot.runs.tables import (
+    RunInputs,
+    RunTables,
+    accuracy_on_test,
+    check_files,
+    read_inputs,
+    refuse_private_as_public,
+)
 
 __all__ = ["ChooseOutcome", "ChooseRun", "run_choose"]
 
@@ -50,7 +55,7 @@ class ChooseRun:
         Saved students; or none, with `hypotheses`.
     hypotheses : str or None
         One of `HYPOTHESES`: a class, on the public points.
-    n_public : int or None
+    n_cover : int or None
         How many public points make a class finite, chosen at random by `seed`; None takes all.
     neighbours : str
     ledger : Path or None
@@ -68,7 +73,7 @@ class ChooseRun:
     out: Path
     candidates: tuple[Path, ...] = ()
     hypotheses: str | None = None
-    n_public: int | None = None
+    n_cover: int | None = None
     neighbours: str = "add-remove"
     ledger: Path | None = None
     dataset: str | None = None
@@ -89,25 +94,19 @@ class ChooseRun:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
         files."""
         settings = asdict(self)
-        tables = settings.pop("tables")
-        for name in ("out", "candidates", "without"):
+        settings["n_public"] = settings.pop("n_cover")  # as runs that were begun before call it
+        for name in ("tables", "out", "candidates", "without"):
             settings.pop(name)
-        tables.pop("evaluate")
-        files = {name: tables.pop(name) for name in ("private", "public", "schema")}
-        digests = {
-            f"{name} file": None if path is None else file_digest(path)
-            for name, path in files.items()
-        }
-        plain: dict[str, Any] = json.loads(
-            json.dumps({"verb": "choose", **settings, **tables}, default=str)
-        )
-        return {**plain, **digests, "candidates": [file_digest(path) for path in self.candidates]}
+        described = {"verb": "choose", **settings, **self.tables.description()}
+        plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
+        return {**plain, "candidates": [file_digest(path) for path in self.candidates]}
 
 
 @dataclass(frozen=True)
 class ChooseOutcome:
-    """What a run of a choice came to; `accuracy` is about the test file and is not for publication
-    by itself.
+    """What a run of a choice came to.
+
+    `accuracy` is about the test file and is not for publication by itself.
 
     Attributes
     ----------
@@ -160,32 +159,30 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     -------
     Unit : one record, or all records of one id of the unit column.
     Relation : as the run declares.
-    Price : (epsilon, 0), composed in the ledger with everything else released from the dataset. The candidates may
-        depend on these records by what the same ledger paid for only: the caller's word, written on
-        the certificate.
+    Price : (epsilon, 0), composed in the ledger with everything else released from the dataset. The
+        candidates may depend on these records by what the same ledger paid for only: the caller's
+        word, written on the certificate.
     Messages : checks before the choice speak to the curator alone and never show a private value.
     """
     watch = watch or Watch()
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
-    _check(run)
-    run = replace(
-        run, tables=replace(run.tables, schema=run.tables.schema or _schema_beside(run.candidates))
-    )
+    # As in a run of learning: whatever can be refused comes before anything is paid, and what is
+    # published comes last, since it can be made again.
+    _refuse_unfit_settings(run)
+    schema = run.tables.schema or _schema_beside(run.candidates)
+    run = replace(run, tables=replace(run.tables, schema=schema))
     check_files(run.tables)
     description = run.description()
-    if description["private file"] == description["public file"]:
-        raise DataError(
-            "The private and the public file are the same; the public one must be free to publish."
-        )
+    refuse_private_as_public(description)
     folder = RunFolder(run.out, description)
     if folder.finished:
         return _outcome_again(folder, watch)
     watch.step("Reading tables")
     inputs = read_inputs(run.tables, watch)
-    candidates = _candidates(run)
-    hypotheses = (
-        None if run.hypotheses is None else _class_by_name(run.hypotheses, inputs.X_public.shape[1])
-    )
+    candidates = _saved_students(run)
+    hypotheses = None
+    if run.hypotheses is not None:
+        hypotheses = _class_by_name(run.hypotheses, inputs.X_public.shape[1])
     check_parts(run.without)
     with folder:
         ledger = open_ledger(
@@ -203,21 +200,21 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
             hypotheses,
             candidates or None,
             budget=run.budget,
-            n_public=run.n_public,
+            n_cover=run.n_cover,
             neighbours=run.neighbours,
             ledger=ledger,
             request=folder.request,
             purpose="choose",
             random_state=run.seed,
         )
-        _fit(model, run, inputs)
-        made = publish(folder.release, _job(run, model, inputs), say=watch.step)
+        _fit_model(model, run, inputs)
+        made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
     mechanism = model.certificate_["mechanism"]
     return ChooseOutcome(
         certificate=made.certificate,
         chosen=_chosen_words(mechanism, inputs.schema, inputs.classes),
         n_candidates=model.n_candidates_,
-        accuracy=_accuracy(made, inputs),
+        accuracy=accuracy_on_test(made.student, inputs),
         release=folder.release,
         vault=folder.vault,
         files=tuple(made.files),
@@ -225,7 +222,7 @@ def run_choose(run: ChooseRun, watch: Watch | None = None) -> ChooseOutcome:
     )
 
 
-def _check(run: ChooseRun) -> None:
+def _refuse_unfit_settings(run: ChooseRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
     _ = run.budget
     if bool(run.candidates) == (run.hypotheses is not None):
@@ -239,14 +236,14 @@ def _check(run: ChooseRun) -> None:
         raise ParameterError(
             "A unit column goes with neighbours add-remove only; leave --unit or --neighbours out."
         )
-    if run.n_public is not None:
-        check_count("n_public", run.n_public)
+    if run.n_cover is not None:
+        check_count("n_cover", run.n_cover)
     check_count("seed", run.seed, minimum=0)
 
 
-def _candidates(run: ChooseRun) -> list[tuple[str, Any]]:
-    """Load the saved students; each is called by its file's name and the beginning of its
-    digest."""
+def _saved_students(run: ChooseRun) -> list[tuple[str, Any]]:
+    """Return the saved students, each named by its file and the beginning of its digest."""
+    # The digest ties the name on the certificate to this very file.
     digests = [file_digest(path) for path in run.candidates]
     if len(set(digests)) < len(digests):
         raise ParameterError("Two of the candidates are the same file; name each once.")
@@ -255,8 +252,7 @@ def _candidates(run: ChooseRun) -> list[tuple[str, Any]]:
 
 
 def _schema_beside(candidates: Sequence[Path]) -> Path | None:
-    """Return the schema that the saved students were released with: they read columns as it makes
-    them.
+    """Return the schema that the saved students were released with, by which they read columns.
 
     Raises
     ------
@@ -274,8 +270,7 @@ def _schema_beside(candidates: Sequence[Path]) -> Path | None:
 
 
 def _note_other_accounts(candidates: Sequence[Path], ledger: Ledger, watch: Watch) -> None:
-    """Say so where a student was released under another account: what it cost is then not part
-    of this promise."""
+    """Say so where a student was released under another account: its price is not part of this."""
     own = (ledger.dataset, ledger.unit, ledger.neighbours, ledger.budget.to_json())
     for path in candidates:
         certificate = path.parent / "certificate.json"
@@ -299,6 +294,7 @@ def _outcome_again(folder: RunFolder, watch: Watch) -> ChooseOutcome:
     CertificateError
         If its release is damaged.
     """
+    # The release may have been changed since, so whatever is read from it may be missing.
     again = look_again(folder, watch)
     certificate = again.certificate
     chosen, problem = "", False
@@ -329,8 +325,7 @@ def _outcome_again(folder: RunFolder, watch: Watch) -> ChooseOutcome:
 
 
 def _chosen_words(mechanism: Mapping[str, Any], schema: Schema, classes: Sequence[Any]) -> str:
-    """Return the name of the chosen candidate; of a hypothesis, a cut of one column in words and
-    any other as JSON.
+    """Return the name of the chosen candidate; of a hypothesis, a cut in words, any other as JSON.
 
     Numbers are those of the encoded column.
     """
@@ -347,6 +342,7 @@ def _chosen_words(mechanism: Mapping[str, Any], schema: Schema, classes: Sequenc
 
 
 def _class_by_name(name: str, n_features: int) -> HypothesisClass:
+    """Return the class of that name on so many columns."""
     if name != "stumps" and n_features != 1:
         raise DataError(
             f"The public file makes {n_features} feature columns, and {name} need exactly one; drop"
@@ -355,7 +351,7 @@ def _class_by_name(name: str, n_features: int) -> HypothesisClass:
     return hypotheses_by_name(name, n_features)
 
 
-def _job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs) -> ReleaseJob:
+def _release_job(run: ChooseRun, model: SemiPrivateClassifier, inputs: RunInputs) -> ReleaseJob:
     """Return all that the release is made of: what left the door, public inputs, and settings."""
     return ReleaseJob(
         model.released_labels_,
@@ -381,30 +377,12 @@ def _chosen_file(run: ChooseRun, model: SemiPrivateClassifier) -> SavedStudent:
     return SavedStudent(content)
 
 
-def _fit(model: SemiPrivateClassifier, run: ChooseRun, inputs: RunInputs) -> None:
+def _fit_model(model: SemiPrivateClassifier, run: ChooseRun, inputs: RunInputs) -> None:
     model.fit(
         inputs.private.X,
-        _class_values(inputs)[inputs.private.index],
+        object_array(inputs.classes)[inputs.private.index],
         X_public=inputs.X_public,
         classes=list(inputs.classes),
         units=inputs.units,
         unit_name=run.tables.unit,
-    )
-
-
-def _class_values(inputs: RunInputs) -> np.ndarray[Any, Any]:
-    """Return classes as an array that keeps their Python types."""
-    values = np.empty(len(inputs.classes), dtype=object)
-    values[:] = inputs.classes
-    return values
-
-
-def _accuracy(made: ReleaseFolder, inputs: RunInputs) -> float | None:
-    if inputs.test is None or made.student is None:
-        return None
-    return float(
-        np.mean(
-            np.asarray(made.student.predict(inputs.test.X))
-            == _class_values(inputs)[inputs.test.index]
-        )
     )

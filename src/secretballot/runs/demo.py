@@ -32,16 +32,16 @@ def demonstration_runs(out: Path) -> dict[str, LearnRun]:
     clinic = write_clinic(out / "clinic-data")
     cancer = write_breast_cancer(out / "breast-cancer-data")
     return {
-        "clinic": _run(
+        "clinic": _demonstration_run(
             clinic, out / "clinic", epsilon=1.0, delta=1e-6, teachers=250, records=20_000
         ),
-        "breast-cancer": _run(
+        "breast-cancer": _demonstration_run(
             cancer, out / "breast-cancer", epsilon=2.0, delta=1e-4, teachers=30, records=320
         ),
     }
 
 
-def _run(
+def _demonstration_run(
     files: DemonstrationFiles,
     out: Path,
     *,

@@ -39,6 +39,7 @@ def look_again(folder: RunFolder, watch: Watch) -> FinishedRun:
     CertificateError
         If its certificate cannot be read.
     """
+    # The file is as anybody may have changed it since, so its fields are checked like a stranger's.
     path = folder.release / "certificate.json"
     certificate = read_certificate(path)
     released = certificate.get("released")

@@ -1,5 +1,4 @@
-"""The folder of one run: a vault that is never published, a release that may be, and how to take up
-a broken run.
+"""The folder of one run: a secret vault, a release that may be published, and how to resume.
 
 The vault holds `run.json`: what the run was asked to do, and the key under which the ledger knows
 it. A run that was interrupted is taken up only when it is asked to do exactly the same; then
@@ -57,8 +56,7 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 
 
 def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder that is or lies in a vault, where all is secret, or in a release, where
-    nothing is.
+    """Refuse a folder that is or lies in a vault, where all is secret, or in a release.
 
     Raises
     ------
@@ -80,8 +78,7 @@ def check_outside_of_runs(folder: str | os.PathLike[str]) -> None:
 
 
 class RunFolder:
-    """Hold the folder of one run: make it, or take up the run that was interrupted in it, or find
-    it finished.
+    """Hold the folder of one run: make it, resume the run in it, or find that finished.
 
     Use it as a context manager: leaving it lets go of the folder, and takes a folder away again in
     which an error came before anything was learnt or paid.
@@ -122,20 +119,20 @@ class RunFolder:
         self._description = dict(description)
         self._in_use: Ledger | None = None
         self._lock: int | None = None
-        self._look()
+        self._read_state()
 
     def __enter__(self) -> "RunFolder":
         try:
             make_vault(self.vault)
-            self._take()
-            self._look()  # another run may have begun, or ended, before the lock was ours
+            self._lock_vault()
+            self._read_state()  # another run may have begun, or ended, before the lock was ours
             if self.finished:
                 raise DataError(
                     f"The same run was finished in {str(self.root)!r} meanwhile; its release is"
                     " complete, so there is nothing to do."
                 )
-            self._sweep()
-            self._write()  # of a run that is taken up too: its student may be another one
+            self._remove_drafts()
+            self._write_run()  # of a run that is taken up too: its student may be another one
         except Exception as error:
             self.__exit__(type(error))
             raise
@@ -144,12 +141,9 @@ class RunFolder:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if self._lock is None:
             return
-        if (
-            kind is not None
-            and issubclass(kind, Exception)
-            and not self.resumed
-            and self._nothing_kept()
-        ):
+        # An interruption by hand leaves everything: only an error says that nobody will go on.
+        failed = kind is not None and issubclass(kind, Exception)
+        if failed and not self.resumed and self._nothing_kept():
             shutil.rmtree(self.vault, ignore_errors=True)
             with suppress(OSError):
                 self.root.rmdir()
@@ -163,21 +157,21 @@ class RunFolder:
     def renew_request(self) -> None:
         """Take a new key in the ledger, because the old one was reserved and never answered."""
         self.request = new_request(self._description)
-        self._write()
+        self._write_run()
 
-    def _look(self) -> None:
+    def _read_state(self) -> None:
         """Take up the interrupted run in this folder, or be a new one, or a finished one."""
-        stored = self._stored()
-        self.finished = stored is not None and self._complete()
+        stored = self._stored_run()
+        self.finished = stored is not None and self._is_complete()
         self.resumed = stored is not None and not self.finished
         self.request = stored["request"] if stored else new_request(self._description)
 
-    def _complete(self) -> bool:
+    def _is_complete(self) -> bool:
         return (self.release / "certificate.json").exists()
 
-    def _stored(self) -> dict[str, Any] | None:
+    def _stored_run(self) -> dict[str, Any] | None:
         """Return what the run in this folder left, None where there is no run yet."""
-        if not os.path.lexists(self.root) or self._untouched():
+        if not os.path.lexists(self.root) or self._is_untouched():
             return None
         if not self.root.is_dir():
             raise DataError(f"{str(self.root)!r} is a file; give another folder with --out.")
@@ -193,7 +187,7 @@ class RunFolder:
         kinds = {"format": str, "version": int, "request": str, "description": dict}
         stored = None if content is None else json_fields(content, kinds)
         known = stored is not None and (stored["format"], stored["version"]) == (FORMAT, VERSION)
-        if self._complete():
+        if self._is_complete():
             if not known or stored is None or stored["description"] != self._description:
                 raise DataError(
                     f"The folder {str(self.root)!r} holds a finished release; give another one with"
@@ -208,12 +202,11 @@ class RunFolder:
             self._refuse_other(stored["description"])
         return stored
 
-    def _untouched(self) -> bool:
-        """Return whether nothing is in the folder but, maybe, a vault in which a run was about
-        to begin."""
+    def _is_untouched(self) -> bool:
+        """Return whether nothing is in the folder but a vault in which a run was about to begin."""
         if not self.root.is_dir() or self.vault.is_symlink():
             return False
-        return {*_names(self.root)} <= {"vault"} and {*_names(self.vault)} <= {"run.lock"}
+        return {*_names_in(self.root)} <= {"vault"} and {*_names_in(self.vault)} <= {"run.lock"}
 
     def _refuse_other(self, described: Mapping[str, Any]) -> None:
         now = self._description
@@ -230,7 +223,7 @@ class RunFolder:
                 " with --out."
             )
 
-    def _take(self) -> None:
+    def _lock_vault(self) -> None:
         """Lock the vault against a second run at the same time."""
         place, problem = self.vault / "run.lock", ""
         try:
@@ -252,9 +245,8 @@ class RunFolder:
             )
         self._lock = handle
 
-    def _sweep(self) -> None:
-        """Remove what killed runs left half written; the lock is ours, so nobody else is at work
-        here."""
+    def _remove_drafts(self) -> None:
+        """Remove what killed runs left half written; the lock is ours, so nobody else is here."""
         sweep_drafts(
             self.vault, "run.json", "ledger.sqlite", "teachers.json", "partition.key", "record.ids"
         )
@@ -265,7 +257,7 @@ class RunFolder:
         ):
             sweep_drafts(self.vault / folder, name)
 
-    def _write(self) -> None:
+    def _write_run(self) -> None:
         text = json.dumps(
             {
                 "format": FORMAT,
@@ -279,7 +271,7 @@ class RunFolder:
 
     def _nothing_kept(self) -> bool:
         """Return whether nothing was learnt or paid; where that cannot be told, something was."""
-        if self.release.exists() or not {*_names(self.vault)} <= _BEGINNINGS:
+        if self.release.exists() or not {*_names_in(self.vault)} <= _BEGINNINGS:
             return False
         try:
             if os.path.lexists(self.ledger) and Ledger.open_existing(self.ledger).releases():
@@ -289,8 +281,7 @@ class RunFolder:
             return False
 
     def _is_known_to(self, ledger: Ledger) -> bool:
-        """Return whether a ledger has an entry under the key of this run, or under one that was
-        made of it."""
+        """Return whether a ledger has an entry under the key of this run, or one made of it."""
         return any(entry.request.startswith(self.request) for entry in ledger.history())
 
 
@@ -302,9 +293,8 @@ def _is_file_at(handle: int, place: Path) -> bool:
     return False
 
 
-def _names(folder: Path) -> list[str]:
-    """Return what is in a folder, nothing where it is none, without files that a broken write
-    left behind."""
+def _names_in(folder: Path) -> list[str]:
+    """Return what is in a folder, nothing where it is none, without drafts of a broken write."""
     if not folder.is_dir():
         return []
     return [path.name for path in folder.iterdir() if not path.name.startswith(".run.json-")]

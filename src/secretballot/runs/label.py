@@ -1,21 +1,17 @@
-"""One run of labelling, from a file of votes to a release: what `secretballot label` does,
-callable from Python too."""
+"""One run of labelling, from votes to a release: what `secretballot label` does."""
 
 import json
-import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from secretballot._validation import AGGREGATORS, check_choice, check_count
-from secretballot.aggregation import WeakSignalWarning
 from secretballot.door import release
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.defaults import choose_aggregator
 from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.inputs import random_rows
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.publishing.job import ReleaseJob
@@ -25,7 +21,7 @@ from secretballot.released import ReleasedLabels
 from secretballot.runs.account import open_ledger, settle_request
 from secretballot.runs.finished_run import look_again
 from secretballot.runs.folder import RunFolder, file_digest
-from secretballot.runs.progress import Watch, note_few_answers
+from secretballot.runs.progress import Watch, note_few_answers, public_warnings_noted
 
 __all__ = ["LabelOutcome", "LabelRun", "run_label"]
 
@@ -150,12 +146,14 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
 
     Privacy
     -------
-    Unit : one record under "add-remove", if the votes came about so; the certificate says that nobody checked it.
-    Price : the run's (epsilon, delta), composed in the ledger with everything else released from the dataset.
+    Unit : one record under "add-remove", if the votes came about so; the certificate says that
+        nobody checked it.
+    Price : the run's (epsilon, delta), composed in the ledger with everything else released from
+        the dataset.
     """
     watch = watch or Watch()
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
-    _check(run)
+    _refuse_unfit_settings(run)
     folder = RunFolder(run.out, run.description())
     if folder.finished:
         again = look_again(folder, watch)
@@ -172,6 +170,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     )
     # a file of votes has no public points, so there is no student
     check_parts({*run.without, "student"})
+    # What is paid is drawn, and stored in the ledger, before anything is written for publication.
     with folder:
         ledger = open_ledger(
             run.ledger or folder.ledger,
@@ -183,7 +182,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
         settle_request(folder, ledger, watch, goes_on=False)
         refuse_beyond(ledger, run.budget, folder.request, goes_on=False)
         watch.step("Drawing noise")
-        released = _released(run, counts, ledger, folder, watch)
+        released = _released_labels(run, counts, ledger, folder, watch)
         note_few_answers(released, watch)
         made = publish(folder.release, ReleaseJob(released, without=run.without), say=watch.step)
     return LabelOutcome(
@@ -197,7 +196,7 @@ def run_label(run: LabelRun, watch: Watch | None = None) -> LabelOutcome:
     )
 
 
-def _check(run: LabelRun) -> None:
+def _refuse_unfit_settings(run: LabelRun) -> None:
     """Refuse settings that cannot be before any file is opened."""
     _ = run.budget
     check_choice("aggregator", run.aggregator, AGGREGATORS)
@@ -212,7 +211,7 @@ def _check(run: LabelRun) -> None:
     check_count("seed", run.seed, minimum=0)
 
 
-def _released(
+def _released_labels(
     run: LabelRun, counts: VoteCounts, ledger: Ledger, folder: RunFolder, watch: Watch
 ) -> ReleasedLabels:
     aggregator = choose_aggregator(
@@ -225,17 +224,9 @@ def _released(
         max_unstable=run.max_unstable,
         release=run.release,
     )
-    rows = np.arange(counts.n_queries)
-    if aggregator.n_queries < counts.n_queries:
-        rows = np.sort(
-            np.random.default_rng(run.seed).choice(rows, aggregator.n_queries, replace=False)
-        )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", WeakSignalWarning)
-        released = release(
+    # Rows are chosen by the public seed alone: how clear the votes are is private.
+    rows = random_rows(counts.n_queries, aggregator.n_queries, run.seed)
+    with public_warnings_noted(watch):
+        return release(
             counts, aggregator, ledger, queries=rows, request=folder.request, purpose="label"
         )
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        watch.note(text, private=False)
-    return released

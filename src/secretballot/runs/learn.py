@@ -1,16 +1,10 @@
-"""One run of learning, from files to folders: what `secretballot learn` does, callable from
-Python as well."""
+"""One run of learning, from files to folders: what `secretballot learn` does, from Python too."""
 
 import json
-import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from secretballot._typing import ObjectArray
 from secretballot._validation import (
     ABSTENTIONS,
     NEIGHBOURS,
@@ -18,13 +12,13 @@ from secretballot._validation import (
     check_count,
     check_positive,
 )
-from secretballot.aggregation import WeakSignalWarning
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.pate.active import ActivePATEClassifier
 from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.defaults import choose_teachers
 from secretballot.learners.pate.rounds import AskableRows
 from secretballot.learners.training.account import refuse_beyond
+from secretballot.learners.training.inputs import object_array
 from secretballot.named_learners import teacher_by_name
 from secretballot.planning.plan.model import Plan
 from secretballot.privacy.accounting import PrivacyBudget
@@ -35,10 +29,17 @@ from secretballot.publishing.release import ReleaseFolder, check_parts, publish
 from secretballot.queries import STRATEGIES, strategy_by_name
 from secretballot.runs.account import open_ledger, settle_request
 from secretballot.runs.finished_run import look_again
-from secretballot.runs.folder import RunFolder, file_digest
+from secretballot.runs.folder import RunFolder
 from secretballot.runs.plan_agreement import check_settings, check_tables
-from secretballot.runs.progress import Watch, note_few_answers
-from secretballot.runs.tables import RunInputs, RunTables, check_files, read_inputs
+from secretballot.runs.progress import Watch, note_few_answers, public_warnings_noted
+from secretballot.runs.tables import (
+    RunInputs,
+    RunTables,
+    accuracy_on_test,
+    check_files,
+    read_inputs,
+    refuse_private_as_public,
+)
 from secretballot.students.names import student_by_name
 
 __all__ = ["LearnOutcome", "LearnRun", "run_learn"]
@@ -77,7 +78,7 @@ class LearnRun:
         "passive" asks random public points at once; any other name of `secretballot.queries` asks
         in rounds.
     round_size : int or None
-        Queries per round; None takes a twentieth of the plan.
+        Queries per round; None takes a twentieth of all.
     teacher, student : str
         Names, or "package.module:Class"; the student "auto" is the one that measured best for what
         is released.
@@ -98,7 +99,7 @@ class LearnRun:
     without : tuple of {"report", "student"}
         Parts of the release that are not wanted.
     plan : Plan or None
-        What the settings were taken from (`plan_run.run_by_plan`); they must agree with it.
+        What the settings were taken from (`run_by_plan`); they must agree with it.
     """
 
     tables: RunTables
@@ -139,26 +140,19 @@ class LearnRun:
         """Return, as JSON, all that shapes the result: the settings and the digests of the
         files."""
         settings = asdict(self)
-        tables = settings.pop("tables")
         # a plan shapes the result by the settings alone
-        for name in ("out", "jobs", "without", "plan"):
+        for name in ("tables", "out", "jobs", "without", "plan"):
             settings.pop(name)
-        tables.pop("evaluate")
-        files = {name: tables.pop(name) for name in ("private", "public", "schema")}
-        digests = {
-            f"{name} file": None if path is None else file_digest(path)
-            for name, path in files.items()
-        }
-        plain: dict[str, Any] = json.loads(
-            json.dumps({"verb": "learn", **settings, **tables}, default=str)
-        )
-        return {**plain, **digests}
+        described = {"verb": "learn", **settings, **self.tables.description()}
+        plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
+        return plain
 
 
 @dataclass(frozen=True)
 class LearnOutcome:
-    """What a run of learning came to; `accuracy` is about the test file and is not for publication
-    by itself.
+    """What a run of learning came to.
+
+    `accuracy` is about the test file and is not for publication by itself.
 
     Attributes
     ----------
@@ -216,17 +210,21 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
     -------
     Unit : one record, or all records of one id of the unit column.
     Relation : as the run declares.
-    Price : the run's (epsilon, delta), composed in the ledger with everything else released from the dataset.
+    Price : the run's (epsilon, delta), composed in the ledger with everything else released from
+        the dataset.
     Messages : checks before the release speak to the curator alone and never show a private value.
     """
     watch = watch or Watch()
     start_publishing()  # which takes seconds to be ready, and is wanted at the end
-    _check(run, watch)
+    # The order is that of cost and of what can be taken back: settings, files, tables, the account;
+    # then hours of training; the ledger pays only when votes are there; what is published comes
+    # last and can be made again. Within the folder nobody else works on the same run.
+    _refuse_unfit_settings(run, watch)
     teacher_by_name(run.teacher)  # an unknown name is refused before any file is opened
     student = student_by_name(run.student)
     check_files(run.tables)
     description = run.description()
-    _refuse_private_as_public(description)
+    refuse_private_as_public(description)
     folder = RunFolder(run.out, description)
     if folder.finished:
         return _outcome_again(run, folder, watch)
@@ -253,14 +251,14 @@ def run_learn(run: LearnRun, watch: Watch | None = None) -> LearnOutcome:
         if run.estimate_epsilon is None:
             refuse_beyond(ledger, run.budget, folder.request, goes_on=goes_on)
         watch.step("Training teachers")
-        model = _model(run, folder, ledger, watch, inputs, student)
-        _fit(model, run, inputs, watch)
+        model = _unfitted_learner(run, folder, ledger, watch, inputs, student)
+        _fit_labels(model, run, inputs, watch)
         note_few_answers(model.released_labels_, watch)
-        made = publish(folder.release, _job(run, model, inputs), say=watch.step)
+        made = publish(folder.release, _release_job(run, model, inputs), say=watch.step)
     released = model.released_labels_
     return LearnOutcome(
         certificate=made.certificate,
-        accuracy=_accuracy(made, inputs, watch),
+        accuracy=_measured_accuracy(made, inputs, watch),
         queries=len(released.queries),
         answered=int(released.answered.sum()),
         release=folder.release,
@@ -284,8 +282,9 @@ def _outcome_again(run: LearnRun, folder: RunFolder, watch: Watch) -> LearnOutco
     )
 
 
-def _check(run: LearnRun, watch: Watch) -> None:
+def _refuse_unfit_settings(run: LearnRun, watch: Watch) -> None:
     """Refuse settings that cannot be, and warn of a careless one, before any file is opened."""
+    # What a plan has set is compared first: that message names the plan, all others the option.
     delta = run.budget.delta
     if run.plan is not None:
         check_settings(run.plan, vars(run))
@@ -324,11 +323,13 @@ def _check(run: LearnRun, watch: Watch) -> None:
         )
     if delta * run.records >= 1:
         watch.note(
-            _careless(delta, f"one over the stated number of records, {run.records}"), private=False
+            _careless_delta_words(delta, f"one over the stated number of records, {run.records}"),
+            private=False,
         )
 
 
-def _careless(delta: float, bound: str) -> str:
+def _careless_delta_words(delta: float, bound: str) -> str:
+    """Return the warning of a delta that one record's publication would satisfy."""
     return (
         f"delta {delta:g} is not below {bound}: a program that publishes one whole record at random"
         " would keep such a promise; use a much smaller delta."
@@ -336,8 +337,9 @@ def _careless(delta: float, bound: str) -> str:
 
 
 def _check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
-    """Check settings against tables: more queries than public points, a number of records that
-    is not so."""
+    """Check settings against tables: more queries than public points, a false number of records."""
+    # The number of private rows is public under replace-one alone; elsewhere what is said of it is
+    # for the curator's eyes, and refuses nothing.
     n_public, n_private = len(inputs.X_public), len(inputs.private.X)
     if run.plan is not None:
         check_tables(
@@ -360,20 +362,12 @@ def _check_against(run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
     n_units = n_private if inputs.units is None else len(set(inputs.units))
     if run.records is None and run.delta * n_units >= 1:
         watch.note(
-            _careless(run.delta, "one over the number of units in the private file"), private=True
+            _careless_delta_words(run.delta, "one over the number of units in the private file"),
+            private=True,
         )
 
 
-def _refuse_private_as_public(description: Mapping[str, Any]) -> None:
-    """Refuse the most expensive slip of the hand: the private file in the place of the public
-    one."""
-    if description["private file"] == description["public file"]:
-        raise DataError(
-            "The private and the public file are the same; the public one must be free to publish."
-        )
-
-
-def _teachers(run: LearnRun, inputs: RunInputs, watch: Watch) -> int:
+def _number_of_teachers(run: LearnRun, inputs: RunInputs, watch: Watch) -> int:
     """Return the number of teachers: as asked, else by the stated records, else the default."""
     if run.teachers is not None:
         return run.teachers
@@ -384,11 +378,13 @@ def _teachers(run: LearnRun, inputs: RunInputs, watch: Watch) -> int:
     return chosen
 
 
-def _model(
+def _unfitted_learner(
     run: LearnRun, folder: RunFolder, ledger: Ledger, watch: Watch, inputs: RunInputs, student: Any
 ) -> PATEClassifier:
+    """Return the learner of the run, which keeps its teachers in the folder's vault."""
+    # The folder's key in the ledger goes with it: a run that is taken up again is not paid twice.
     settings: dict[str, Any] = {
-        "n_teachers": _teachers(run, inputs, watch),
+        "n_teachers": _number_of_teachers(run, inputs, watch),
         "budget": run.budget,
         "aggregator": run.aggregator,
         "n_queries": run.queries,
@@ -414,7 +410,7 @@ def _model(
     )
 
 
-def _job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> ReleaseJob:
+def _release_job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> ReleaseJob:
     """Return all that the release is made of: what left the door, public inputs, and settings."""
     story = None
     if isinstance(model, ActivePATEClassifier):
@@ -431,45 +427,25 @@ def _job(run: LearnRun, model: PATEClassifier, inputs: RunInputs) -> ReleaseJob:
     )
 
 
-def _fit(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
-    """Fit all but the student; of all warnings only those that follow from public numbers are
-    passed on."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", WeakSignalWarning)
+def _fit_labels(model: PATEClassifier, run: LearnRun, inputs: RunInputs, watch: Watch) -> None:
+    """Fit all but the student, which is fitted where no private data ever was."""
+    with public_warnings_noted(watch):
         model.fit_labels(
             inputs.private.X,
-            _class_values(inputs.classes)[inputs.private.index],
+            object_array(inputs.classes)[inputs.private.index],
             X_public=inputs.X_public,
             classes=list(inputs.classes),
             units=inputs.units,
             unit_name=run.tables.unit,
         )
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        watch.note(text, private=False)
 
 
-def _accuracy(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> float | None:
-    """Return the share of test rows that the published student gets right, None without a test
-    file."""
-    if inputs.test is None:
-        return None
-    if made.student is None:
+def _measured_accuracy(made: ReleaseFolder, inputs: RunInputs, watch: Watch) -> float | None:
+    """Return the accuracy of the published student, and say so where it cannot be measured."""
+    if inputs.test is not None and made.student is None:
         watch.note(
             "The student cannot be handed back by the process that fitted it, so it is not"
             " measured.",
             private=False,
         )
-        return None
-    right = (
-        np.asarray(made.student.predict(inputs.test.X))
-        == _class_values(inputs.classes)[inputs.test.index]
-    )
-    return float(np.mean(right))
-
-
-def _class_values(classes: Sequence[Any]) -> ObjectArray:
-    """Return classes as an array that keeps their Python types."""
-    values = np.empty(len(classes), dtype=object)
-    values[:] = classes
-    return values
+    return accuracy_on_test(made.student, inputs)

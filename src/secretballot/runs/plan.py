@@ -1,5 +1,4 @@
-"""From public numbers and files to a plan, which is what `secretballot plan` does; and from a
-plan to a run."""
+"""From public numbers and files to a plan, as `secretballot plan` does; from a plan to a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,10 +88,11 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
 
     Privacy
     -------
-    Reads no private data and spends nothing. That the stand-in table is public is the caller's word.
+    Reads no private data and spends nothing. That the stand-in table is public is the caller's
+    word.
     """
     watch = watch or Watch()
-    _check(run)
+    _refuse_unfit_settings(run)
     if run.out is not None:
         check_plan_folder(run.out)
     like, n_classes = None, _number_of(run.classes)
@@ -108,7 +108,7 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
     task = Task(
         run.records, run.public, n_classes, run.epsilon, run.delta, run.teacher, run.student
     )
-    watch.step("Weighing settings")
+    watch.step("Evaluating settings")
     made = make_plan(
         task.n_records,
         task.n_public,
@@ -128,7 +128,7 @@ def run_plan(run: PlanRun, watch: Watch | None = None) -> Plan:
     return made
 
 
-def _check(run: PlanRun) -> None:
+def _refuse_unfit_settings(run: PlanRun) -> None:
     """Refuse what cannot be before any file is opened."""
     check_count("records", run.records)
     check_count("public", run.public)
@@ -143,6 +143,7 @@ def _check(run: PlanRun) -> None:
         )
     if run.like is not None and run.curve is not None:
         raise ParameterError("like and curve both say how teachers learn; give one of the two.")
+    # resolved now, so that a misspelt name costs no waiting
     teacher_by_name(run.teacher)
     student_by_name(run.student)
 
@@ -206,6 +207,8 @@ def classifier_by_plan(plan: Plan, **more: Any) -> PATEClassifier:
     check_instance(
         "plan", plan, Plan, hint="give one that secretballot.plan made, or read_plan read"
     )
+    # A parameter that the plan has set may not be given again, even with the same value: whoever
+    # changes one later would believe in a forecast that is about another.
     check_imports(plan, more)
     task, setting = plan.task, plan.recommended.setting
     planned: dict[str, Any] = {

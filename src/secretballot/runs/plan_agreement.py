@@ -1,5 +1,4 @@
-"""Runs by a plan: the settings that it supplies, and what must agree with it before anything is
-trained or paid."""
+"""Runs by a plan: the settings that it supplies, and what must agree with it beforehand."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -62,8 +61,7 @@ def check_settings(plan: Plan, settings: Mapping[str, Any]) -> None:
 
 
 def check_imports(plan: Plan, given: Mapping[str, Any]) -> None:
-    """Refuse a plan that alone would have a class imported, since plans are passed from hand to
-    hand.
+    """Refuse a plan that alone would have a class imported: plans pass from hand to hand.
 
     Parameters
     ----------
@@ -106,6 +104,8 @@ def check_tables(
         If the plan is about another number of classes, or asks more queries than there are public
         rows.
     """
+    # Errors where the plan cannot be carried out; notes where it can and its forecast is off. What
+    # is said of the private file goes to the curator alone.
     task, queries = plan.task, plan.recommended.setting.n_queries
     if n_classes != task.n_classes:
         raise DataError(

@@ -35,6 +35,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     DataError
         If there is no such file, or it holds no plan of this version.
     """
+    # Bounded before it is read: a plan comes from anybody.
     file, problem, content = Path(path), "", b""
     where = f"The plan {str(file)!r}"
     try:
@@ -76,8 +77,7 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 def check_plan_folder(folder: Path, plan: Plan | None = None) -> None:
-    """Refuse a folder in which a plan has no place; asked before planning takes its time, and again
-    with the plan.
+    """Refuse a folder in which a plan has no place, before planning and again with the plan.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Pat
     check_plan_folder(folder, plan)
     # first, so that from the moment when anything stands in the folder it is the folder of this
     # plan
-    contents = {PLAN_FILE: _json(plan), TEXT_FILE: plan_text(plan).encode()}
+    contents = {PLAN_FILE: _plan_as_json(plan), TEXT_FILE: plan_text(plan).encode()}
     try:
         for name, picture in draw_plan_pictures(plan).items():
             contents |= {f"{name}.svg": picture.svg(), f"{name}.png": picture.png()}
@@ -146,8 +146,8 @@ def write_plan(plan: Plan, folder: Path, watch: Watch | None = None) -> list[Pat
 
 
 def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files aside, all of them, and only then rename them into the folder: a full disk
-    leaves it as it was."""
+    """Write files aside, all of them, and then rename them into the folder."""
+    # A full disk thus leaves the folder as it was; a new folder is removed again.
     is_new, problem = not folder.exists(), ""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
     )
 
 
-def _json(plan: Plan) -> bytes:
+def _plan_as_json(plan: Plan) -> bytes:
     return (
         json.dumps(plan.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     ).encode()

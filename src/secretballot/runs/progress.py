@@ -1,13 +1,15 @@
-"""How a long run tells a person what it does; everything said here is for the curator, nothing
-is published."""
+"""How a long run tells the curator what it does; nothing of it is published."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from secretballot._validation import plain_line
+from secretballot.aggregation import WeakSignalWarning
 from secretballot.released import ReleasedLabels
 
-__all__ = ["Note", "Watch", "note_few_answers"]
+__all__ = ["Note", "Watch", "note_few_answers", "public_warnings_noted"]
 
 FEW = 0.1  # of the queries asked
 
@@ -28,7 +30,7 @@ class Note:
     private: bool
 
 
-def _silent(*_: object) -> None:
+def _say_nothing(*_: object) -> None:
     """Say nothing."""
 
 
@@ -48,20 +50,34 @@ class Watch:
         All notes so far.
     """
 
-    step: Callable[[str], None] = _silent
-    progress: Callable[[int, int], None] = _silent
-    tell: Callable[[Note], None] = _silent
+    step: Callable[[str], None] = _say_nothing
+    progress: Callable[[int, int], None] = _say_nothing
+    tell: Callable[[Note], None] = _say_nothing
     notes: list[Note] = field(default_factory=list)
 
     def note(self, text: str, *, private: bool) -> None:
         """Keep a note, on one line, and pass it on."""
+        # names in it may come from anybody's file, so control characters are written out
         self.notes.append(Note(plain_line(text), private))
         self.tell(self.notes[-1])
 
 
+@contextmanager
+def public_warnings_noted(watch: Watch) -> Iterator[None]:
+    """Pass on, as notes, those warnings of what is done inside that follow from public numbers.
+
+    All others are dropped: a foreign learner's warning may quote private cells.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", WeakSignalWarning)
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        watch.note(text, private=False)
+
+
 def note_few_answers(released: ReleasedLabels, watch: Watch) -> None:
-    """Say so where hardly any query was answered: it was paid for all the same. What is answered
-    is public."""
+    """Say so where hardly any query was answered: it was paid for all the same."""
     answered, asked = int(released.answered.sum()), len(released.queries)
     if answered < FEW * asked:
         watch.note(

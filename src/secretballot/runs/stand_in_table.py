@@ -1,5 +1,4 @@
-"""A labelled public table in the place of the private one: read and encoded as a run reads its
-tables."""
+"""A labelled public table in the place of the private one, read like the tables of a run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,13 +74,15 @@ def read_stand_in(
             " does."
         )
     check_named(frame, table.target, "its label column with --target", role=ROLE)
-    schema = _schema(table, frame, watch)
-    names = _classes(frame, table.target, schema.classes if classes is None else classes)
+    schema = _schema_of_stand_in(table, frame, watch)
+    names = _classes_of_stand_in(
+        frame, table.target, schema.classes if classes is None else classes
+    )
     index = class_indices(frame, table.target, names, role=ROLE)
     return LabelledTable(schema.encode(frame, role=ROLE), index), names
 
 
-def _schema(table: StandInTable, frame: pd.DataFrame, watch: Watch) -> Schema:
+def _schema_of_stand_in(table: StandInTable, frame: pd.DataFrame, watch: Watch) -> Schema:
     aside = (table.target, *table.drop)
     features = frame.drop(columns=list(aside))
     if table.schema is None:
@@ -94,11 +95,11 @@ def _schema(table: StandInTable, frame: pd.DataFrame, watch: Watch) -> Schema:
     return schema
 
 
-def _classes(
+def _classes_of_stand_in(
     frame: pd.DataFrame, target: str, declared: tuple[Any, ...] | int | None
 ) -> tuple[Any, ...]:
-    """Return the classes; those of a public file may be read off it, in the order of their
-    texts."""
+    """Return the classes; those of a public file may be read off it, sorted."""
+    # Too many distinct labels, or too few rows of each, are a column of numbers taken for classes.
     if isinstance(declared, tuple):
         return check_classes(declared)
     found = sorted({text for text in texts_of(frame[target]) if not is_missing(text)})

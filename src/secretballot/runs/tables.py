@@ -4,12 +4,13 @@ Everything said here is said to the curator alone: it names columns, counts and 
 cell.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from secretballot._naming import name_columns
@@ -26,9 +27,20 @@ from secretballot.datasets.tables import (
     unit_ids,
 )
 from secretballot.exceptions import DataError, ParameterError
+from secretballot.learners.training.inputs import object_array
+from secretballot.runs.folder import file_digest
 from secretballot.runs.progress import Watch
 
-__all__ = ["LabelledTable", "RunInputs", "RunTables", "check_classes", "check_files", "read_inputs"]
+__all__ = [
+    "LabelledTable",
+    "RunInputs",
+    "RunTables",
+    "accuracy_on_test",
+    "check_classes",
+    "check_files",
+    "read_inputs",
+    "refuse_private_as_public",
+]
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,19 @@ class RunTables:
     schema: Path | None = None
     drop: tuple[str, ...] = ()
     evaluate: Path | None = None
+
+    def description(self) -> dict[str, Any]:
+        """Return all that shapes a result: the columns with a duty, and the digests of the files.
+
+        The test file shapes nothing, so it may be another one when a run is taken up.
+        """
+        names = {name: getattr(self, name) for name in ("target", "classes", "unit", "drop")}
+        files = {"private": self.private, "public": self.public, "schema": self.schema}
+        digests = {
+            f"{name} file": None if path is None else file_digest(path)
+            for name, path in files.items()
+        }
+        return {**names, **digests}
 
 
 @dataclass(frozen=True)
@@ -119,6 +144,28 @@ def check_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(classes)
 
 
+def refuse_private_as_public(description: Mapping[str, Any]) -> None:
+    """Refuse the most expensive slip of the hand: the private file in the place of the public one.
+
+    Raises
+    ------
+    DataError
+        If the digests in the description of a run say so.
+    """
+    if description["private file"] == description["public file"]:
+        raise DataError(
+            "The private and the public file are the same; the public one must be free to publish."
+        )
+
+
+def accuracy_on_test(student: Any, inputs: RunInputs) -> float | None:
+    """Return the share of test rows that a student gets right, None where there are none."""
+    if inputs.test is None or student is None:
+        return None
+    truth = object_array(inputs.classes)[inputs.test.index]
+    return float(np.mean(np.asarray(student.predict(inputs.test.X)) == truth))
+
+
 def check_files(tables: RunTables) -> None:
     """Refuse files that cannot be tables, before time goes into reading or digesting any of them.
 
@@ -149,7 +196,9 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
     ParameterError
         If the classes are not declared, or not properly.
     """
-    schema, public, not_public = _public(tables, watch)
+    # The public table settles the schema and classes are declared before the private one is read:
+    # nothing about how a record is encoded may follow from private records.
+    schema, public, not_public = _public_table(tables, watch)
     declared = tables.classes if tables.classes is not None else schema.classes
     if declared is None:
         raise ParameterError(
@@ -157,12 +206,10 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
             'list them with --classes, or under "classes" in the schema file.'
         )
     classes = check_classes(declared)
-    test = (
-        None
-        if tables.evaluate is None
-        else _labelled(tables, tables.evaluate, "test file", schema, classes)[0]
-    )
-    private, frame = _labelled(tables, tables.private, "private file", schema, classes, watch)
+    test = None
+    if tables.evaluate is not None:
+        test, _ = _labelled_table(tables, tables.evaluate, "test file", schema, classes)
+    private, frame = _labelled_table(tables, tables.private, "private file", schema, classes, watch)
     nowhere = [name for name in not_public if name not in frame.columns]
     if nowhere:
         raise DataError(
@@ -175,11 +222,12 @@ def read_inputs(tables: RunTables, watch: Watch) -> RunInputs:
     )
 
 
-def _public(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
+def _public_table(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list[str]]:
     """Read the public table and settle the schema; its target column, if any, is never used.
 
     Also returns the columns to drop that the public file does not have.
     """
+    # Columns with a duty leave before the schema is made, or they would become features.
     public = read_table(tables.public, role="public file")
     aside = [name for name in (tables.target, tables.unit, *tables.drop) if name is not None]
     not_public = [name for name in tables.drop if name not in public.columns]
@@ -197,12 +245,13 @@ def _public(tables: RunTables, watch: Watch) -> tuple[Schema, pd.DataFrame, list
         check_columns(
             public, schema.names, role="public file", source="the schema", aside=schema.ignored
         )
+    # Public reasons about a public file, so the note may be published.
     for name, reason in schema.ignored.items():
         watch.note(f"Column {name!r} is no feature: {reason}.", private=False)
     return schema, public, not_public
 
 
-def _labelled(
+def _labelled_table(
     tables: RunTables,
     path: Path,
     role: str,
@@ -210,8 +259,10 @@ def _labelled(
     classes: tuple[Any, ...],
     watch: Watch | None = None,
 ) -> tuple[LabelledTable, pd.DataFrame]:
-    """Read a labelled table; only a `watch` makes extra columns an error and unread numbers a
-    note."""
+    """Return a labelled table, encoded and as it was read.
+
+    Only with a `watch` are extra columns refused, and numbers that cannot be read told of.
+    """
     frame = read_table(path, role=role)
     aside = {tables.target, tables.unit or tables.target, *tables.drop, *schema.ignored}
     check = partial(

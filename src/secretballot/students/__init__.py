@@ -1,5 +1,4 @@
-"""Students (public side): from released values and public points to a model that may be
-published."""
+"""Students (public side): from released values and public points to a publishable model."""
 
 from secretballot.students.fitting import default_student, fit_student, learns_from_counts
 from secretballot.students.graph_counts import GraphCountsClassifier

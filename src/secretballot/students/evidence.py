@@ -1,5 +1,4 @@
-"""Bayesian linear regression on noise of known size, its two free variances chosen by marginal
-likelihood."""
+"""Bayesian linear regression on noise of known size, its two variances by marginal likelihood."""
 
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ __all__ = ["Moments", "Posterior", "fit_by_evidence"]
 
 
 # Grids of the two variances, in units of the mean squared target that the features could explain.
-# Steps of 10**0.25 are far finer than the evidence can tell apart.
+# Steps of 10**0.25 are far finer than the evidence can distinguish.
 _SIGNALS = 10.0 ** np.arange(-6, 4.01, 0.25)
 _MISFITS = np.concatenate([[0.0], 10.0 ** np.arange(-4, 1.01, 0.25)])
 # Directions below this share of the largest eigenvalue are rounding, not data.
@@ -20,8 +19,7 @@ _RANK_TOLERANCE = 1e-10
 
 @dataclass
 class Moments:
-    """Sums over rows that determine the regression, added up block by block so that no large matrix
-    is needed.
+    """Sums over rows that determine the regression, added up block by block to bound the memory.
 
     Attributes
     ----------
@@ -55,7 +53,7 @@ class Moments:
         )
 
     def add(self, rows: FloatArray, targets: FloatArray) -> None:
-        """Add a block of feature rows (n, n_features) and targets (n, n_outputs)."""
+        """Add feature rows of shape (n, n_features) and targets of shape (n, n_outputs)."""
         self.n_rows += len(rows)
         self.row_sum += rows.sum(axis=0)
         self.gram += rows.T @ rows
@@ -99,8 +97,7 @@ class Posterior:
 
 
 def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
-    """Return the posterior mean under the signal and misfit variances of largest marginal
-    likelihood.
+    """Return the posterior mean under the variances of largest marginal likelihood.
 
     Model: target = intercept + row . coef + misfit + noise; coef has independent Gaussian priors of
     equal variance, the intercept a flat one, the noise the known variance. All outputs share the
@@ -113,6 +110,9 @@ def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
     noise_variance : float
         Of each target; positive.
     """
+    # In the eigenbasis of the features every pair of variances costs a sum over directions alone,
+    # so that a grid of hundreds of pairs is cheap; what lies outside of all directions is misfit
+    # and noise.
     centre = moments.centred()
     values, vectors = np.linalg.eigh(centre.gram)
     kept = values > max(_RANK_TOLERANCE * float(values.max(initial=0.0)), 0.0)
@@ -126,6 +126,7 @@ def fit_by_evidence(moments: Moments, noise_variance: float) -> Posterior:
     degrees = max(0, (centre.n_rows - 1 - len(values)) * n_outputs)
     rest = max(0.0, centre.target_squares - float(energies.sum())) if degrees else 0.0
 
+    # Scaled by what of the targets is not noise, so that one grid serves every release.
     unit = max(
         centre.target_squares / (centre.n_rows * n_outputs) - noise_variance, 1e-3 * noise_variance
     )

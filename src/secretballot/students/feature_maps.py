@@ -1,5 +1,4 @@
-"""Maps from public points to the features of a Bayesian regression: linear, or landmarks of a
-Gaussian kernel."""
+"""Features of points for a Bayesian regression: linear, or landmarks of a Gaussian kernel."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,17 +21,14 @@ _DISTANCE_SAMPLE = 500
 
 
 def dense_blocks(X: Any) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield slices of the rows of a dense or sparse matrix with their dense blocks of bounded
-    size."""
+    """Yield slices of rows with dense blocks of a matrix of shape (n_rows, n_columns)."""
     n_rows, n_columns = X.shape
     height = max(1, _BLOCK_NUMBERS // max(1, n_columns))
     for start in range(0, n_rows, height):
         rows = slice(start, min(start + height, n_rows))
         block: Any = X[rows]
-        yield (
-            rows,
-            np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64),
-        )
+        dense = block.toarray() if hasattr(block, "toarray") else block
+        yield rows, np.asarray(dense, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -76,13 +72,15 @@ class Standardiser:
 
 
 def median_distance(points: FloatArray) -> float:
-    """Return the median distance between points (the first `_DISTANCE_SAMPLE` of them); 1 if all
-    coincide."""
+    """Return the median distance between points of shape (n, n_features); 1 if all coincide.
+
+    It is measured between the first `_DISTANCE_SAMPLE` of them.
+    """
     distances = pdist(points[:_DISTANCE_SAMPLE])
     return float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
 
 
-def _kernel(points: FloatArray, landmarks: FloatArray, length: float) -> FloatArray:
+def _gaussian_kernel(points: FloatArray, landmarks: FloatArray, length: float) -> FloatArray:
     squared = (
         (points**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2 * points @ landmarks.T
     )
@@ -103,7 +101,7 @@ def landmark_root(landmarks: FloatArray, length: float) -> FloatArray:
     -------
     ndarray of shape (n_landmarks, rank)
     """
-    values, vectors = np.linalg.eigh(_kernel(landmarks, landmarks, length))
+    values, vectors = np.linalg.eigh(_gaussian_kernel(landmarks, landmarks, length))
     kept = values > _ROOT_TOLERANCE * values.max()
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
@@ -112,4 +110,4 @@ def map_landmarks(
     points: FloatArray, landmarks: FloatArray, length: float, root: FloatArray
 ) -> FloatArray:
     """Return the Nystroem features of the points, shape (n_points, rank)."""
-    return np.asarray(_kernel(points, landmarks, length) @ root)
+    return np.asarray(_gaussian_kernel(points, landmarks, length) @ root)

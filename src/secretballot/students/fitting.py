@@ -9,6 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
+from secretballot._rows import take_rows
 from secretballot._seeded import own_global_states, public_seed, with_own_seeds
 from secretballot._typing import IntArray
 from secretballot._validation import ABSTENTIONS, check_choice
@@ -34,8 +35,7 @@ def default_student(released: ReleasedLabels) -> Any:
 
 
 def learns_from_counts(student: Any) -> bool:
-    """Return whether `fit_student` would hand this student the noisy counts rather than the
-    labels."""
+    """Return whether `fit_student` hands this student the noisy counts rather than the labels."""
     return isinstance(_last_step(student), VoteShareClassifier)
 
 
@@ -52,7 +52,7 @@ def fit_student(
     A `NoisyCountsClassifier` or `GraphCountsClassifier`, alone or as the last step of a pipeline,
     learns from the noisy counts, and the whole pool serves it and the pipeline's transformers. Any
     other classifier learns from the labels; a `HypothesisStudent` weighs them by the counts where
-    they were released. If only one class was released, there is nothing to tell apart, and a
+    they were released. If only one class was released, there is nothing to distinguish, and a
     `DummyClassifier` that always answers it is returned.
 
     Parameters
@@ -63,11 +63,12 @@ def fit_student(
         The whole public pool; ``released.queries`` are rows of it.
     released : ReleasedLabels
     abstentions : {"drop", "random", "majority"}, default "drop"
-        What a student of labels makes of the unanswered points: leave them out, toss a public coin
-        for each, or take the most frequent released label. A student of counts leaves them out.
+        What a student of labels makes of the unanswered points: leave them out, draw a class
+        for each by the public seed, or take the most frequent released label. A student of counts
+        leaves them out.
     random_state : int, RandomState or None
-        Of the student, wherever it leaves its own `random_state` open, and of the coin. None draws
-        fresh entropy of the system. In neither case are numpy's, Python's or torch's global
+        Of the student, wherever it leaves its own `random_state` open, and of what is drawn. None
+        takes fresh entropy of the system. In neither case are numpy's, Python's or torch's global
         generators used or moved.
 
     Returns
@@ -92,8 +93,9 @@ def fit_student(
     try:
         with own_global_states(seed):
             fresh = with_own_seeds(clone(student), seed)
-            fitted = _fitted(fresh, X_public, released, abstentions, seed)
-            fitted.predict(_rows(X_public, released.queries[:TRIAL_ROWS]))
+            fitted = _fitted_in_place(fresh, X_public, released, abstentions, seed)
+            # a student that learns and cannot predict is found out here, not by its readers
+            fitted.predict(take_rows(X_public, released.queries[:TRIAL_ROWS]))
     except SecretBallotError:
         raise
     except Exception as error:  # any learner may raise anything; all that it sees is public
@@ -106,7 +108,7 @@ def fit_student(
     return fitted
 
 
-def _fitted(
+def _fitted_in_place(
     student: Any,
     X_public: Any,
     released: ReleasedLabels,
@@ -116,9 +118,9 @@ def _fitted(
     """Return the student fitted, in place but for a constant one."""
     if learns_from_counts(student):
         return _fit_counts(student, X_public, released)
-    queries, labels = _filled(released, abstentions, seed)
+    queries, labels = _queries_and_labels(released, abstentions, seed)
     values = released.class_values[labels]
-    rows = _rows(X_public, queries)
+    rows = take_rows(X_public, queries)
     if len(set(labels.tolist())) == 1:
         return DummyClassifier(strategy="constant", constant=values[0]).fit(rows, values)
     if isinstance(_last_step(student), HypothesisStudent) and released.noisy_counts is not None:
@@ -129,15 +131,17 @@ def _fitted(
 def _fit_weighted(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
     answered = released.answered
     weights = vote_gaps(released)[answered]
+    """Return the student fitted to labels that count as much as the vote was clear."""
     step = f"{student.steps[-1][0]}__" if isinstance(student, Pipeline) else ""
     return student.fit(
-        _rows(X_public, released.queries[answered]),
+        take_rows(X_public, released.queries[answered]),
         released.label_values,
         **{f"{step}sample_weight": weights},
     )
 
 
 def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
+    # Transformers see the whole pool, of which the answered points are a part.
     if released.noisy_counts is None:
         raise DataError(
             "the student learns from noisy counts, but labels alone were released; release counts."
@@ -149,7 +153,7 @@ def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
                 pool = transformer.fit_transform(pool)
     answered = released.answered
     _last_step(student).fit(
-        _rows(pool, released.queries[answered]),
+        take_rows(pool, released.queries[answered]),
         released.noisy_counts[answered],
         n_teachers=released.n_teachers,
         sigma=released.sigma,
@@ -160,8 +164,8 @@ def _fit_counts(student: Any, X_public: Any, released: ReleasedLabels) -> Any:
 
 
 def _knowing_nothing(released: ReleasedLabels) -> DummyClassifier:
-    """Return the student of a release that answered nothing: paid for all the same, so it is
-    said and not raised."""
+    """Return a constant student, with a warning, of a release that answered nothing."""
+    # Not an error: the release is paid for all the same, and its certificate is worth having.
     warnings.warn(
         "no query was answered, so the student is a constant; use more teachers, fewer abstentions"
         " or Gaussian voting.",
@@ -174,7 +178,9 @@ def _knowing_nothing(released: ReleasedLabels) -> DummyClassifier:
     )
 
 
-def _filled(released: ReleasedLabels, abstentions: str, seed: int) -> tuple[IntArray, IntArray]:
+def _queries_and_labels(
+    released: ReleasedLabels, abstentions: str, seed: int
+) -> tuple[IntArray, IntArray]:
     """Return queries and label indices after the rule for unanswered points."""
     answered = released.answered
     if abstentions == "drop":
@@ -191,11 +197,3 @@ def _filled(released: ReleasedLabels, abstentions: str, seed: int) -> tuple[IntA
 
 def _last_step(student: Any) -> Any:
     return student.steps[-1][1] if isinstance(student, Pipeline) else student
-
-
-def _rows(X: Any, rows: IntArray) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    if hasattr(X, "tocsr"):
-        return X.tocsr()[rows]
-    return np.asarray(X)[rows]

@@ -1,5 +1,4 @@
-"""The student that lets the public pool's own shape do the work: a smooth vote share on its
-neighbourhood graph."""
+"""The student of the public pool's own shape: a vote share, smooth on its neighbour graph."""
 
 import math
 from collections.abc import Sequence
@@ -57,6 +56,15 @@ class GraphCountsClassifier(VoteShareClassifier):
     coef_ : ndarray of shape (n_modes, n_outputs)
     intercept_ : ndarray of shape (n_outputs,)
     n_features_in_ : int
+
+    Examples
+    --------
+    >>> points = np.concatenate([np.linspace(-2, -1, 25), np.linspace(1, 2, 25)])[:, None]
+    >>> noisy_counts = np.where(points[:, 0] > 0, 90, 10)
+    >>> student = sb.GraphCountsClassifier(n_neighbors=5, n_modes=10)
+    >>> student = student.fit(points, noisy_counts, n_teachers=100, sigma=5.0)
+    >>> student.predict([[-1.5], [1.5]]).tolist()
+    [0, 1]
     """
 
     def __init__(self, n_neighbors: int = 10, *, n_modes: int = 200) -> None:
@@ -73,7 +81,7 @@ class GraphCountsClassifier(VoteShareClassifier):
         classes: Sequence[Any] | None = None,
         pool: ArrayLike | None = None,
     ) -> Self:
-        """Fit the vote shares; parameters, result and errors as in `NoisyCountsClassifier.fit`.
+        """Fit the vote shares; arguments, with their shapes, as in `NoisyCountsClassifier.fit`.
 
         Raises
         ------
@@ -95,6 +103,8 @@ class GraphCountsClassifier(VoteShareClassifier):
                 f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
                 " columns."
             )
+        # The graph is of the whole pool, answered or not; counts are regressed on its modes at the
+        # points that were asked.
         shares, self.noise_ = shares_of(noisy_counts, points.shape[0], K, noise)
         self.classes_ = class_array(classes, max(2, shares.shape[1]))
         graph = NeighbourGraph.build(public, n_neighbors, n_modes)
@@ -112,10 +122,12 @@ class GraphCountsClassifier(VoteShareClassifier):
         return self
 
     def _keep_best(self, moments: Moments, centre: float) -> None:
+        """Keep the fit of largest evidence."""
+
         def smoothed(corner: float, power: int) -> tuple[Posterior, FloatArray, float, int]:
             weights = (1.0 + self.frequencies_ / corner) ** (-power / 2)
             return (
-                fit_by_evidence(_weighted(moments, weights), self.noise_**2),
+                fit_by_evidence(_weighted_moments(moments, weights), self.noise_**2),
                 weights,
                 corner,
                 power,
@@ -145,7 +157,7 @@ class GraphCountsClassifier(VoteShareClassifier):
         return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
 
 
-def _weighted(moments: Moments, weights: FloatArray) -> Moments:
+def _weighted_moments(moments: Moments, weights: FloatArray) -> Moments:
     """Return the moments of the features times their weights."""
     return Moments(
         moments.n_rows,

@@ -1,5 +1,4 @@
-"""The student that picks one hypothesis: the one of its class with which the released labels
-agree most."""
+"""The student that picks the hypothesis of its class with which the released labels agree most."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -21,8 +20,7 @@ __all__ = ["HypothesisStudent", "vote_gaps"]
 
 
 class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Learn the hypothesis of a class that makes the fewest mistakes on the released labels, found
-    exactly.
+    """Learn the hypothesis of a class with the fewest mistakes on the released labels, exactly.
 
     The natural student where queries are chosen by disagreement within the same class: it is the
     output of Algorithm 7 of Liu et al. 2021 (supplement, appendix E).
@@ -42,14 +40,14 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
 
     Notes
     -----
-    Where noisy counts were released, `fit_student` lets a mistake on a query count |2 z - K| for a noisy count z of K
-    teachers, so that what is minimised estimates, without bias, with how many votes the hypothesis disagrees.
+    Where noisy counts were released, `fit_student` lets a mistake on a query count |2 z - K| for a
+    noisy count z of K teachers, so that what is minimised estimates, without bias, with how many
+    votes the hypothesis disagrees.
 
     Examples
     --------
-    >>> from secretballot.hypotheses import Thresholds
-    >>> from secretballot.students import HypothesisStudent
-    >>> student = HypothesisStudent(Thresholds()).fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"])
+    >>> student = sb.HypothesisStudent(sb.hypotheses.Thresholds())
+    >>> student = student.fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"])
     >>> student.hypothesis_.describe()
     {'threshold': 1.5, 'direction': 'up', 'feature': 0}
     """
@@ -77,11 +75,8 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
         n_features : int
         """
         student = cls(hypotheses)
-        student.classes_, student.hypothesis_, student.n_features_in_ = (
-            np.asarray(classes),
-            hypothesis,
-            n_features,
-        )
+        student.classes_, student.hypothesis_ = np.asarray(classes), hypothesis
+        student.n_features_in_ = n_features
         return student
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -112,12 +107,13 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
                 f"hypotheses is a {type(self.hypotheses).__name__}; give a HypothesisClass, such as"
                 " Thresholds()."
             )
+        # Weights are refused before the search: with none positive every hypothesis is as good.
         points, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) > 2:
             raise DataError(
-                "Only binary classification is supported: a hypothesis tells two classes apart,"
+                "Only binary classification is supported: a hypothesis distinguishes two classes,"
                 f" and there are {len(self.classes_)}; use another student."
             )
         if sample_weight is not None and not np.asarray(sample_weight).any():
@@ -144,8 +140,7 @@ class HypothesisStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: i
 
 
 def vote_gaps(released: ReleasedLabels) -> FloatArray:
-    """Return by how many votes, as far as noisy counts tell, the two classes are apart at each
-    query, shape (l,).
+    """Return by how many votes the noisy counts put two classes apart at each query, shape (l,).
 
     Ones where they are level at every query, so that a student can always weigh by them.
 

@@ -13,8 +13,7 @@ __all__ = ["student_by_name"]
 
 
 def student_by_name(name: str) -> Any:
-    """Return a new learner of that name, None for "auto": the student that measured best for what
-    is released.
+    """Return a new learner of that name; None for "auto", the best measured for what is released.
 
     Raises
     ------

@@ -1,5 +1,4 @@
-"""The nearest-neighbour graph of the public pool, its slowest modes, and where a new point lies
-among them."""
+"""The nearest-neighbour graph of the public pool, its slowest modes, and new points among them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -55,8 +54,7 @@ class NeighbourGraph:
 
     @classmethod
     def build(cls, pool: Any, n_neighbors: int, n_modes: int) -> "NeighbourGraph":
-        """Return the graph of a pool (array or sparse matrix); small pools have fewer neighbours
-        and modes.
+        """Return the graph of a pool, array or sparse matrix; small ones have fewer modes.
 
         Raises
         ------
@@ -69,7 +67,8 @@ class NeighbourGraph:
         points = np.asarray(pool.toarray() if hasattr(pool, "toarray") else pool, dtype=np.float64)
         k = min(n_neighbors, n_public - 1)
         distances, neighbours = NearestNeighbors(n_neighbors=k).fit(points).kneighbors()
-        reach = _positive(distances[:, k // 2])
+        # Weights are scaled by the two points' own reach, whatever the density of their cluster.
+        reach = _without_zeros(distances[:, k // 2])
         weights = np.exp(-(distances**2) / (reach[:, None] * reach[neighbours]))
         rows = np.repeat(np.arange(n_public), k)
         one_way = sparse.csr_matrix(
@@ -77,7 +76,7 @@ class NeighbourGraph:
         )
         graph: Any = (one_way + one_way.T) / 2
         graph.eliminate_zeros()  # weights that underflowed join nothing
-        root_degree = np.sqrt(_positive(np.asarray(graph.sum(axis=1)).ravel()))
+        root_degree = np.sqrt(_without_zeros(np.asarray(graph.sum(axis=1)).ravel()))
         scaling: Any = sparse.diags(1.0 / root_degree)
         values, vectors = _largest_of_parts(
             (scaling @ graph @ scaling).tocsr(), min(n_modes, n_public - 1)
@@ -86,11 +85,10 @@ class NeighbourGraph:
         return cls(points, reach, 1.0 - values, vectors / root_degree[:, None] * norm, n_neighbors)
 
     def place(self, points: FloatArray) -> FloatArray:
-        """Return the modes at any points, pool or new, shape (n_points, n_modes): a step of the
-        walk into the pool."""
+        """Return the modes at any points, shape (n_points, n_modes): a step into the pool."""
         k = min(self.n_neighbors, len(self.pool))
         distances, neighbours = NearestNeighbors(n_neighbors=k).fit(self.pool).kneighbors(points)
-        reach = _positive(distances[:, k // 2])
+        reach = _without_zeros(distances[:, k // 2])
         # relative to the nearest neighbour, so that a far point still has a neighbour of weight one
         exponents = distances**2 / (reach[:, None] * self.reach[neighbours])
         weights = np.exp(exponents.min(axis=1, keepdims=True) - exponents)
@@ -99,16 +97,14 @@ class NeighbourGraph:
         return np.asarray(averaged / np.maximum(1.0 - self.frequencies, _SMALLEST_EIGENVALUE))
 
 
-def _positive(values: NDArray[Any]) -> FloatArray:
-    """Return the values with zeros (points that coincide) replaced by the smallest positive one,
-    or by one."""
+def _without_zeros(values: NDArray[Any]) -> FloatArray:
+    """Return the values, zeros (of points that coincide) replaced by the smallest positive one."""
     positive = values[values > 0]
     return np.where(values > 0, values, positive.min() if len(positive) else 1.0)
 
 
 def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues, descending, with their eigenvectors, of a symmetric sparse
-    matrix.
+    """Return the largest eigenvalues, descending, with eigenvectors, of a symmetric sparse matrix.
 
     Connected parts are solved one by one: each has the eigenvalue 1, and Lanczos' method misses
     repeated ones.
@@ -116,7 +112,9 @@ def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArra
     n_parts, part = connected_components(matrix, directed=False)
     order = np.argsort(part, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(part, minlength=n_parts))[:-1])
-    solved = [_largest(matrix[rows][:, rows], min(n_values, len(rows))) for rows in members]
+    solved = [
+        _largest_eigenpairs(matrix[rows][:, rows], min(n_values, len(rows))) for rows in members
+    ]
     values = np.concatenate([part_values for part_values, _ in solved])
     owner = np.concatenate([np.full(len(found[0]), number) for number, found in enumerate(solved)])
     column = np.concatenate([np.arange(len(found[0])) for found in solved])
@@ -128,9 +126,8 @@ def _largest_of_parts(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArra
     return values[kept], vectors
 
 
-def _largest(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues, descending, with their eigenvectors; the same ones on
-    every call."""
+def _largest_eigenpairs(matrix: Any, n_values: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues, descending, with eigenvectors; the same on every call."""
     if n_values > matrix.shape[0] // 4:
         values, vectors = np.linalg.eigh(matrix.toarray())
     else:

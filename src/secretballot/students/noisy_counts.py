@@ -103,11 +103,10 @@ class NoisyCountsClassifier(VoteShareClassifier):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from secretballot.students import NoisyCountsClassifier
     >>> points = np.linspace(-1, 1, 50).reshape(-1, 1)
     >>> noisy_counts = np.where(points[:, 0] > 0, 90, 10)
-    >>> student = NoisyCountsClassifier().fit(points, noisy_counts, n_teachers=100, sigma=5.0)
+    >>> student = sb.NoisyCountsClassifier()
+    >>> student = student.fit(points, noisy_counts, n_teachers=100, sigma=5.0)
     >>> student.predict([[-0.8], [0.8]]).tolist()
     [0, 1]
     """
@@ -157,6 +156,8 @@ class NoisyCountsClassifier(VoteShareClassifier):
         ParameterError
             If a parameter is out of its range.
         """
+        # Counts become shares of the teachers, so that noise, signal and misfit have one unit
+        # whatever the number of teachers.
         kernel = check_choice("kernel", self.kernel, KERNELS)
         n_landmarks = check_count("n_landmarks", self.n_landmarks, minimum=2)
         K = check_count("n_teachers", n_teachers)
@@ -172,14 +173,14 @@ class NoisyCountsClassifier(VoteShareClassifier):
             )
         shares, column_noise = shares_of(noisy_counts, points.shape[0], K, noise)
         self.classes_ = class_array(classes, max(2, shares.shape[1]))
-        candidate, posterior = self._choose(
+        candidate, posterior = self._best_candidate(
             kernel, n_landmarks, points, public, shares, column_noise**2
         )
-        self._keep(candidate, posterior)
+        self._keep_model(candidate, posterior)
         self.noise_ = column_noise
         return self
 
-    def _choose(
+    def _best_candidate(
         self,
         kernel: str,
         n_landmarks: int,
@@ -188,8 +189,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
         shares: FloatArray,
         noise_variance: float,
     ) -> tuple[_Candidate, Posterior]:
-        """Return the model of largest evidence: first the scaling, then the kernel on that
-        scaling."""
+        """Return the model of largest evidence: the scaling first, then the kernel on it."""
         centre = np.full(shares.shape[1], 0.5 if shares.shape[1] == 1 else 1.0 / shares.shape[1])
 
         def fitted(candidates: list[_Candidate]) -> list[tuple[_Candidate, Posterior]]:
@@ -207,7 +207,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
         if kernel != "gaussian" and X.shape[1] <= _LINEAR_COLUMNS:
             tried = fitted([_Candidate(scaling, *nothing) for scaling in scalings])
             if kernel == "auto":
-                scalings = (max(tried, key=_evidence)[0].standardiser,)
+                scalings = (max(tried, key=_log_evidence_of)[0].standardiser,)
         if kernel != "linear" or not tried:
             # far out, a Gaussian kernel is linear: that is how "linear" reaches beyond
             # _LINEAR_COLUMNS
@@ -215,7 +215,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
             tried += fitted(
                 [_landmark_candidate(s, landmarks, length) for s in scalings for length in lengths]
             )
-        candidate, posterior = max(tried, key=_evidence)
+        candidate, posterior = max(tried, key=_log_evidence_of)
         return candidate, Posterior(
             posterior.coef,
             posterior.intercept + centre,
@@ -224,7 +224,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
             posterior.misfit,
         )
 
-    def _keep(self, candidate: _Candidate, posterior: Posterior) -> None:
+    def _keep_model(self, candidate: _Candidate, posterior: Posterior) -> None:
         self.kernel_ = "gaussian" if len(candidate.landmarks) else "linear"
         self.mean_, self.scale_ = candidate.standardiser.mean, candidate.standardiser.scale
         self.landmarks_, self.length_ = candidate.landmarks, candidate.length
@@ -248,7 +248,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
         return np.hstack([1.0 - shares, shares]) if shares.shape[1] == 1 else shares
 
 
-def _evidence(fit: tuple[_Candidate, Posterior]) -> float:
+def _log_evidence_of(fit: tuple[_Candidate, Posterior]) -> float:
     return fit[1].log_evidence
 
 

@@ -1,5 +1,4 @@
-"""What all students of noisy counts share: counts become vote shares, estimated shares become
-predictions."""
+"""What students of noisy counts share: counts become vote shares, these become predictions."""
 
 import math
 from abc import abstractmethod
@@ -32,8 +31,9 @@ class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type:
         """Return the estimated share of teachers behind each class, shape (n_points, n_classes)."""
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the estimated vote shares as probabilities: the nearest point of the simplex, row
-        by row.
+        """Return the estimated vote shares as probabilities, shape (n_points, n_classes).
+
+        Each row is the nearest point of the simplex.
 
         What is estimated is the share of teachers that vote for each class, which is not the chance
         of the class.
@@ -41,7 +41,7 @@ class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type:
         return nearest_probabilities(self.predict_shares(X))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class with the largest estimated vote share; the first of them on a tie."""
+        """Return the class with the largest estimated share, the first on a tie, shape (n,)."""
         shares = self.predict_shares(X)
         values: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
         return values
@@ -55,8 +55,25 @@ class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type:
 def shares_of(
     noisy_counts: ArrayLike, n_rows: int, n_teachers: int, noise: float
 ) -> tuple[FloatArray, float]:
-    """Return shares of the teachers, one column for two classes or one per class, and their
-    noise deviation."""
+    """Return vote shares, one column for two classes or one per class, and their noise deviation.
+
+    Parameters
+    ----------
+    noisy_counts : array of shape (n_rows,) or (n_rows, n_classes)
+    n_rows, n_teachers : int
+    noise : float
+        Standard deviation on each count, as a share of the teachers.
+
+    Returns
+    -------
+    shares : ndarray of shape (n_rows, 1) or (n_rows, n_classes)
+    noise : float
+
+    Raises
+    ------
+    DataError
+        If the counts are not one for each point, or not finite.
+    """
     counts = np.asarray(noisy_counts, dtype=np.float64)
     if (
         counts.ndim not in (1, 2)
@@ -82,6 +99,13 @@ def shares_of(
 
 
 def class_array(classes: Sequence[Any] | None, n_classes: int) -> NDArray[Any]:
+    """Return the class values, 0, 1, ... by default, shape (n_classes,).
+
+    Raises
+    ------
+    DataError
+        If there are more or fewer.
+    """
     values = np.arange(n_classes) if classes is None else np.asarray(classes)
     if values.shape != (n_classes,):
         raise DataError(
@@ -91,8 +115,7 @@ def class_array(classes: Sequence[Any] | None, n_classes: int) -> NDArray[Any]:
 
 
 def nearest_probabilities(shares: FloatArray) -> FloatArray:
-    """Return the Euclidean projection of each row onto the probability simplex; it keeps the
-    order within a row."""
+    """Return the projection of rows onto the probability simplex, shape (n, n_classes)."""
     descending = -np.sort(-shares, axis=1)
     excess = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, shares.shape[1] + 1)
     last = (descending > excess).sum(axis=1) - 1

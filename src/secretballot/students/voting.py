@@ -1,5 +1,4 @@
-"""The student in the voting class: a weighted vote of K hypotheses, found by K rounds of
-AdaBoost."""
+"""The student in the voting class: a weighted vote of K hypotheses, by K rounds of AdaBoost."""
 
 from typing import Any, Self
 
@@ -25,8 +24,9 @@ _WORSE_THAN_A_GUESS = "worse than random"
 
 
 class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Learn a weighted vote of at most K hypotheses of a class H, by K rounds of AdaBoost (SAMME
-    for many classes).
+    """Learn a weighted vote of at most K hypotheses of a class H, by AdaBoost.
+
+    For many classes it is SAMME.
 
     What the teachers' vote looks like is seldom in the student's class H itself, however simple the
     teachers are; it is in Vote_K(H), the class of votes of K hypotheses, where learning from
@@ -53,7 +53,8 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
 
     Notes
     -----
-    For two classes, d the VC dimension of H and K, d >= 3, Shalev-Shwartz and Ben-David 2014, Lemma 10.3:
+    For two classes, d the VC dimension of H and K, d >= 3, Shalev-Shwartz and Ben-David 2014, Lemma
+    10.3:
 
         VC(Vote_K(H)) <= K (d + 1) (3 log(K (d + 1)) + 2) = O(K d log(K d)).
 
@@ -63,9 +64,8 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
 
     Examples
     --------
-    >>> from secretballot.students import VotingStudent
     >>> points = [[0.0], [1.0], [2.0], [3.0]]
-    >>> student = VotingStudent(n_rounds=3).fit(points, [0, 1, 1, 0])  # no single threshold does it
+    >>> student = sb.VotingStudent(n_rounds=3).fit(points, [0, 1, 1, 0])  # no one threshold does
     >>> student.predict(points).tolist()
     [0, 1, 1, 0]
     """
@@ -98,7 +98,7 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
             If a weight is negative or not finite, or all are 0.
         """
         rounds = check_count("n_rounds", self.n_rounds)
-        base = self._base()
+        base = self._checked_base()
         points, labels = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(labels)
         kept, weights = _kept_weights(sample_weight, points)
@@ -107,10 +107,10 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
         if len(np.unique(labels)) == 1:
             # many learners refuse a single class, and there is nothing to boost
             stump = DecisionTreeClassifier(max_depth=1)
-            return self._keep([stump.fit(points, labels)], np.ones(1))
-        return self._boost(base, rounds, points, labels, weights)
+            return self._with_hypotheses([stump.fit(points, labels)], np.ones(1))
+        return self._fit_boosted(base, rounds, points, labels, weights)
 
-    def _base(self) -> Any:
+    def _checked_base(self) -> Any:
         base = DecisionTreeClassifier(max_depth=1) if self.base is None else self.base
         if not (
             hasattr(base, "fit")
@@ -124,7 +124,11 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
             )
         return base
 
-    def _boost(self, base: Any, rounds: int, X: Any, y: NDArray[Any], weights: FloatArray) -> Self:
+    def _fit_boosted(
+        self, base: Any, rounds: int, X: Any, y: NDArray[Any], weights: FloatArray
+    ) -> Self:
+        # AdaBoost raises where its first hypothesis is no better than a guess; that one alone is
+        # then the vote, since a release is paid for and must yield a student.
         boosted = AdaBoostClassifier(base, n_estimators=rounds, random_state=self.random_state)
         try:
             boosted.fit(X, y, sample_weight=weights)
@@ -136,17 +140,17 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
                 alone.set_params(
                     random_state=check_random_state(self.random_state).randint(2**31 - 1)
                 )
-            return self._keep([alone.fit(X, y, sample_weight=weights)], np.ones(1))
+            return self._with_hypotheses([alone.fit(X, y, sample_weight=weights)], np.ones(1))
         hypotheses, n_fitted = list(boosted.estimators_), len(boosted.estimators_)
         if boosted.estimator_errors_[n_fitted - 1] <= 0:
             # every weight is positive, so it is right everywhere; beside it, earlier rounds could
             # only outvote it
-            return self._keep(hypotheses[-1:], np.ones(1))
-        return self._keep(
+            return self._with_hypotheses(hypotheses[-1:], np.ones(1))
+        return self._with_hypotheses(
             hypotheses, np.asarray(boosted.estimator_weights_[:n_fitted], dtype=np.float64)
         )
 
-    def _keep(self, hypotheses: list[Any], weights: FloatArray) -> Self:
+    def _with_hypotheses(self, hypotheses: list[Any], weights: FloatArray) -> Self:
         self.hypotheses_, self.weights_ = hypotheses, weights
         return self
 
@@ -171,7 +175,7 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
         return self.vote_shares(X)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the class with the largest share of the vote; the first of them on a tie."""
+        """Return the class with the largest share of the vote, the first on a tie, shape (n,)."""
         winners = self.vote_shares(X).argmax(axis=1)
         values: NDArray[Any] = self.classes_[winners]
         return values
@@ -180,8 +184,8 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
         """Return a fitted scikit-learn AdaBoostClassifier with the same hypotheses and weights,
         for converters."""
         check_is_fitted(self)
-        boosted = AdaBoostClassifier(self._base(), n_estimators=len(self.hypotheses_))
-        boosted.estimator_ = self._base()
+        boosted = AdaBoostClassifier(self._checked_base(), n_estimators=len(self.hypotheses_))
+        boosted.estimator_ = self._checked_base()
         boosted.estimators_, boosted.estimator_weights_ = self.hypotheses_, self.weights_
         boosted.classes_, boosted.n_classes_ = self.classes_, len(self.classes_)
         boosted.n_features_in_ = self.n_features_in_
@@ -195,6 +199,7 @@ class VotingStudent(PublicState, ClassifierMixin, BaseEstimator):  # type: ignor
 
 def _kept_weights(sample_weight: ArrayLike | None, points: Any) -> tuple[BoolArray, FloatArray]:
     """Return which points count, and the weights of those."""
+    # nan is neither finite nor at least 0, so it is refused with the negative ones.
     n_points = points.shape[0]
     if sample_weight is None:
         return np.ones(n_points, dtype=bool), np.ones(n_points)

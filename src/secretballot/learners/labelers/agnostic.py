@@ -10,21 +10,28 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 
+from secretballot._old_names import takes_old_names
 from secretballot._typing import FloatArray, IntArray
 from secretballot._validation import NEIGHBOURS, check_choice
 from secretballot.aggregation import RelabelledAggregator
 from secretballot.ensemble.teachers import TeacherEnsemble
-from secretballot.exceptions import BudgetError, DataError, ParameterError
+from secretballot.exceptions import BudgetError, DataError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.finite import check_answers, check_row_by_row
 from secretballot.hypotheses.points import check_points
-from secretballot.learners.labelers.agnostic_sizes import agnostic_plan
+from secretballot.learners.labelers.agnostic_sizes import agnostic_terms
 from secretballot.learners.labelers.base import Labeler
 from secretballot.learners.labelers.relabel import check_sample_size, relabel
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.labelers.subsample import sample_in_random_order, sample_independently
+from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.column_template import template_of
-from secretballot.learners.training.inputs import class_indices, declared_classes
+from secretballot.learners.training.inputs import (
+    class_indices,
+    declared_classes,
+    dummy_rows,
+    refuse_more_classes,
+)
 from secretballot.learners.training.shards import assign_shards
 from secretballot.learners.training.trained import TrainedTeachers, check_teacher, keep_teachers
 from secretballot.privacy.accounting import Grant, PrivacyBudget, filter_for
@@ -33,11 +40,11 @@ from secretballot.students import HypothesisStudent
 
 __all__ = ["AgnosticLabeler"]
 
-_MADE_UP_ROWS = 60
+_DUMMY_ROWS = 60
 
 
 class AgnosticLabeler(Labeler):
-    """Answer questions about two classes, nearly as well as the best hypothesis of a class would.
+    """Answer questions about two classes nearly as well as the best hypothesis of a class.
 
     A secret random part of the records is relabelled by a hypothesis that fits it well, dealt out
     to teachers, and the teachers, which now agree on nearly every point, answer by the sparse
@@ -51,7 +58,7 @@ class AgnosticLabeler(Labeler):
         Cloned for every shard; by default the search of the class for the hypothesis with the
         fewest mistakes, which finds one without any on a relabelled shard.
     budget : PrivacyBudget
-        For the whole plan, with delta above 0.
+        For all questions together, with delta above 0.
     n_queries : int
         Number m of questions.
     alpha : float, default 0.1
@@ -67,18 +74,20 @@ class AgnosticLabeler(Labeler):
         "tight": the largest sample that the budget allows, and the least noise. "paper": the
         printed constants, for comparison; certified up to epsilon 56, where they sample everybody,
         and refused where their price is not.
-    neighbours : {"replace-one", "add-remove"}, default "replace-one"
-        "replace-one" is the paper's, and makes the number of records public. Under "add-remove", a
-        weaker promise, a sample more than three times as large costs the same.
+    neighbours : {"add-remove", "replace-one"}, default "add-remove"
+        Relation that the promise is about. "replace-one" is the paper's, and makes the number of
+        records public; under "add-remove", a weaker promise, a sample more than three times as
+        large costs the same.
     relabel_epsilon : float, default 1.0
-        Parameter of the relabelling, in nats; its price is part of the plan's.
+        Parameter of the relabelling, in nats; its price is part of the whole.
     ledger : Ledger, optional
-        Account of the private records; without one the plan keeps an account of its own, in memory.
+        Account of the private records; without one the fit keeps an account of its own, in memory.
     vault : path, optional
-        Secret folder. With one, and a ledger that is a file, the plan outlives the process: the
-        same `fit`, or `reopen`, goes on with it.
-    name : str, default "agnostic"
-        Names the plan in ledger and vault; another name is another sample and another charge.
+        Secret folder. With one, and a ledger that is a file, the reservation outlives the process:
+        the same `fit`, or `reopen`, goes on with it.
+    request : str, default "agnostic"
+        Key of the reservation in ledger and vault; another key is another sample and another
+        charge.
     purpose : str
         Why, in a few words; public.
     n_jobs, random_state, progress
@@ -97,20 +106,27 @@ class AgnosticLabeler(Labeler):
     -------
     Unit : one record.
     Relation : `neighbours`.
-    Sensitivity : one record of the sample reaches one teacher, hence one vote; the relabelling changes with all records
-        and is paid for by what follows it.
-    Price : that of the whole plan, bought by `fit`: the sparse vector's, relabelled, amplified by sampling. It needs
-        the sample to stay secret and to serve this one plan.
-    Source : Nandi and Bassily 2020, Algorithms 1 to 3 and Lemma 3.4; without the resampling of line 4, which would only
-        put a record before several teachers. Proofs in docs/explanation/prices.md.
+    Sensitivity : one record of the sample reaches one teacher, hence one vote; the relabelling
+        changes with all records and is paid for by what follows it.
+    Price : that of all questions, reserved by `fit`: the sparse vector's, relabelled, amplified by
+        sampling. It needs the sample to stay secret and to serve this one reservation.
+    Source : Nandi and Bassily 2020, Algorithms 1 to 3 and Lemma 3.4; without the resampling of line
+        4, which would only put a record before several teachers. Proofs in
+        docs/explanation/prices.md.
     Rounding : upward.
 
     Examples
     --------
-    ``labeler = AgnosticLabeler(Thresholds(), budget=PrivacyBudget(1.0, 1e-6)).fit(X, y, classes=["no", "yes"])``, then
-    ``labeler.ask([0.3]).label``.
+    >>> X = np.random.default_rng(0).uniform(size=(20_000, 1))
+    >>> labeler = sb.AgnosticLabeler(
+    ...     sb.hypotheses.Thresholds(), budget=sb.PrivacyBudget(2.0, 1e-5), n_queries=20,
+    ...     max_unstable=1, n_teachers=200, neighbours="replace-one")
+    >>> labeler = labeler.fit(X, np.where(X[:, 0] > 0.5, "yes", "no"), classes=["no", "yes"])
+    >>> labeler.ask([0.9]).label in ("no", "yes", None), labeler.planned
+    (True, 20)
     """
 
+    @takes_old_names(name="request")
     def __init__(
         self,
         hypotheses: HypothesisClass | None = None,
@@ -123,14 +139,14 @@ class AgnosticLabeler(Labeler):
         max_unstable: int | None = None,
         n_teachers: int | None = None,
         calibration: str = "tight",
-        neighbours: str = "replace-one",
+        neighbours: str = "add-remove",
         relabel_epsilon: float = 1.0,
         ledger: Ledger | None = None,
         vault: str | Path | None = None,
-        name: str = "agnostic",
+        request: str = "agnostic",
         purpose: str = "",
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.hypotheses = hypotheses
@@ -146,14 +162,14 @@ class AgnosticLabeler(Labeler):
         self.relabel_epsilon = relabel_epsilon
         self.ledger = ledger
         self.vault = vault
-        self.name = name
+        self.request = request
         self.purpose = purpose
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
 
     def fit(self, X: Any, y: ArrayLike, *, classes: Sequence[Any]) -> Self:
-        """Sample, relabel, train the teachers, and buy the plan.
+        """Sample, relabel, train the teachers, and reserve the questions.
 
         Parameters
         ----------
@@ -171,15 +187,14 @@ class AgnosticLabeler(Labeler):
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
-        budget, names = self._budget(), declared_classes(classes)
-        if len(names) > 2:
-            raise ParameterError(
-                f"classes has {len(names)} values; hypotheses tell two classes apart, so name two."
-            )
+        # Everything that follows from public numbers comes first, and is refused first: an error
+        # after the sample was drawn could tell of the sample.
+        budget, names = required_budget(self.budget), declared_classes(classes)
+        refuse_more_classes(names)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         points = check_points(X, None)
         index = class_indices(y, names, len(points))
-        aggregator, n_teachers = agnostic_plan(
+        aggregator, n_teachers = agnostic_terms(
             budget,
             self.n_queries,
             alpha=self.alpha,
@@ -192,32 +207,34 @@ class AgnosticLabeler(Labeler):
             calibration=self.calibration,
         )
         teacher = self._checked_teacher(points, aggregator)
-        ledger = self._account("record", self.neighbours)
+        ledger = self._open_account("record", self.neighbours)
         self._refuse_divergence(ledger, aggregator)
-        teachers = self._teachers(teacher, points, index, names, aggregator, n_teachers, ledger)
+        teachers = self._sampled_teachers(
+            teacher, points, index, names, aggregator, n_teachers, ledger
+        )
+        # The session pays, so that nothing is spent where training failed.
         self.session_ = LabelingSession(
-            teachers, aggregator, ledger, name=self.name, purpose=self.purpose
+            teachers, aggregator, ledger, request=self.request, purpose=self.purpose
         )
         self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.most_abstentions
         self.sampling_rate_ = aggregator.event.rate
         return self
 
     def _checked_teacher(self, points: FloatArray, aggregator: RelabelledAggregator) -> Any:
-        """Return the learner to clone, after class and learner were tried on made-up points."""
+        """Return the learner to clone, after class and learner were tried on dummy points."""
         sampled = aggregator.event.sampled if self.neighbours == "replace-one" else None
         check_sample_size(self.hypotheses, sampled)
         assert self.hypotheses is not None
-        made_up = np.random.default_rng(0).standard_normal((_MADE_UP_ROWS, points.shape[1]))
-        self.hypotheses.erm(made_up, np.arange(_MADE_UP_ROWS) % 2)
-        check_row_by_row(self.hypotheses, made_up)
+        dummies = dummy_rows(points, _DUMMY_ROWS)
+        self.hypotheses.erm(dummies, np.arange(_DUMMY_ROWS) % 2)
+        check_row_by_row(self.hypotheses, dummies)
         check_answers(self.hypotheses, points)
         learner = HypothesisStudent(self.hypotheses) if self.teacher is None else self.teacher
-        return check_teacher(learner, points, made_up, 2)
+        return check_teacher(learner, points, dummies, 2)
 
     def _refuse_divergence(self, ledger: Ledger, aggregator: RelabelledAggregator) -> None:
-        """Refuse an account by divergences in which even an empty one has no room for the plan,
-        and say why."""
-        if ledger.composition != "renyi" or ledger.entry(self.name) is not None:
+        """Refuse, with the reason, an account by divergences that has no room even when empty."""
+        if ledger.composition != "renyi" or ledger.entry(self.request) is not None:
             return
         whole = filter_for("renyi", ledger.budget)
         if not whole.admits(
@@ -229,7 +246,7 @@ class AgnosticLabeler(Labeler):
                 " with the basic composition. Nothing was spent."
             )
 
-    def _teachers(
+    def _sampled_teachers(
         self,
         teacher: Any,
         points: FloatArray,
@@ -239,28 +256,26 @@ class AgnosticLabeler(Labeler):
         n_teachers: int,
         ledger: Ledger,
     ) -> TrainedTeachers:
-        """Return teachers of a relabelled sample, drawn now, or those that this very plan began
-        with."""
-        # without a ledger that lasts a later plan could not know of this one, and must not meet the
-        # same sample
+        """Return teachers of a relabelled sample, drawn now or kept from the same reservation."""
+        # without a ledger that lasts a later reservation could not know of this one, and must not
+        # meet the same sample
         place = self._own_vault() if ledger.durable else None
-        plan = json.dumps([aggregator.describe(), n_teachers, self.random_state, self.name])
-        identity = (
-            (*_digests(teacher, self.hypotheses, points, index, names), plan)
-            if place is not None
-            else ()
-        )
+        identity: tuple[str, ...] = ()
+        if place is not None:
+            terms = [aggregator.describe(), n_teachers, self.random_state or 0, self.request]
+            parts = _part_digests(teacher, self.hypotheses, points, index, names)
+            identity = (*parts, json.dumps(terms))
         return keep_teachers(
             place,
-            lambda: self._trained(teacher, points, index, aggregator, n_teachers),
+            lambda: self._train_on_sample(teacher, points, index, aggregator, n_teachers),
             identity,
             tuple(names),
-            self._declaration(aggregator),
+            self._public_declaration(aggregator),
             template_of(points),
-            self.random_state,
+            self.random_state or 0,
         )
 
-    def _trained(
+    def _train_on_sample(
         self,
         teacher: Any,
         points: FloatArray,
@@ -268,8 +283,10 @@ class AgnosticLabeler(Labeler):
         aggregator: RelabelledAggregator,
         n_teachers: int,
     ) -> TeacherEnsemble:
-        """Sample, relabel, deal out, train. What was sampled is forgotten on return; nothing of
-        it is kept."""
+        """Sample, relabel, deal out, train; what was sampled is forgotten on return."""
+        # Under replace-one the place in the random order of the sample decides on the shard; under
+        # add-remove a random number of the record itself does, drawn whether or not it is sampled,
+        # so that no other record has a say in either.
         event = aggregator.event
         if self.neighbours == "replace-one":
             rows = sample_in_random_order(event.out_of, event.sampled)
@@ -280,7 +297,7 @@ class AgnosticLabeler(Labeler):
         sample, labels = points[rows], index[rows]
         if len(rows):  # under add-remove a sample may be empty, and an error would tell
             assert self.hypotheses is not None
-            labels = relabel(sample, labels, self.hypotheses, et=self.relabel_epsilon)
+            labels = relabel(sample, labels, self.hypotheses, relabel_epsilon=self.relabel_epsilon)
         return TeacherEnsemble.fit(
             teacher,
             sample,
@@ -289,11 +306,13 @@ class AgnosticLabeler(Labeler):
             n_teachers=n_teachers,
             n_classes=2,
             n_jobs=self.n_jobs,
-            random_state=self.random_state,
+            random_state=self.random_state or 0,
             progress=self.progress,
         )
 
-    def _declaration(self, aggregator: RelabelledAggregator) -> dict[str, object]:
+    def _public_declaration(self, aggregator: RelabelledAggregator) -> dict[str, object]:
+        # All of this stands on the certificate. Under add-remove neither the number of records nor
+        # that of the sample may be told: both are private.
         event = aggregator.event
         if self.neighbours == "replace-one":
             drawn = (
@@ -311,11 +330,11 @@ class AgnosticLabeler(Labeler):
             "unit": "record",
             "unit_column": None,
             "neighbours": self.neighbours,
-            "sample": {**aggregator.sample, "plan": self.name},
+            "sample": {**aggregator.sample, "plan": self.request},
             "assumptions": [
                 (
-                    f"The teachers learned from a random sample, {drawn}, for this plan alone; the"
-                    " sample is secret and was not kept."
+                    f"The teachers learned from a random sample, {drawn}, for this reservation"
+                    " alone; the sample is secret and was not kept."
                 ),
                 (
                     "The sample was relabelled by one labelling of a public class of hypotheses,"
@@ -327,7 +346,7 @@ class AgnosticLabeler(Labeler):
         }
 
 
-def _digests(*parts: Any) -> list[str]:
+def _part_digests(*parts: Any) -> list[str]:
     """Return a digest of each part; apart, since joblib's of several depends on which of them share
     objects.
 

@@ -25,7 +25,7 @@ from secretballot.privacy.accounting.sample_calibration import (
     stream_budget,
 )
 
-__all__ = ["PrintedConstants", "agnostic_plan"]
+__all__ = ["PrintedConstants", "agnostic_terms"]
 
 _PRINTED_DIVISOR = 56  # Algorithm 3, line 1: n' = epsilon n / 56
 _TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (proof of Lemma 3.5)
@@ -33,8 +33,7 @@ _TEACHER_SHARE = 12  # a teacher errs on alpha / 12 of the relabelled points (pr
 
 @dataclass(frozen=True)
 class PrintedConstants:
-    """The constants of Algorithm 3, line 1, of Nandi and Bassily 2020, as printed; integers
-    rounded up.
+    """The constants of Algorithm 3, line 1, of Nandi and Bassily 2020, as printed, rounded up.
 
     Attributes
     ----------
@@ -67,7 +66,7 @@ class PrintedConstants:
         )
 
 
-def agnostic_plan(
+def agnostic_terms(
     budget: PrivacyBudget,
     n_queries: int,
     *,
@@ -80,7 +79,7 @@ def agnostic_plan(
     n_teachers: int | None,
     calibration: str,
 ) -> tuple[RelabelledAggregator, int]:
-    """Return the plan and the number of teachers.
+    """Return the aggregator and the number of teachers.
 
     Parameters
     ----------
@@ -101,6 +100,8 @@ def agnostic_plan(
     unstable = None if max_unstable is None else check_count("max_unstable", max_unstable)
     teachers = None if n_teachers is None else check_count("n_teachers", n_teachers)
     out_of = sample_grid(neighbours, n_records)
+    # The stream's noise decides how many teachers are needed, and how much of the records may be
+    # sampled for the rest of the price: abstentions, stream, sample, teachers, in this order.
     if check_choice("calibration", calibration, ("tight", "paper")) == "tight":
         inner = stream_budget(budget, neighbours, relabel_epsilon)
         if unstable is None:
@@ -138,6 +139,8 @@ def _printed_event(
     Ours is the un-resampled split, the halved margin and the earlier stop; the noise is that of the
     printed one.
     """
+    # The price of the printed constants is computed and compared with the budget: what is not
+    # certified is refused rather than believed.
     if not budget.epsilon <= _PRINTED_DIVISOR:
         raise ParameterError(
             f"epsilon is {budget.epsilon:g}; calibration 'paper' samples epsilon / 56 of the"

@@ -1,5 +1,4 @@
-"""Relabel private records by a labelling that a class of hypotheses gives. By itself this is NOT
-private.
+"""Relabel private records by one hypothesis of a class; by itself this is NOT private.
 
 What comes out holds the private points and labels computed from the private ones: it belongs in the
 vault, or into the shards of teachers whose votes pass the door
@@ -10,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from secretballot._old_names import takes_old_names
 from secretballot._typing import IntArray
 from secretballot._validation import check_positive
 from secretballot.door.purchase import exact_noise
@@ -25,15 +25,15 @@ __all__ = ["check_sample_size", "relabel"]
 _MOST_POINTS: dict[type[HypothesisClass], int] = {Halfspaces: 5_000, Rectangles: 94}
 
 
+@takes_old_names(et="relabel_epsilon")
 def relabel(
-    X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, et: float = 1.0
+    X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass, *, relabel_epsilon: float = 1.0
 ) -> IntArray:
-    """Return new labels for private points, all of them given by one hypothesis. They are PRIVATE,
-    as `y` is.
+    """Return new labels for private points, all given by one hypothesis; PRIVATE, as `y` is.
 
     Among the labellings that the class gives to the points, one is drawn with probability
-    proportional to exp(-et * mistakes / 2), exactly. A learner that meets its records relabelled
-    meets them without noise; that is what makes teachers agree.
+    proportional to exp(-relabel_epsilon * mistakes / 2), exactly. A learner that meets its records
+    relabelled meets them without noise; that is what makes teachers agree.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def relabel(
     y : array of 0 and 1, shape (n,)
         Private labels.
     hypotheses : HypothesisClass
-    et : float
-        The epsilon of the choice, in nats: the smaller, the more mistakes, about (2 / et) times the
-        logarithm of the number of labellings.
+    relabel_epsilon : float
+        The epsilon of the exponential mechanism, in nats: the smaller, the more mistakes, about
+        (2 / relabel_epsilon) times the logarithm of the number of labellings.
 
     Returns
     -------
@@ -56,28 +56,35 @@ def relabel(
     DataError
         If points or labels do not fit the class.
     ParameterError
-        If `hypotheses` is no class of hypotheses, `et` is out of its range, or the class has too
-        many labellings of so many points to list them.
+        If `hypotheses` is no class of hypotheses, `relabel_epsilon` is out of its range, or the
+        class has too many labellings of so many points to list them.
 
     Privacy
     -------
-    None by itself: the candidates depend on private points, so that the labels of all points may tell of one. Paid for
-    together with a private algorithm that runs on the relabelled records (`RelabelledSampleEvent`).
+    None by itself: the candidates depend on private points, so that the labels of all points may
+    tell of one. Paid for together with a private algorithm that runs on the relabelled records
+    (`RelabelledSampleEvent`).
 
     Notes
     -----
-    Cost: O(d n log n) for thresholds, stumps and intervals; else that of the errors of all labellings.
+    Cost: O(d n log n) for thresholds, stumps and intervals; else that of the errors of all
+    labellings.
     Source: Nandi and Bassily 2020, Algorithm 2; Beimel, Nissim, Stemmer 2015.
 
     Examples
     --------
     >>> thresholds = sb.hypotheses.Thresholds()
-    >>> sb.relabel([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], thresholds, et=100.0).tolist() in (
-    ...     [0, 0, 0, 1], [0, 1, 1, 1])
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+    >>> labels = sb.relabel(X, y, thresholds, relabel_epsilon=100.0)
+    >>> labels.tolist() in ([0, 0, 0, 1], [0, 1, 1, 1])
     True
     """
     _check_class(hypotheses)
-    choice = ExponentialMechanism(check_positive("et", et), monotone=False)
+    choice = ExponentialMechanism(
+        check_positive("relabel_epsilon", relabel_epsilon), monotone=False
+    )
+    # Intervals have as many labellings as pairs of points: they are drawn by their two ends, which
+    # needs no list of them.
     labellings = hypotheses.dichotomies(X)
     if isinstance(labellings, IntervalDichotomies):
         _, gained = labellings.prefix_mistakes(y)

@@ -1,5 +1,4 @@
-"""The online service: one private label at a time, under one plan, for as long as the plan
-lasts."""
+"""The online service: one private label at a time, under one reservation, as long as it lasts."""
 
 import contextlib
 import json
@@ -10,13 +9,14 @@ from typing import Any, Self
 import numpy as np
 
 from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._old_names import takes_old_names
 from secretballot._typing import BoolArray, IntArray, ObjectArray
 from secretballot._validation import check_instance, check_name, check_path
 from secretballot.aggregation import Aggregator, aggregator_from_description
 from secretballot.door import ReleaseStream, StreamAnswers
 from secretballot.door.purchase import check_types
 from secretballot.exceptions import BudgetError, DataError, LedgerError, ParameterError
-from secretballot.learners.training.inputs import take_rows
+from secretballot.learners.training.inputs import single_point, take_rows
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.training.trained import TrainedTeachers
 from secretballot.privacy.ledger import Ledger
@@ -37,7 +37,7 @@ class SessionAnswer:
     noisy_count : int, tuple of int or None
         Where counts are released: of the second class for two classes, or of every class; in votes.
     left : int
-        Questions that the plan still pays for.
+        Questions that are still paid for.
     """
 
     label: Any
@@ -57,15 +57,15 @@ class SessionAnswers:
     Attributes
     ----------
     labels : ndarray of object, shape (n,)
-        Class values; None where the session abstained or the plan was spent.
+        Class values; None where the session abstained or the reservation was spent.
     answered : ndarray of bool, shape (n,)
         Where there is a label.
     given : ndarray of bool, shape (n,)
-        False where the plan was spent before the question came.
+        False where the reservation was spent before the question came.
     noisy_counts : ndarray of int64, shape (n,) or (n, n_classes), or None
         Where counts are released.
     left : int
-        Questions that the plan still pays for.
+        Questions that are still paid for.
     """
 
     labels: ObjectArray
@@ -79,12 +79,12 @@ class SessionAnswers:
 
 
 class LabelingSession:
-    """Answer questions that nobody knew beforehand, each with a private label, under one plan.
+    """Answer questions that nobody knew beforehand, each with a private label, under one price.
 
-    The plan is the aggregator's: its number of queries, its noise, its price, all bought when the
-    session begins. A question that was asked before gets its stored answer and costs nothing. Every
-    answer is on the disk before it is returned, so that a session that dies at any moment goes on
-    where it was: nothing is answered unpaid, and nothing is paid twice. Threads may share a
+    The terms are the aggregator's: its number of queries, its noise, its price, all reserved when
+    the session begins. A question that was asked before gets its stored answer and costs nothing.
+    Every answer is on the disk before it is returned, so that a session that dies at any moment
+    goes on where it was: nothing is answered unpaid, and nothing is paid twice. Threads may share a
     session, and processes may each open it under its name.
 
     Parameters
@@ -92,11 +92,12 @@ class LabelingSession:
     teachers : TrainedTeachers
         From `train_teachers`; with a vault if the session is to outlive the process.
     aggregator : Aggregator
-        The plan, calibrated without looking at the votes.
+        The terms, calibrated without looking at the votes.
     ledger : Ledger
         Account of the private dataset.
-    name : str
-        Names the session in the ledger: opening it again under its name goes on with the same plan.
+    request : str
+        Key of the session in the ledger: opening it again under its key goes on with the same
+        reservation.
     purpose : str
         Why, in a few words; public.
 
@@ -118,59 +119,79 @@ class LabelingSession:
     -------
     Unit, relation : those of the teachers' shards.
     Sensitivity : one unit touches one teacher, hence one vote for every question.
-    Price : that of the whole plan, however questions are chosen in the light of earlier answers.
-    Source : Nandi and Bassily 2020, Algorithm 1 and Definition 2.2 (private classification-query release); Liu et al.
-        2021, Algorithms 1, 2 and 4.
+    Price : that of all questions, however they are chosen in the light of earlier answers.
+    Source : Nandi and Bassily 2020, Algorithm 1 and Definition 2.2 (private classification-query
+        release); Liu et al. 2021, Algorithms 1, 2 and 4.
     Rounding : upward.
 
     Examples
     --------
-    ``session = LabelingSession(teachers, aggregator, ledger)``, then ``session.ask(x).label``.
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> teachers = sb.train_teachers(
+    ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=20)
+    >>> budget = sb.PrivacyBudget(epsilon=2.0, delta=1e-6)
+    >>> ledger = sb.Ledger.in_memory(dataset="example", budget=budget)
+    >>> aggregator = sb.GaussianAggregator.calibrate(budget, 10)
+    >>> session = sb.LabelingSession(teachers, aggregator, ledger)
+    >>> session.ask([1.0, 0.0]).label in (0, 1)
+    True
+    >>> _ = session.ask([1.0, 0.0])  # asked before: the stored answer, for nothing
+    >>> session.planned, session.used, session.left
+    (10, 1, 9)
     """
 
+    @takes_old_names(name="request")
     def __init__(
         self,
         teachers: TrainedTeachers,
         aggregator: Aggregator,
         ledger: Ledger,
         *,
-        name: str = "session",
+        request: str = "session",
         purpose: str = "",
     ) -> None:
         check_instance(
             "teachers", teachers, TrainedTeachers, hint="give what train_teachers returned"
         )
         check_types(aggregator, ledger)
-        check_name("name", name)
-        self.name, self._teachers = name, teachers
+        check_name("request", request)
+        self.request, self._teachers = request, teachers
         durable = teachers.vault if ledger.durable else None
         if teachers.vault is not None and durable is None and "sample" in teachers.declaration:
             raise ParameterError(
-                "These teachers were kept for the one plan of a secret sample, and the ledger is in"
-                " memory; give the ledger of that plan. Nothing was spent."
+                "These teachers were kept for the one reservation of a secret sample, and the"
+                " ledger is in memory; give the ledger of that reservation. Nothing was spent."
             )
         self._stream = ReleaseStream(
             aggregator,
             ledger,
             classes=teachers.classes,
             n_teachers=teachers.n_teachers,
-            request=name,
+            request=request,
             teachers=teachers.serial,
             vault=durable,
             purpose=purpose,
             declaration=teachers.declaration,
         )
+        # Only after the stream has reserved: a crash in between leaves a session that is begun
+        # again under its key, without a second charge.
         if durable is not None and ledger.path is not None:
             about = {
                 "aggregator": aggregator.describe(),
                 "ledger": str(ledger.path),
                 "purpose": purpose,
-                "name": name,
+                "name": request,
             }
-            write_secret(_about(durable, name), json.dumps(about).encode())
+            write_secret(_session_file(durable, request), json.dumps(about).encode())
+
+    @property
+    def name(self) -> str:
+        """The old name of `request`."""
+        return self.request
 
     @classmethod
-    def reopen(cls, vault: str | Path, *, name: str = "session") -> Self:
+    @takes_old_names(name="request")
+    def reopen(cls, vault: str | Path, *, request: str = "session") -> Self:
         """Go on with a session after a restart, from its vault and its ledger alone.
 
         Raises
@@ -181,28 +202,27 @@ class LabelingSession:
             If the ledger is not where it was, or does not fit the vault.
         """
         check_path("vault", vault)
-        check_name("name", name)
+        check_name("request", request)
         folder = Path(vault)
-        content = (
-            read_secret(_about(folder, name), largest=LARGEST_JSON) if folder.is_dir() else None
-        )
+        place = _session_file(folder, request)
+        # A folder that is missing is no vault: reading would be refused as damage, not as absence.
+        content = read_secret(place, largest=LARGEST_JSON) if folder.is_dir() else None
         if content is None:
             raise DataError(
-                f"The vault {folder} holds no session {name!r}; give the vault and the name it"
-                " began with."
+                f"The vault {folder} holds no session {request!r}; give the vault and the request"
+                " it began with."
             )
         about = json_fields(content, {"aggregator": dict, "ledger": str, "purpose": str})
         aggregator = None if about is None else _aggregator_of(about["aggregator"])
         if about is None or aggregator is None:
-            raise DataError(f"{_about(folder, name)} is damaged; put the vault back as it was.")
+            raise DataError(f"{place} is damaged; put the vault back as it was.")
         account = Ledger.open_existing(about["ledger"])
-        return cls(
-            TrainedTeachers.load(folder), aggregator, account, name=name, purpose=about["purpose"]
-        )
+        teachers = TrainedTeachers.load(folder)
+        return cls(teachers, aggregator, account, request=request, purpose=about["purpose"])
 
     def __repr__(self) -> str:
         return (
-            f"LabelingSession({self.name!r}, {self.used} of {self.planned} answered, {self.left}"
+            f"LabelingSession({self.request!r}, {self.used} of {self.planned} answered, {self.left}"
             " left)"
         )
 
@@ -234,19 +254,16 @@ class LabelingSession:
         DataError
             If the point does not fit the teachers.
         BudgetError
-            If the point was never asked and the plan is spent.
+            If the point was never asked and the reservation is spent.
         """
-        point = x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x).reshape(1, -1)
-        if point.shape[0] != 1:
-            raise DataError(f"x has {point.shape[0]} rows; ask one point, or use ask_many.")
-        answers = self.ask_many(point)
+        answers = self.ask_many(single_point(x))
         counts = None if answers.noisy_counts is None else answers.noisy_counts[0].tolist()
-        return SessionAnswer(
-            answers.labels[0], tuple(counts) if isinstance(counts, list) else counts, answers.left
-        )
+        if isinstance(counts, list):
+            counts = tuple(counts)
+        return SessionAnswer(answers.labels[0], counts, answers.left)
 
     def ask_many(self, X: Any) -> SessionAnswers:
-        """Return the answers to the rows of `X`, in their order, as far as the plan lasts.
+        """Return the answers to the rows of `X`, in their order, while questions are left.
 
         Parameters
         ----------
@@ -258,7 +275,7 @@ class LabelingSession:
         DataError
             If the points do not fit the teachers; nothing was answered then.
         BudgetError
-            If none of them was asked before and the plan is spent.
+            If none of them was asked before and the reservation is spent.
         """
         points = self._teachers.points(X)
         questions = question_digests(points)
@@ -267,20 +284,19 @@ class LabelingSession:
             # The teachers vote outside of the ledger's lock, on what is new alone.
             new = np.flatnonzero(~answers.given)
             self._stream.answer(
-                self._teachers.vote(take_rows(points, new), plan=self.name),
+                self._teachers.vote(take_rows(points, new), request=self.request),
                 [questions[row] for row in new],
             )
             answers = self._stream.find(questions)
         if not answers.given.any():
             raise BudgetError(
-                f"The plan of {self.planned} questions of the session {self.name!r} is spent;"
-                " stored answers stay free, and another session, under another name, is a new"
-                " charge."
+                f"All {self.planned} questions of the session {self.request!r} are spent; stored"
+                " answers stay free, and another session, under another request, is a new charge."
             )
-        return self._worded(answers)
+        return self._with_class_values(answers)
 
     def released(self, X: Any) -> ReleasedLabels:
-        """Return all answers so far with the certificate of the whole plan, as rows of `X`.
+        """Return all answers so far with the certificate of the reservation, as rows of `X`.
 
         Parameters
         ----------
@@ -294,11 +310,17 @@ class LabelingSession:
         """
         questions = question_digests(self._teachers.points(X))
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
-        return self._stream.released(rows, self._plan("kept" if self.left else "forfeited"))
+        return self._stream.released(rows, self._plan_summary("kept" if self.left else "forfeited"))
 
     def close(self, X: Any) -> ReleasedLabels:
-        """Settle the session: return `released(X)`, for ever; unused questions go back into a Renyi
-        ledger.
+        """Settle the session and return `released(X)`, for ever.
+
+        Unused questions go back into a Renyi ledger.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n, n_features)
+            Public points, with all that were asked among them.
 
         Raises
         ------
@@ -309,18 +331,18 @@ class LabelingSession:
         """
         if self._stream.closed:
             raise LedgerError(
-                f"The session {self.name!r} is closed already; its answers are stored in the"
+                f"The session {self.request!r} is closed already; its answers are stored in the"
                 " ledger."
             )
         questions = question_digests(self._teachers.points(X))
         rows = {question: row for row, question in reversed(list(enumerate(questions)))}
         released = self._stream.released(
-            rows, self._plan("returned" if self._stream.returns else "forfeited")
+            rows, self._plan_summary("returned" if self._stream.returns else "forfeited")
         )
         self._stream.close(released)
         return released
 
-    def _plan(self, left: str) -> dict[str, object]:
+    def _plan_summary(self, left: str) -> dict[str, object]:
         used, planned = self.used, self.planned
         return {
             "planned": planned,
@@ -330,7 +352,7 @@ class LabelingSession:
             "left": "none" if used == planned else left,
         }
 
-    def _worded(self, answers: StreamAnswers) -> SessionAnswers:
+    def _with_class_values(self, answers: StreamAnswers) -> SessionAnswers:
         answered = answers.labels >= 0
         labels = np.full(len(answered), None, dtype=object)
         for row in np.flatnonzero(answered):
@@ -347,8 +369,7 @@ def _aggregator_of(description: dict[str, Any]) -> Aggregator | None:
     return None
 
 
-def _about(vault: Path, name: str) -> Path:
+def _session_file(vault: Path, request: str) -> Path:
     """Return the file that names what a session was begun with."""
-    return (
-        vault / "sessions" / f"{question_digests(np.array([[name]], dtype=object))[0].hex()}.json"
-    )
+    digest = question_digests(np.array([[request]], dtype=object))[0]
+    return vault / "sessions" / f"{digest.hex()}.json"

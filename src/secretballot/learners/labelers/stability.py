@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from secretballot._old_names import takes_old_names
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_probability
 from secretballot.aggregation import SparseVectorAggregator
 from secretballot.exceptions import ParameterError
@@ -18,6 +19,7 @@ from secretballot.learners.labelers.stream_sizes import (
     teachers_for,
     tight_stream,
 )
+from secretballot.learners.training.account import required_budget
 from secretballot.learners.training.inputs import as_matrix, declared_classes, n_rows
 from secretballot.learners.training.trained import train_teachers
 from secretballot.privacy.accounting import PrivacyBudget
@@ -40,7 +42,7 @@ class StabilityLabeler(Labeler):
     teacher : classifier or str, optional
         Cloned for every shard; by default a hardly regularised logistic regression.
     budget : PrivacyBudget
-        For the whole plan, with delta above 0.
+        For all questions together, with delta above 0.
     n_queries : int
         Number m of questions.
     alpha : float, default 0.05
@@ -54,7 +56,7 @@ class StabilityLabeler(Labeler):
         Number K of shards; by default so many that a lead of K / 3 is answered.
     calibration : {"tight", "btt2018"}, default "tight"
         Noise, T and K: the least that keep the budget, or as printed.
-    neighbours, ledger, vault, name, purpose, n_jobs, random_state, progress
+    neighbours, ledger, vault, request, purpose, n_jobs, random_state, progress
         As for `train_teachers` and `LabelingSession`.
 
     Attributes
@@ -68,11 +70,24 @@ class StabilityLabeler(Labeler):
     Unit : one record, or all records of one id where `units` is given.
     Relation : `neighbours`.
     Sensitivity : one unit touches one teacher, hence one vote for every question.
-    Price : that of the whole plan, bought by `fit`.
-    Source : Bassily, Thakurta, Thakkar 2018, Algorithm 2 and Theorem 3.2; Nandi and Bassily 2020, Algorithm 5.
+    Price : that of all questions, reserved by `fit`.
+    Source : Bassily, Thakurta, Thakkar 2018, Algorithm 2 and Theorem 3.2; Nandi and Bassily 2020,
+        Algorithm 5.
     Rounding : upward.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> labeler = sb.StabilityLabeler(
+    ...     budget=sb.PrivacyBudget(4.0, 1e-5), n_queries=20, max_unstable=2, n_teachers=100)
+    >>> labeler = labeler.fit(X, (X[:, 0] > 0).astype(int), classes=[0, 1])
+    >>> answer = labeler.ask([3.0, 0.0])
+    >>> answer.label in (0, 1, None), labeler.planned, labeler.used
+    (True, 20, 1)
     """
 
+    @takes_old_names(name="request")
     def __init__(
         self,
         teacher: Any = None,
@@ -87,10 +102,10 @@ class StabilityLabeler(Labeler):
         neighbours: str = "add-remove",
         ledger: Ledger | None = None,
         vault: str | Path | None = None,
-        name: str = "stability",
+        request: str = "stability",
         purpose: str = "",
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.teacher = teacher
@@ -104,7 +119,7 @@ class StabilityLabeler(Labeler):
         self.neighbours = neighbours
         self.ledger = ledger
         self.vault = vault
-        self.name = name
+        self.request = request
         self.purpose = purpose
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -120,7 +135,12 @@ class StabilityLabeler(Labeler):
         units: Any = None,
         unit_name: str | None = None,
     ) -> Self:
-        """Train the teachers and buy the plan; the arguments are those of `train_teachers`.
+        """Train the teachers and reserve the questions.
+
+        Parameters
+        ----------
+        X, y, classes, X_public, units, unit_name
+            As for `train_teachers`: X of shape (n_records, n_features), y of shape (n_records,).
 
         Raises
         ------
@@ -129,16 +149,18 @@ class StabilityLabeler(Labeler):
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
+        # What follows from public numbers is settled, and the account asked, before hours go into
+        # teachers; the session, which pays, comes last.
         X = as_matrix("X", X)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
-        aggregator, n_teachers = self._calibrated(len(declared_classes(classes)))
+        aggregator, n_teachers = self._calibrated_terms(len(declared_classes(classes)))
         if self.neighbours == "replace-one" and n_teachers > n_rows(X):
             raise ParameterError(
-                f"n_records is {n_rows(X)}, and the plan needs {n_teachers} teachers with a record"
-                " each; give more records, a smaller alpha or max_unstable, or n_teachers. Nothing"
-                " was spent."
+                f"n_records is {n_rows(X)}, and the budget needs {n_teachers} teachers with one"
+                " record each; give more records, a smaller alpha or max_unstable, or n_teachers."
+                " Nothing was spent."
             )
-        ledger = self._account("record" if units is None else "user", self.neighbours)
+        ledger = self._open_account("record" if units is None else "user", self.neighbours)
         teachers = train_teachers(
             self.teacher,
             X,
@@ -155,14 +177,14 @@ class StabilityLabeler(Labeler):
             progress=self.progress,
         )
         self.session_ = LabelingSession(
-            teachers, aggregator, ledger, name=self.name, purpose=self.purpose
+            teachers, aggregator, ledger, request=self.request, purpose=self.purpose
         )
         self.n_teachers_, self.max_unstable_ = n_teachers, aggregator.max_unstable
         return self
 
-    def _calibrated(self, n_classes: int) -> tuple[SparseVectorAggregator, int]:
-        """Return the plan and the number of teachers, from public numbers alone."""
-        budget, m = self._budget(), check_count("n_queries", self.n_queries)
+    def _calibrated_terms(self, n_classes: int) -> tuple[SparseVectorAggregator, int]:
+        """Return the aggregator and the number of teachers, from public numbers alone."""
+        budget, m = required_budget(self.budget), check_count("n_queries", self.n_queries)
         alpha, beta = check_probability("alpha", self.alpha), check_probability("beta", self.beta)
         given = None if self.n_teachers is None else check_count("n_teachers", self.n_teachers)
         check_choice("calibration", self.calibration, ("tight", "btt2018"))
@@ -172,6 +194,7 @@ class StabilityLabeler(Labeler):
             unstable = tight_stream(budget, m, alpha, beta, given).max_unstable
         else:
             unstable = printed_abstentions(m, alpha, beta)
+        # The number of teachers follows from the noise, hence after it.
         aggregator = SparseVectorAggregator.calibrate(
             budget, m, max_unstable=unstable, n_classes=n_classes, calibration=self.calibration
         )

@@ -84,6 +84,8 @@ def tight_stream(
 ) -> SparseVectorEvent:
     """Return the stream with the fewest abstentions for teachers of that error, and noise that
     keeps the budget."""
+    # More teachers err more often somewhere, so more abstentions are needed, hence more noise,
+    # hence more teachers: repeated until nothing grows.
     teachers, unstable = n_teachers or _FIRST_TEACHERS, 0
     stream: SparseVectorEvent | None = None
     for _ in range(_ROUNDS):

@@ -20,13 +20,13 @@ from secretballot.learners.pate.defaults import (
     choose_label_queries,
     choose_release,
 )
-from secretballot.learners.pate.estimated_size import EstimatedPlan
+from secretballot.learners.pate.estimated_size import EstimatedSize
 from secretballot.learners.pate.rounds import (
     AskableRows,
-    BegunWalk,
-    Walk,
+    BegunQueryRun,
+    QueryRun,
     ask_in_rounds,
-    begin_walk,
+    begin_query_run,
     settle,
 )
 from secretballot.learners.training.column_template import template_of
@@ -44,45 +44,57 @@ __all__ = ["ActivePATEClassifier", "label_actively"]
 
 
 class ActivePATEClassifier(PATEClassifier):
-    """Learn a publishable classifier from private labels, asking in rounds for the labels that
-    teach most.
+    """Learn a publishable classifier, asking in rounds for the labels that teach most.
 
-    A plan of `n_queries` labels at a fixed noise is bought first. A strategy then chooses public
-    points round by round, in the light of the labels released so far; it stops when it has nothing
-    more to ask, the points are used up, or the plan is spent.
+    A number `n_queries` of labels at a fixed noise is reserved first. A strategy then chooses
+    public points round by round, in the light of the labels released so far; it stops when it has
+    nothing more to ask, the points are used up, or the reservation is spent.
 
-    What is left of a plan costs as much as what was used (stopping early does not make epsilon
-    smaller). In a ledger that composes by a Renyi filter it goes back into the budget. In any other
-    ledger the plan stays open, if there is a vault and a ledger on disk, and a later fit under the
-    same request, with another strategy say, spends the rest.
+    What is left of a reservation costs as much as what was used (stopping early does not make
+    epsilon smaller). In a ledger that composes by a Renyi filter it goes back into the budget. In
+    any other ledger the reservation stays open, if there is a vault and a ledger on disk, and a
+    later fit under the same request, with another strategy say, spends the rest.
 
     Parameters
     ----------
-    teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable, estimate_epsilon, neighbours,
-    abstentions, ledger, vault, request, purpose, n_jobs, random_state, progress
+    teacher, student, n_teachers, budget, aggregator, n_queries, release, max_unstable,
+    estimate_epsilon, neighbours, abstentions, ledger, vault, request, purpose, n_jobs,
+    random_state, progress
         As for `PATEClassifier`. But by default `n_queries` is what leaves a vote of margin 0.6 K
         right 19 times in 20, for counts as for labels, and progress is also told (queries answered,
-        queries planned).
+        queries reserved).
     strategy : QueryStrategy, optional
         How to choose: see `secretballot.queries`. `MarginSampling` by default.
     round_size : int, optional
-        Queries per round; a twentieth of the plan by default.
+        Queries per round; a twentieth of all by default.
 
     Attributes
     ----------
     rounds_ : list of int
         Queries of each round.
     explanation_ : dict
-        What the strategy tells of its walk: a version space, say.
+        What the strategy tells of its choices: a version space, say.
     classes_, student_, released_labels_, certificate_, n_features_in_
-        As for `PATEClassifier`; the certificate says what was planned and what was used.
+        As for `PATEClassifier`; the certificate says what was reserved and what was used.
 
     Privacy
     -------
     Unit, relation, sensitivity : as for `PATEClassifier`.
-    Price : `budget`, for the whole plan, whatever is asked and whenever it stops.
-    Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5) over Algorithm 1 or 2.
+    Price : `budget`, for all queries, whatever is asked and whenever it stops.
+    Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5) over Algorithm
+        1 or 2.
     Rounding : upward.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_public = rng.normal(size=(2000, 2)), rng.normal(size=(200, 2))
+    >>> model = sb.ActivePATEClassifier(
+    ...     strategy=sb.queries.MarginSampling(), n_queries=20, round_size=10, n_teachers=50,
+    ...     budget=sb.PrivacyBudget(epsilon=2.0, delta=1e-5))
+    >>> model = model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
+    >>> model.rounds_, model.certificate_["plan"]["used"]
+    ([10, 10], 20)
     """
 
     def __init__(
@@ -135,13 +147,13 @@ class ActivePATEClassifier(PATEClassifier):
     explanation_: dict[str, Any]
 
     @property
-    def _strategy(self) -> QueryStrategy:
+    def _chosen_strategy(self) -> QueryStrategy:
         return MarginSampling() if self.strategy is None else self.strategy
 
-    def _stored(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
-        stored = super()._stored(names, by_unit)
+    def _stored_release(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
+        stored = super()._stored_release(names, by_unit)
         if stored is None or stored.certificate.get("plan", {}).get("strategy") == json.loads(
-            json.dumps(self._strategy.describe())
+            json.dumps(self._chosen_strategy.describe())
         ):
             return stored
         raise ParameterError(
@@ -149,7 +161,7 @@ class ActivePATEClassifier(PATEClassifier):
             " again, or use a new request."
         )
 
-    def _release(
+    def _release_votes(
         self,
         X: Any,
         index: IntArray,
@@ -158,32 +170,28 @@ class ActivePATEClassifier(PATEClassifier):
         units: Any,
         unit_name: str | None,
     ) -> ReleasedLabels:
-        account = self._account(units is not None)
+        # A first proposal is made by the smallest aggregator that may come of it before anything is
+        # trained or paid: a strategy that cannot work says so for nothing.
+        account = self._open_account(units is not None)
         learner = check_teacher(self.teacher, X, X_public, len(names))
-        askable = AskableRows.of(X_public, self._askable(n_rows(X_public)))
-        planned = None
-        if self.estimate_epsilon is not None:
-            planned = EstimatedPlan.of_fit(
-                self, len(askable.rows), len(names), account, plans_counts=True
+        askable = AskableRows.of(X_public, self._askable_rows(n_rows(X_public)))
+        estimated = None
+        if self.estimate_epsilon is None:
+            aggregator = self._calibrated_aggregator(len(askable.rows), len(names))
+        else:
+            estimated = EstimatedSize.of_fit(
+                self, len(askable.rows), len(names), account, limits_counts=True
             )
-        aggregator = (
-            self._plan(len(askable.rows), len(names)) if planned is None else planned.smallest()
-        )
-        declaration = self._declaration(units is not None, unit_name)
-        walk = self._begin(askable, X_public, names, aggregator)
+            aggregator = estimated.smallest()
+        declaration = self._public_declaration(units is not None, unit_name)
+        begun = self._begin_run(askable, X_public, names, aggregator)
         teachers = self._kept_teachers(learner, X, index, X_public, names, units, declaration)
         choices = []
-        if planned is not None:
-            choices = [
-                planned.buy(
-                    teachers.vote(take_rows(X_public, askable.rows)),
-                    account,
-                    self.request,
-                    declaration,
-                )
-            ]
-            aggregator = planned.aggregator_by(choices[0])
-            walk = self._begin(askable, X_public, names, aggregator)
+        if estimated is not None:
+            counts = teachers.vote(take_rows(X_public, askable.rows))
+            choices = [estimated.pay(counts, account, self.request, declaration)]
+            aggregator = estimated.aggregator_by(choices[0])
+            begun = self._begin_run(askable, X_public, names, aggregator)
         stream = ReleaseStream(
             aggregator,
             account,
@@ -200,19 +208,19 @@ class ActivePATEClassifier(PATEClassifier):
             stream,
             lambda rows: teachers.vote(take_rows(X_public, rows)),
             askable,
-            walk,
+            begun,
             self.progress,
         )
         settle(stream, asked)
         self.explanation_ = asked.explanation
         return asked.released
 
-    def _begin(
+    def _begin_run(
         self, askable: AskableRows, X_public: Any, names: list[Any], aggregator: Aggregator
-    ) -> BegunWalk:
-        """Begin the walk of a plan; a strategy that cannot work says so here."""
+    ) -> BegunQueryRun:
+        """Return the run with its first proposal; a strategy that cannot work says so here."""
         pool = askable.pool(X_public, names, aggregator.n_queries, self.random_state or 0)
-        return begin_walk(self._strategy, pool, self.round_size)
+        return begin_query_run(self._chosen_strategy, pool, self.round_size)
 
     def fit_labels(
         self,
@@ -225,6 +233,16 @@ class ActivePATEClassifier(PATEClassifier):
         unit_name: str | None = None,
     ) -> Any:
         """Ask in rounds, and train no student, as `PATEClassifier.fit_labels`.
+
+        Parameters
+        ----------
+        X, y, X_public, classes, units, unit_name
+            As for `PATEClassifier.fit`.
+
+        Returns
+        -------
+        array, sparse matrix or frame of shape (n_public, n_features)
+            The public points, as a student takes them.
 
         Raises
         ------
@@ -241,8 +259,10 @@ class ActivePATEClassifier(PATEClassifier):
         self.rounds_ = list(self.certificate_["plan"]["rounds"])
         return points
 
-    def _plan(self, n_askable: int, n_classes: int) -> Aggregator:
-        """Return the plan: noise and number of queries, from public numbers alone."""
+    def _calibrated_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
+        """Return noise and number of queries, from public numbers alone."""
+        # Unlike without rounds, the number of queries is limited for counts too: a strategy is of
+        # use only where it has to choose.
         assert self.budget is not None
         queries = self.n_queries
         if queries is None and not isinstance(self.aggregator, Aggregator):
@@ -252,7 +272,7 @@ class ActivePATEClassifier(PATEClassifier):
                 f"{self.n_queries} queries are more than the {n_askable} distinct public points;"
                 " ask for fewer, or give more public points."
             )
-        plan = choose_aggregator(
+        aggregator = choose_aggregator(
             self.aggregator,
             self.budget,
             n_teachers=self.n_teachers,
@@ -262,8 +282,8 @@ class ActivePATEClassifier(PATEClassifier):
             max_unstable=self.max_unstable,
             release=choose_release(self.release, self.student, self.aggregator),
         )
-        plan.check_useful(self.n_teachers)
-        return plan
+        aggregator.check_useful(self.n_teachers)
+        return aggregator
 
     def _kept_teachers(
         self,
@@ -275,13 +295,14 @@ class ActivePATEClassifier(PATEClassifier):
         units: Any,
         declaration: Any,
     ) -> TrainedTeachers:
-        """Return the teachers, kept in the vault where there is one, so that the plan can go on
-        with the same ones."""
+        """Return the teachers, kept in the vault where there is one."""
+        # A reservation goes on with the same teachers or not at all: the identity is all that they
+        # depend on, so that other data or settings are refused.
         vault = None if self.vault is None else make_vault(self.vault)
         seed = self.random_state or 0
         return keep_teachers(
             vault,
-            lambda: self._train(learner, X, index, units, len(names)),
+            lambda: self._train_teachers(learner, X, index, units, len(names)),
             (
                 learner_identity(learner),
                 X,
@@ -311,11 +332,10 @@ def label_actively(
     vault: str | Path | None = None,
     purpose: str = "",
     declaration: Mapping[str, object] | None = None,
-    random_state: int = 0,
+    random_state: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Walk:
-    """Ask in rounds about public points on which the teachers have voted already, elsewhere or by
-    other means.
+) -> QueryRun:
+    """Ask in rounds about public points on which the teachers have voted already, elsewhere.
 
     Parameters
     ----------
@@ -324,22 +344,22 @@ def label_actively(
     X_public : array, sparse matrix or frame of shape (counts.n_queries, n_features)
         Public points.
     aggregator : Aggregator
-        The plan.
+        The terms: number of queries, noise and price.
     ledger : Ledger
         Account of the private dataset.
     strategy : QueryStrategy
     round_size, progress
-        As for `ActivePATEClassifier`; progress is told (queries answered, queries planned).
+        As for `ActivePATEClassifier`; progress is told (queries answered, queries reserved).
     request, vault : optional
-        With both an interrupted walk goes on where it was; the votes must then be the same.
+        With both an interrupted run goes on where it was; the votes must then be the same.
     purpose, declaration
         As for `secretballot.release`.
-    random_state : int
-        Public coins of the strategy.
+    random_state : int, optional
+        Public seed of the strategy; None is 0.
 
     Returns
     -------
-    Walk
+    QueryRun
         With the released labels, ready for `fit_student`.
 
     Raises
@@ -352,8 +372,9 @@ def label_actively(
 
     Privacy
     -------
-    As for `secretballot.release`: the whole plan is priced, whatever is asked.
+    As for `secretballot.release`: all queries are priced, whatever is asked.
     """
+    # The strategy makes its first proposal before the stream reserves anything.
     check_types(aggregator, ledger, counts)
     X_public = as_matrix("X_public", X_public)
     if n_rows(X_public) != counts.n_queries:
@@ -362,8 +383,8 @@ def label_actively(
             " the points that the teachers voted on."
         )
     askable = AskableRows.of(X_public, by_value=False)
-    pool = askable.pool(X_public, counts.classes, aggregator.n_queries, random_state)
-    walk = begin_walk(strategy, pool, round_size)
+    pool = askable.pool(X_public, counts.classes, aggregator.n_queries, random_state or 0)
+    begun = begin_query_run(strategy, pool, round_size)
     stream = ReleaseStream(
         aggregator,
         ledger,
@@ -374,6 +395,6 @@ def label_actively(
         purpose=purpose,
         declaration=declaration,
     )
-    asked = ask_in_rounds(stream, counts.take, askable, walk, progress)
+    asked = ask_in_rounds(stream, counts.take, askable, begun, progress)
     settle(stream, asked)
     return asked

@@ -28,7 +28,8 @@ from secretballot.door.purchase import check_keeping
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.exceptions import ParameterError
 from secretballot.learners.pate.defaults import choose_aggregator, choose_release
-from secretballot.learners.pate.estimated_size import EstimatedPlan
+from secretballot.learners.pate.estimated_size import EstimatedSize
+from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -36,6 +37,7 @@ from secretballot.learners.training.inputs import (
     declared_classes,
     n_columns,
     n_rows,
+    random_rows,
     take_rows,
     with_public_types,
 )
@@ -102,7 +104,7 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         of margin 0.6 K is answered.
     estimate_epsilon : float, optional
         Part of the budget's epsilon that pays for one private estimate of how stable the votes on
-        the public pool are (`learners.estimates`). It sets, instead of the assumed margin of 0.6 K,
+        the public pool are (`estimate_stability`). It sets, instead of the assumed margin of 0.6 K,
         the number of queries of labels, or `max_unstable` of the sparse vector; what is left pays
         for the answers.
     neighbours : {"add-remove", "replace-one"}, default "add-remove"
@@ -116,13 +118,13 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         Secret folder where finished teachers are kept, so that an interrupted fit resumes.
     request : str, optional
         Key of this fit in the ledger: a fit with the same key reuses the stored release and spends
-        nothing.
+        nothing. Drawn where none is given.
     purpose : str, default ""
         Written on the certificate.
     n_jobs : int, optional
         Workers for the teachers, as in joblib.
     random_state : int, optional
-        Of the fits and of the choice of public points. Never of the noise.
+        Public seed of the fits and of the choice of public points; None is 0. Never of the noise.
     progress : callable, optional
         Called with (done, total) teachers.
 
@@ -144,6 +146,15 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
     Price : `budget`, composed in `ledger` with everything else released from the same data.
     Source : Liu et al. 2021, Algorithm 3 over Algorithms 1 and 2; Bassily et al. 2018, Algorithm 3.
     Rounding : upward.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_public = rng.normal(size=(2000, 2)), rng.normal(size=(50, 2))
+    >>> model = sb.PATEClassifier(n_teachers=50, budget=sb.PrivacyBudget(epsilon=2.0, delta=1e-5))
+    >>> model = model.fit(X, (X[:, 0] > 0).astype(int), X_public=X_public, classes=[0, 1])
+    >>> model.predict(X_public).shape, model.certificate_["epsilon"]
+    ((50,), 2.0)
     """
 
     def __init__(
@@ -223,6 +234,8 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
+        # The student comes after the release: what it cannot learn from stands in the ledger, and
+        # another student may be fitted to it for nothing.
         X_public = self.fit_labels(
             X, y, X_public=X_public, classes=classes, units=units, unit_name=unit_name
         )
@@ -270,15 +283,17 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         -------
         As for the class: `released_labels_` and `certificate_` are all that comes out.
         """
+        # Private columns take the types of public ones before anything else is done with them: a
+        # type that all private rows chose together would reach every shard.
         names = declared_classes(classes)
         X, X_public = as_matrix("X", X), as_matrix("X_public", X_public)
         check_same_columns(X, X_public)
         X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
         index = class_indices(y, names, n_rows(X))
         self._check_settings(n_rows(X))
-        released = self._stored(names, units is not None)
+        released = self._stored_release(names, units is not None)
         if released is None:
-            released = self._release(X, index, X_public, names, units, unit_name)
+            released = self._release_votes(X, index, X_public, names, units, unit_name)
         else:
             self._check_points(released, X_public)
         self.released_labels_, self.certificate_ = released, released.certificate
@@ -289,10 +304,7 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         return X_public
 
     def _check_settings(self, n_records: int) -> None:
-        if not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError(
-                "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6)."
-            )
+        budget = required_budget(self.budget)
         check_keeping(self.ledger, self.vault, self.request)
         check_instance("aggregator", self.aggregator, (str, Aggregator))
         if self.student is not None and not _is_learner(self.student):
@@ -303,37 +315,38 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         check_count("n_teachers", self.n_teachers)
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
         check_choice("abstentions", self.abstentions, ABSTENTIONS)
-        if self.budget.delta * n_records >= 1:
+        # A warning and no refusal: the number of records is private under add-remove, and whether a
+        # fit goes through may not depend on it.
+        if budget.delta * n_records >= 1:
             warnings.warn(
-                f"delta is {self.budget.delta:g}; with 1/n or more, publishing whole records at"
+                f"delta is {budget.delta:g}; with 1/n or more, publishing whole records at"
                 " random would pass. Choose a delta well below 1 over the number of records.",
                 UserWarning,
                 stacklevel=4,
             )
 
-    def _stored(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
+    def _stored_release(self, names: list[Any], by_unit: bool) -> ReleasedLabels | None:
         """Return what was released under the same request before, if anything."""
         if self.ledger is None or self.request is None:
             return None
         stored = self.ledger.released(self.request)
         if stored is None:
             return None
+        # A stored release is handed out only if it keeps the promise that is asked for now, for the
+        # same classes: its certificate is compared, not the settings of a fit long gone.
         released = ReleasedLabels.from_json(json.loads(stored))
         assert self.budget is not None
         paid = [choice["epsilon"] for choice in released.certificate.get("choices", ())]
         promise = [paid, *(released.certificate[field] for field in ("unit", "neighbours"))]
         estimate = [] if self.estimate_epsilon is None else [self.estimate_epsilon]
-        asked = [estimate, self._unit(by_unit), self.neighbours]
+        asked = [estimate, self._protected_unit(by_unit), self.neighbours]
         # what is left beside an estimate is rounded down, so the sum may be less than the budget by
         # a hair
-        whole = np.allclose(
+        same_price = np.allclose(
             total_price(released.certificate), (self.budget.epsilon, self.budget.delta), 1e-9, 0
         )
-        if not whole or (promise, released.n_teachers, list(released.classes)) != (
-            asked,
-            self.n_teachers,
-            names,
-        ):
+        found = promise, released.n_teachers, list(released.classes)
+        if not same_price or found != (asked, self.n_teachers, names):
             raise ParameterError(
                 f"The request {self.request!r} was answered before, with another promise, other"
                 " classes or number of teachers; ask the same again, or use a new request."
@@ -342,6 +355,8 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
 
     def _check_points(self, released: ReleasedLabels, X_public: Any) -> None:
         """Refuse other public points than those that a stored release is about."""
+        # Labels are kept as rows of the pool, so in another pool they would stand beside wrong
+        # points. A release without a digest can only be compared by its range.
         known = released.certificate["released"].get("points_sha256")
         inside = not len(released.queries) or released.queries.max() < n_rows(X_public)
         if not inside or known not in (None, points_digest(take_rows(X_public, released.queries))):
@@ -350,7 +365,7 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
                 " the X_public of that time, or use a new request."
             )
 
-    def _release(
+    def _release_votes(
         self,
         X: Any,
         index: IntArray,
@@ -359,26 +374,30 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         units: Any,
         unit_name: str | None,
     ) -> ReleasedLabels:
-        """Everything left of the door, and the door."""
-        account = self._account(units is not None)
+        """Return what left the door: train, let the teachers vote, pay, draw."""
+        # What can be refused by public numbers or by the account is refused before hours go into
+        # teachers. The record ids go before anything is released (`forget_records`). An estimate is
+        # paid and drawn before the answers, since it sets their number and noise.
+        account = self._open_account(units is not None)
         teacher = check_teacher(self.teacher, X, X_public, len(names))
-        askable = self._askable(n_rows(X_public))
-        planned = None
+        askable = self._askable_rows(n_rows(X_public))
+        estimated = None
         if self.estimate_epsilon is None:
-            aggregator = self._aggregator(len(askable), len(names))
-            rows = self._rows(aggregator.n_queries, askable)
+            aggregator = self._calibrated_aggregator(len(askable), len(names))
+            rows = self._rows_to_ask(aggregator.n_queries, askable)
         else:
-            planned, rows = EstimatedPlan.of_fit(self, len(askable), len(names), account), askable
-        ensemble = self._train(teacher, X, index, units, len(names))
+            estimated = EstimatedSize.of_fit(self, len(askable), len(names), account)
+            rows = askable
+        ensemble = self._train_teachers(teacher, X, index, units, len(names))
         counts = ensemble.vote_counts(take_rows(X_public, rows), classes=names)
         if self.vault is not None:
             forget_records(Path(self.vault))
-        declaration = self._declaration(units is not None, unit_name)
+        declaration = self._public_declaration(units is not None, unit_name)
         choices = []
-        if planned is not None:
-            choices = [planned.buy(counts, account, self.request, declaration)]
-            aggregator = planned.aggregator_by(choices[0])
-            rows = self._rows(aggregator.n_queries, askable)
+        if estimated is not None:
+            choices = [estimated.pay(counts, account, self.request, declaration)]
+            aggregator = estimated.aggregator_by(choices[0])
+            rows = self._rows_to_ask(aggregator.n_queries, askable)
             counts = counts.take(np.searchsorted(askable, rows))
         return release(
             counts,
@@ -392,7 +411,7 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
             points_sha256=points_digest(take_rows(X_public, rows)),
         )
 
-    def _aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
+    def _calibrated_aggregator(self, n_askable: int, n_classes: int) -> Aggregator:
         """Return recipe and noise from public numbers alone."""
         assert self.budget is not None
         aggregator = choose_aggregator(
@@ -408,22 +427,19 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
         aggregator.check_useful(self.n_teachers)
         return aggregator
 
-    def _askable(self, n_public: int) -> IntArray:
+    def _askable_rows(self, n_public: int) -> IntArray:
         """Return the rows of the public points that may be asked, in ascending order."""
         return np.arange(n_public)
 
-    def _rows(self, n_queries: int, askable: IntArray) -> IntArray:
-        """Return the public points to ask: random ones, by public coins."""
-        if n_queries >= len(askable):
-            return askable
-        chosen = np.random.default_rng(self.random_state).choice(
-            len(askable), n_queries, replace=False
-        )
-        return askable[np.sort(chosen)]
+    def _rows_to_ask(self, n_queries: int, askable: IntArray) -> IntArray:
+        """Return the rows of the public points to ask, chosen at random by the public seed."""
+        return askable[random_rows(len(askable), n_queries, self.random_state)]
 
-    def _train(
+    def _train_teachers(
         self, teacher: Any, X: Any, index: IntArray, units: Any, n_classes: int
     ) -> TeacherEnsemble:
+        # The fingerprint ties kept teachers to these very shards: a fit that is taken up again with
+        # other data or settings finds none of them.
         vault = None if self.vault is None else make_vault(self.vault)
         shards = assign_shards(n_rows(X), self.n_teachers, self.neighbours, units, vault)
         return TeacherEnsemble.fit(
@@ -442,30 +458,27 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
             progress=self.progress,
         )
 
-    def _account(self, by_unit: bool) -> Ledger:
-        """Return the ledger if it takes such a fit, asked before hours go into teachers; or one
-        for this fit alone."""
-        unit = self._unit(by_unit)
-        if self.ledger is not None:
-            self.ledger.check_promise(unit, self.neighbours)
-            return self.ledger
-        assert self.budget is not None
-        return Ledger.in_memory(
-            dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours
+    def _open_account(self, by_unit: bool) -> Ledger:
+        """Return the account that pays, asked before hours go into teachers."""
+        return account_of_fit(
+            self.ledger,
+            required_budget(self.budget),
+            unit=self._protected_unit(by_unit),
+            neighbours=self.neighbours,
         )
 
-    def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
+    def _public_declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
         return {
-            "unit": self._unit(by_unit),
+            "unit": self._protected_unit(by_unit),
             "unit_column": unit_name if by_unit else None,
             "neighbours": self.neighbours,
         }
 
-    def _unit(self, by_unit: bool) -> str:
+    def _protected_unit(self, by_unit: bool) -> str:
         """Return whose data the promise is about."""
         return "user" if by_unit else "record"
 
-    def _checked(self, X: Any) -> Any:
+    def _checked_points(self, X: Any) -> Any:
         check_is_fitted(self, "student_")
         matrix = as_matrix("X", X)
         validate_data(self, matrix, reset=False, skip_check_array=True)
@@ -473,7 +486,7 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the student's class for every row of `X`, an array of shape (n_rows,)."""
-        matrix = self._checked(X)
+        matrix = self._checked_points(X)
         return np.asarray(self.student_.predict(matrix))
 
     @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]  # scikit-learn ships no types
@@ -483,12 +496,11 @@ class PATEClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ign
 
         Classes that the student never saw get probability 0.
         """
-        matrix = self._checked(X)
+        matrix = self._checked_points(X)
         shares = np.asarray(self.student_.predict_proba(matrix), dtype=np.float64)
+        known = [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
         whole = np.zeros((len(shares), len(self.classes_)))
-        whole[
-            :, [int(np.flatnonzero(self.classes_ == value)[0]) for value in self.student_.classes_]
-        ] = shares
+        whole[:, known] = shares
         return whole
 
     def __sklearn_tags__(self) -> Tags:

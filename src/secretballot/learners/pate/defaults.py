@@ -1,5 +1,4 @@
-"""Choose what the user left open, from public numbers alone: what is released, how many queries
-and abstentions."""
+"""What the user left open, from public numbers alone: release, queries, abstentions, teachers."""
 
 import math
 from collections.abc import Callable
@@ -87,6 +86,7 @@ def choose_aggregator(
     ParameterError
         If more queries are asked than there are public points, or a setting is out of its range.
     """
+    # An aggregator that is given has its own noise and number of queries: nothing is calibrated.
     if isinstance(asked, Aggregator):
         _check_queries(asked.n_queries, n_public)
         return asked
@@ -98,12 +98,10 @@ def choose_aggregator(
         return SparseVectorAggregator.calibrate(
             budget, n_queries or n_public, max_unstable=unstable, n_classes=n_classes
         )
-    if n_queries is None:
-        n_queries = (
-            n_public
-            if release == "counts"
-            else choose_label_queries(budget, n_teachers, n_classes, n_public)
-        )
+    if n_queries is None and release == "counts":
+        n_queries = n_public  # a student averages the noise of counts, so all may be asked
+    elif n_queries is None:
+        n_queries = choose_label_queries(budget, n_teachers, n_classes, n_public)
     return GaussianAggregator.calibrate(
         budget, n_queries, n_classes=n_classes, n_teachers=n_teachers, release=release
     )
@@ -118,8 +116,7 @@ def _check_queries(n_queries: int, n_public: int) -> None:
 
 
 def choose_teachers(budget: PrivacyBudget, n_records: int, n_features: int) -> int:
-    """Return a number of teachers K from public numbers: the budget, the stated number of records,
-    the columns.
+    """Return a number of teachers K from the budget, the stated number of records, the columns.
 
     Noisy counts of a pool of any size leave a linear student of d columns with an error of about
     sqrt(d) times the noise that a single query would need. K makes that a tenth of the teachers, as
@@ -136,8 +133,9 @@ def choose_label_queries(
     n_public: int,
     margin: float | None = None,
 ) -> int:
-    """Return how many labels leave a vote of this margin right with probability `RIGHT`; at least
-    one.
+    """Return how many labels leave a vote of this margin right with probability `RIGHT`.
+
+    At least one.
 
     Noise grows with the square root of the number of queries, so one calibration says where to
     stop. Without `margin`, in votes, it is assumed to be `STABLE_MARGIN` K.
@@ -152,8 +150,7 @@ def choose_label_queries(
 
 
 def _sigma_that_is_right(margin: float, n_classes: int, budget: PrivacyBudget) -> float:
-    """Return the noise, in votes, under which a query of this margin keeps its label with
-    probability `RIGHT`."""
+    """Return the noise, in votes, at which this margin is right with probability `RIGHT`."""
 
     def right(sigma: float) -> float:
         return GaussianAggregator(sigma, 1, n_classes=n_classes, budget=budget).right_probability(
@@ -164,8 +161,10 @@ def _sigma_that_is_right(margin: float, n_classes: int, budget: PrivacyBudget) -
 
 
 def choose_max_unstable(budget: PrivacyBudget, n_teachers: int) -> int:
-    """Return the largest T at which a margin of `STABLE_MARGIN` K is answered with probability
-    0.999; at least 1."""
+    """Return the largest T at which a margin of `STABLE_MARGIN` K is answered surely; 1 at least.
+
+    Surely is with probability 0.999.
+    """
     distance = math.ceil(STABLE_MARGIN * n_teachers / 2) - 1
     holds = last_that_holds(
         lambda t: needed_distance(calibrate_sparse_vector(budget, t)) <= distance, MAX_UNSTABLE
@@ -174,8 +173,11 @@ def choose_max_unstable(budget: PrivacyBudget, n_teachers: int) -> int:
 
 
 def last_that_holds(holds: Callable[[int], bool], most: int) -> int:
-    """Return the largest integer from 1 to `most` that `holds`, 0 if none does; once false
-    it must stay false."""
+    """Return the largest integer from 1 to `most` that `holds`, 0 if none does.
+
+    Once false, `holds` stays false.
+    """
+    # Doubling first: the answer is mostly small, and each question costs a calibration.
     low, high = 0, 1
     while high <= most and holds(high):
         low, high = high, 2 * high

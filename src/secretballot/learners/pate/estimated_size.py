@@ -1,5 +1,4 @@
-"""Plans that are set by one paid number about the votes on the public pool, instead of by an
-assumption."""
+"""How much to ask, set by one paid number about the votes instead of by an assumption."""
 
 import math
 import warnings
@@ -28,7 +27,7 @@ from secretballot.privacy.accounting import PrivacyBudget, calibrate_sparse_vect
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import StabilityQuantile, answerable_fraction
 
-__all__ = ["BETA", "FRACTIONS", "EstimatedPlan"]
+__all__ = ["BETA", "FRACTIONS", "EstimatedSize"]
 
 # Share of the pool that may be less stable than the released number says. Gaussian voting is
 # planned for the typical point. The sparse vector pays only where nearly all points are stable, so
@@ -39,8 +38,9 @@ _ROUNDING = 1 + 1e-9
 
 
 @dataclass(frozen=True)
-class EstimatedPlan:
-    """What a fit does with an estimate: buy it, read it, set up the aggregator with what is left.
+class EstimatedSize:
+    """What a fit does with an estimate: pay, read it, set up the aggregator with what is left.
+
     Made by `of_fit`.
 
     Attributes
@@ -58,9 +58,11 @@ class EstimatedPlan:
     -------
     Unit : one record or user, which reaches one shard, hence one teacher.
     Relation : add or remove one unit, or replace it in place.
-    Sensitivity : 1 vote for the estimate (`StabilityQuantile`); everything read off it is post-processing.
-    Price : (epsilon, 0) for the estimate and (budget.epsilon - epsilon, budget.delta) for the answers; the noise of the
-        answers is chosen in the light of the estimate, and the sum holds for such a choice too.
+    Sensitivity : 1 vote for the estimate (`StabilityQuantile`); everything read off it is
+        post-processing.
+    Price : (epsilon, 0) for the estimate and (budget.epsilon - epsilon, budget.delta) for the
+        answers; the noise of the answers is chosen in the light of the estimate, and the sum holds
+        for such a choice too.
     Source : Bassily, Thakurta, Thakkar 2018, Remark 1, as differences 10 puts it right.
     Rounding : what is left for the answers is rounded down.
     """
@@ -81,10 +83,9 @@ class EstimatedPlan:
         n_classes: int,
         ledger: Ledger,
         *,
-        plans_counts: bool = False,
-    ) -> "EstimatedPlan":
-        """Return the plan of a `PATEClassifier` with `estimate_epsilon`, before it spends or trains
-        anything.
+        limits_counts: bool = False,
+    ) -> "EstimatedSize":
+        """Return what a `PATEClassifier` does with `estimate_epsilon`, before it spends or trains.
 
         Parameters
         ----------
@@ -93,27 +94,29 @@ class EstimatedPlan:
         n_points, n_classes : int
         ledger : Ledger
             What is to pay.
-        plans_counts : bool
+        limits_counts : bool
             Whether the model limits the number of queries where noisy counts are released, too.
 
         Raises
         ------
         ParameterError
             If the estimate would leave nothing, what it is to set was given or needs no setting, or
-            even the smallest plan that may come of it answers nothing.
+            even the smallest aggregator that may come of it answers nothing.
         BudgetError
             If the ledger would pay for the estimate and not for the answers.
         """
+        # Refusals of settings come first, then what the estimate could show, then the ledger, which
+        # must pay for both: an estimate without answers is money thrown away.
         given = [name for name in ("n_queries", "max_unstable") if getattr(model, name) is not None]
         given += ["an aggregator"] if isinstance(model.aggregator, Aggregator) else []
         if given:
             raise ParameterError(
-                "estimate_epsilon pays for an estimate that sets the plan, and"
+                "estimate_epsilon pays for an estimate that sets how much is asked, and"
                 f" {' and '.join(given)} is given; leave out the one or the other."
             )
         name = check_choice("aggregator", model.aggregator, AGGREGATORS)
         release = choose_release(model.release, model.student, name)
-        if release == "counts" and not plans_counts:
+        if release == "counts" and not limits_counts:
             raise ParameterError(
                 "estimate_epsilon pays for an estimate that sets the number of labels, and noisy"
                 " counts of all public points are released; leave it out, or use release='labels'."
@@ -124,11 +127,11 @@ class EstimatedPlan:
                 f"estimate_epsilon is {price:g} of a budget of epsilon {budget.epsilon:g}; leave"
                 " something for answers."
             )
-        plan = cls(price, budget, name, release, model.n_teachers, n_classes, n_points)
-        plan.smallest().check_useful(model.n_teachers)
-        plan.check_reach()
-        plan.check_ledger(ledger, model.request)
-        return plan
+        estimated = cls(price, budget, name, release, model.n_teachers, n_classes, n_points)
+        estimated.smallest().check_useful(model.n_teachers)
+        estimated.check_reach()
+        estimated.check_ledger(ledger, model.request)
+        return estimated
 
     def check_reach(self) -> None:
         """Refuse an estimate that could not show anything, were all teachers of one mind.
@@ -138,15 +141,15 @@ class EstimatedPlan:
         ParameterError
             If its own noise is larger than any stability.
         """
-        if self._size(self._most) < 1:
+        if self._size_shown_by(self._unanimous_stability) < 1:
             raise ParameterError(
-                f"An estimate at epsilon {self.epsilon:g} may be off by {self._slack} votes, and"
-                f" {self.n_teachers} teachers are stable by {self._most} at most, so it could show"
-                " nothing; give it more of epsilon, or use more teachers."
+                f"An estimate at epsilon {self.epsilon:g} may be off by {self._noise_slack} votes,"
+                f" and {self.n_teachers} teachers are stable by {self._unanimous_stability} at"
+                " most, so it could show nothing; give it more of epsilon, or use more teachers."
             )
 
     @property
-    def _most(self) -> int:
+    def _unanimous_stability(self) -> int:
         """Stability of a unanimous vote."""
         return (self.n_teachers + 1) // 2 - 1
 
@@ -166,8 +169,7 @@ class EstimatedPlan:
         return FRACTIONS[self.aggregator]
 
     def check_ledger(self, ledger: Ledger, request: str | None) -> None:
-        """Refuse a ledger that would pay for the estimate and not for the answers, before anything
-        is spent.
+        """Refuse a ledger that would pay for the estimate and not for the answers.
 
         Raises
         ------
@@ -178,8 +180,8 @@ class EstimatedPlan:
             request is not None and ledger.entry(request) is not None
         ):
             return
-        bought = request is not None and ledger.entry(self.request_of(request)) is not None
-        need = self.rest if bought else self.budget
+        paid = request is not None and ledger.entry(self.request_of(request)) is not None
+        need = self.rest if paid else self.budget
         left = ledger.remaining()
         if not (need.epsilon <= left.epsilon * _ROUNDING and need.delta <= left.delta * _ROUNDING):
             raise BudgetError(
@@ -190,11 +192,10 @@ class EstimatedPlan:
 
     @staticmethod
     def request_of(request: str) -> str:
-        """Return the key of the estimate in the ledger: a fit that is taken up again does not
-        pay for it twice."""
+        """Return the key of the estimate in the ledger, under which it is not paid for twice."""
         return f"{request}/estimate"
 
-    def buy(
+    def pay(
         self,
         counts: VoteCounts,
         ledger: Ledger,
@@ -214,22 +215,20 @@ class EstimatedPlan:
             fraction=self.fraction,
             epsilon=self.epsilon,
             request=None if request is None else self.request_of(request),
-            purpose="how stable the votes on the public pool are, to set the plan by",
+            purpose="how stable the votes on the public pool are, to set how much is asked",
             declaration=declaration,
         )
 
     def smallest(self) -> Aggregator:
-        """Return the smallest plan that an estimate may lead to: one query, or one abstention."""
-        return self._sized(1)
+        """Return the smallest aggregator that may come of it: one query, or one abstention."""
+        return self._aggregator_of_size(1)
 
     def aggregator_by(self, estimate: PaidOutcome) -> Aggregator:
-        """Return the aggregator that the released number leads to, for what is left of the
-        budget."""
-        return self._sized(self.size_by(estimate.outcome))
+        """Return the aggregator that the released number leads to, for the rest of the budget."""
+        return self._aggregator_of_size(self.size_by(estimate.outcome))
 
     def size_by(self, released: int) -> int:
-        """Return the number of queries, or of abstentions for the sparse vector, that a released
-        number leads to.
+        """Return the number of queries, or of abstentions, that a released number leads to.
 
         Gaussian voting: as many as leave a vote of the margin that half of the points have, as far
         as the number shows, right 19 times in 20. Sparse vector: the largest T whose threshold,
@@ -238,29 +237,33 @@ class EstimatedPlan:
         and was paid for, leads to what is done without one, with a warning: a margin of 0.6 K is
         assumed, or T is 1.
         """
-        size = self._size(min(released, self._most))  # beyond a unanimous vote there is only noise
+        size = self._size_shown_by(
+            min(released, self._unanimous_stability)
+        )  # beyond a unanimous vote there is only noise
         if size >= 1:
             return size
         gaussian = self.aggregator == "gaussian"
-        instead = "a margin of 0.6 K is assumed" if gaussian else "the plan is of one abstention"
+        instead = "a margin of 0.6 K is assumed" if gaussian else "one abstention is reserved"
         warnings.warn(
             f"The estimate of the stability is {released} votes of {self.n_teachers} teachers, too"
-            f" little to plan by, so {instead}; use more teachers, a larger epsilon, or the noisy"
+            f" little to go by, so {instead}; use more teachers, a larger epsilon, or the noisy"
             " counts.",
             WeakSignalWarning,
             stacklevel=2,
         )
+        if not gaussian:
+            return 1
+        return choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points)
+
+    def _size_shown_by(self, seen: int) -> int:
         return (
-            choose_label_queries(self.rest, self.n_teachers, self.n_classes, self.n_points)
-            if gaussian
-            else 1
+            self._queries_shown_by(seen)
+            if self.aggregator == "gaussian"
+            else self._abstentions_shown_by(seen)
         )
 
-    def _size(self, seen: int) -> int:
-        return self._queries(seen) if self.aggregator == "gaussian" else self._abstentions(seen)
-
-    def _queries(self, seen: int) -> int:
-        distance = seen - self._slack
+    def _queries_shown_by(self, seen: int) -> int:
+        distance = seen - self._noise_slack
         if distance < 1:
             return 0
         # ceil(margin / 2) - 1 >= d means margin >= 2 d + 1
@@ -269,12 +272,12 @@ class EstimatedPlan:
         )
 
     @property
-    def _slack(self) -> int:
+    def _noise_slack(self) -> int:
         """Votes that the estimate's own noise exceeds with probability `BETA` at most."""
         scale = StabilityQuantile(self.fraction, self.epsilon).scale
         return max(0, math.ceil(-scale * math.log(BETA * (1 + math.exp(-1 / scale)))) - 1)
 
-    def _abstentions(self, seen: int) -> int:
+    def _abstentions_shown_by(self, seen: int) -> int:
         quantile = StabilityQuantile(self.fraction, self.epsilon)
         enough = math.floor(self.fraction * self.n_points) + 1
 
@@ -287,7 +290,7 @@ class EstimatedPlan:
 
         return last_that_holds(holds, min(MAX_UNSTABLE, enough))
 
-    def _sized(self, size: int) -> Aggregator:
+    def _aggregator_of_size(self, size: int) -> Aggregator:
         if self.aggregator == "sparse-vector":
             return SparseVectorAggregator.calibrate(
                 self.rest, self.n_points, max_unstable=size, n_classes=self.n_classes

@@ -1,5 +1,4 @@
-"""PATE where the labels alone are private: the records themselves, without their labels, are the
-public points."""
+"""PATE where the labels alone are private: the records without them are the public points."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,10 +19,9 @@ __all__ = ["LabelPrivateClassifier"]
 
 
 class LabelPrivateClassifier(PATEClassifier):
-    """Learn a publishable classifier from records whose features are public and whose labels are
-    not.
+    """Learn a publishable classifier from public features and private labels.
 
-    The records are split by public coins. One part loses its labels, never to be looked at, and
+    The records are split by a public seed. One part loses its labels, never to be looked at, and
     becomes the pool of public points; teachers learn from the other part and vote on the pool; the
     votes pass the door; a student learns from what comes out. Choose this only where all features
     of all records may be known to everybody: what they tell of a label is not protected.
@@ -53,8 +51,8 @@ class LabelPrivateClassifier(PATEClassifier):
         Account of the private labels, made with ``unit="label"`` and ``neighbours="replace-one"``.
         Without one the fit keeps an account of its own, in memory.
     random_state : int, optional
-        Public coins of the split, of the fits and of the choice of points to ask; None is 0 for the
-        first two. Never of the noise.
+        Public seed of the split, of the fits and of the choice of points to ask; None is 0. Never
+        of the noise.
 
     Attributes
     ----------
@@ -73,10 +71,21 @@ class LabelPrivateClassifier(PATEClassifier):
     -------
     Unit : one label.
     Relation : replace one label by another; the features and the number of records are public.
-    Sensitivity : a label reaches the one teacher that its position and public coins fix, or nobody: one vote per query.
+    Sensitivity : a label reaches the one teacher that its position and the public seed fix, or
+        nobody: one vote per query.
     Price : `budget`, composed in `ledger` with everything else released of the same labels.
-    Source : Bassily et al. 2018, section 5, over Algorithm 3; any aggregator in the place of the sparse vector.
+    Source : Bassily et al. 2018, section 5, over Algorithm 3; any aggregator in the place of the
+        sparse vector.
     Rounding : upward.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> model = sb.LabelPrivateClassifier(
+    ...     n_teachers=50, budget=sb.PrivacyBudget(epsilon=2.0, delta=1e-5))
+    >>> model = model.fit(X, (X[:, 0] > 0).astype(int), classes=[0, 1])
+    >>> len(model.unlabelled_), model.certificate_["unit"]
+    (500, 'label')
     """
 
     def __init__(
@@ -145,13 +154,13 @@ class LabelPrivateClassifier(PATEClassifier):
             If the ledger does not admit the price; nothing was spent.
         """
         X = as_matrix("X", X)
-        taught, self.unlabelled_ = self._split(n_rows(X))
+        taught, self.unlabelled_ = self._split_rows(n_rows(X))
         super().fit(
             take_rows(X, taught), _labels_at(y, taught, n_rows(X)), X_public=X, classes=classes
         )
         return self
 
-    def _split(self, n_records: int) -> tuple[IntArray, IntArray]:
+    def _split_rows(self, n_records: int) -> tuple[IntArray, IntArray]:
         """Return the rows that keep their labels, in the order of their shards, and the rows
         that may be asked."""
         share = check_finite("dropped", self.dropped)
@@ -159,9 +168,9 @@ class LabelPrivateClassifier(PATEClassifier):
             raise ParameterError(
                 f"dropped is {shown(self.dropped)}; it must be at least 0 and less than 1."
             )
-        # positions and public coins alone: no label, and no feature either, has a say in where a
+        # positions and the public seed alone: no label, and no feature either, has a say in where a
         # label goes
-        order = np.random.default_rng(self._seed).permutation(n_records)
+        order = np.random.default_rng(self._public_seed).permutation(n_records)
         n_dropped = int(share * n_records)
         taught = order[n_dropped:]
         asked = np.sort(order[:n_dropped] if share > 0 else order)
@@ -179,18 +188,19 @@ class LabelPrivateClassifier(PATEClassifier):
         return taught, asked
 
     @property
-    def _seed(self) -> int:
+    def _public_seed(self) -> int:
         return 0 if self.random_state is None else self.random_state
 
-    def _askable(self, n_public: int) -> IntArray:
+    def _askable_rows(self, n_public: int) -> IntArray:
         return self.unlabelled_
 
-    def _unit(self, by_unit: bool) -> str:
+    def _protected_unit(self, by_unit: bool) -> str:
         return "label"
 
-    def _declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
-        coins = (
-            f"by position and public coins (the permutation of numpy's default_rng({self._seed}))"
+    def _public_declaration(self, by_unit: bool, unit_name: str | None) -> dict[str, object]:
+        rule = (
+            "by position and a public seed (the permutation of numpy's"
+            f" default_rng({self._public_seed}))"
         )
         fate = "each label goes to one teacher"
         if self.dropped > 0:
@@ -198,8 +208,8 @@ class LabelPrivateClassifier(PATEClassifier):
                 f"a share of {self.dropped:g} of the labels were dropped unread, each of the others"
                 " goes to one teacher"
             )
-        words = f"The features of all records are public; {fate}, {coins}."
-        return {**super()._declaration(by_unit, unit_name), "assumptions": [words]}
+        words = f"The features of all records are public; {fate}, {rule}."
+        return {**super()._public_declaration(by_unit, unit_name), "assumptions": [words]}
 
 
 def _labels_at(y: Any, rows: IntArray, n_records: int) -> Any:

@@ -1,5 +1,4 @@
-"""Select, release, learn, in rounds: a strategy walks through public points, and a stream
-answers what it asks."""
+"""Select, release, learn, in rounds: a strategy asks for public points, a stream answers."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from secretballot.queries import CheckedSelector, PublicPool, QueryStrategy
 from secretballot.queries.proposals import default_round_size
 from secretballot.released import ReleasedLabels
 
-__all__ = ["AskableRows", "BegunWalk", "Walk", "ask_in_rounds", "begin_walk", "settle"]
+__all__ = ["AskableRows", "BegunQueryRun", "QueryRun", "ask_in_rounds", "begin_query_run", "settle"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +58,7 @@ class AskableRows:
         if not by_value:
             return cls(rows, [b"row %d" % row for row in rows], by_value=False)
         digests = question_digests(take_rows(X_public, rows))
+        # Reversed, so that of equal points the first place stays.
         first = {digest: place for place, digest in reversed(list(enumerate(digests)))}
         places = np.sort(np.fromiter(first.values(), dtype=np.int64, count=len(first)))
         return cls(rows[places], [digests[place] for place in places])
@@ -66,7 +66,7 @@ class AskableRows:
     def pool(
         self, X_public: Any, classes: Sequence[Any], n_queries: int, random_state: int
     ) -> PublicPool:
-        """Return what a strategy sees of these points."""
+        """Return what a strategy sees of these points, of shape (m, n_features)."""
         return PublicPool(take_rows(X_public, self.rows), tuple(classes), n_queries, random_state)
 
     @property
@@ -76,17 +76,17 @@ class AskableRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class QueryRun:
     """What came of asking in rounds; public.
 
     Attributes
     ----------
     released : ReleasedLabels
-        All answers of the plan, with the certificate.
+        All answers of the reservation, with the certificate.
     rounds : list of int
         Queries of each round, in the order in which they were asked.
     explanation : dict
-        What the strategy tells of its walk.
+        What the strategy tells of its choices.
     """
 
     released: ReleasedLabels
@@ -95,8 +95,8 @@ class Walk:
 
 
 @dataclass(frozen=True, eq=False)
-class BegunWalk:
-    """A walk that has made its first proposal, and paid for nothing yet.
+class BegunQueryRun:
+    """A run of queries with its first proposal, and nothing paid yet.
 
     Attributes
     ----------
@@ -114,26 +114,29 @@ class BegunWalk:
     round_size: int
 
 
-def begin_walk(strategy: QueryStrategy, pool: PublicPool, round_size: int | None) -> BegunWalk:
-    """Begin a walk; a strategy that cannot work on the pool says so here, before anything is spent.
+def begin_query_run(
+    strategy: QueryStrategy, pool: PublicPool, round_size: int | None
+) -> BegunQueryRun:
+    """Begin a run; a strategy that cannot work on the pool says so here, before anything is spent.
 
     Parameters
     ----------
     strategy : QueryStrategy
     pool : PublicPool
     round_size : int or None
-        Queries per round; None takes a twentieth of the plan. The strategy learns from the answers
+        Queries per round; None takes a twentieth of all. The strategy learns from the answers
         between rounds.
 
     Raises
     ------
     ParameterError, DataError
-        If it cannot; also if the plan has more queries than the pool has points.
+        If it cannot; also if more queries are asked than the pool has points.
     """
+    # Asked for its first proposal now: later, an empty one would end a run that was paid for.
     if pool.n_queries > pool.n_points:
         raise ParameterError(
-            f"A plan of {pool.n_queries} queries is more than the {pool.n_points} distinct public"
-            " points; plan fewer, or give more public points."
+            f"n_queries is {pool.n_queries}, more than the {pool.n_points} distinct public points;"
+            " ask for fewer, or give more public points."
         )
     _check_description(strategy)
     size = (
@@ -148,7 +151,7 @@ def begin_walk(strategy: QueryStrategy, pool: PublicPool, round_size: int | None
             f"The strategy {type(strategy).__name__} has nothing to ask of these {pool.n_points}"
             " points; give other points or another strategy. Nothing was spent."
         )
-    return BegunWalk(strategy, selector, first, size)
+    return BegunQueryRun(strategy, selector, first, size)
 
 
 def _check_description(strategy: QueryStrategy) -> None:
@@ -176,38 +179,43 @@ def ask_in_rounds(
     stream: ReleaseStream,
     votes: Callable[[IntArray], VoteCounts],
     askable: AskableRows,
-    walk: BegunWalk,
+    begun: BegunQueryRun,
     progress: Callable[[int, int], None] | None = None,
-) -> Walk:
-    """Ask what the strategy proposes until it has no more to ask, the points are used up, or the
-    plan is spent.
+) -> QueryRun:
+    """Ask what the strategy proposes until it, the points or the reservation come to an end.
 
-    An interrupted walk is taken again from its start: what was answered is found in the ledger and
+    An interrupted run is taken again from its start: what was answered is found in the ledger and
     costs nothing.
 
     Parameters
     ----------
     stream : ReleaseStream
-        The plan.
+        The reservation.
     votes : callable
-        Rows of the public pool to the votes on them; secret, asked for what is new alone.
+        Rows of the public pool, shape (k,), to the votes on them; secret, asked for what is new
+        alone.
     askable : AskableRows
-    walk : BegunWalk
-        From `begin_walk`, on the pool of `askable`.
+    begun : BegunQueryRun
+        From `begin_query_run`, on the pool of `askable`.
     progress : callable, optional
-        Called with (queries answered, queries planned).
+        Called with (queries answered, queries reserved).
+
+    Returns
+    -------
+    QueryRun
 
     Privacy
     -------
-    The strategy sees public points and released labels, so its choices are post-processing of what the plan paid for.
+    The strategy sees public points and released labels, so its choices are post-processing of what
+    was paid for.
     Source : Liu et al. 2021, Algorithm 4, with one labelling service (differences 5).
     """
     order: list[int] = []
     before, rounds, drawn = stream.used, list[int](), list[int]()
-    proposed = walk.first
+    proposed = begun.first
     while len(proposed):
         used = stream.used
-        given = _answered(stream, votes, askable, proposed)
+        given = _answered_points(stream, votes, askable, proposed)
         order += given.tolist()
         rounds.append(len(given))
         drawn.append(stream.used - used)
@@ -215,21 +223,21 @@ def ask_in_rounds(
             progress(len(order), stream.planned)
         if len(given) < len(proposed) or len(order) == stream.planned:
             break
-        walk.selector.receive(_so_far(stream, askable, order))
-        proposed = walk.selector.propose(min(walk.round_size, stream.planned - len(order)))
+        begun.selector.receive(_so_far(stream, askable, order))
+        proposed = begun.selector.propose(min(begun.round_size, stream.planned - len(order)))
     if stream.order() != [askable.questions[place] for place in order]:
-        # what an earlier walk of another strategy asked counts as one round before
+        # what an earlier run of another strategy asked counts as one round before
         rounds = [before, *drawn]
     rounds = [size for size in rounds if size]
-    plan = _plan(stream, rounds, walk.strategy)
-    return Walk(
+    plan = _plan_summary(stream, rounds, begun.strategy)
+    return QueryRun(
         stream.released(askable.row_of, plan, by_value=askable.by_value),
         rounds,
-        walk.selector.explain(),
+        begun.selector.explain(),
     )
 
 
-def _answered(
+def _answered_points(
     stream: ReleaseStream,
     votes: Callable[[IntArray], VoteCounts],
     askable: AskableRows,
@@ -237,6 +245,8 @@ def _answered(
 ) -> IntArray:
     """Return the proposed points that have an answer now, in their order."""
     questions = [askable.questions[place] for place in proposed]
+    # Looked up first: what an interrupted run has asked costs nothing, and the teachers vote on the
+    # rest alone.
     found = stream.find(questions)
     new = np.flatnonzero(~found.given)
     if len(new) and stream.left:
@@ -246,8 +256,7 @@ def _answered(
 
 
 def _so_far(stream: ReleaseStream, askable: AskableRows, order: list[int]) -> ReleasedLabels:
-    """Return the answers of this walk for the strategy, as rows of its pool; the certificate
-    comes at the end."""
+    """Return the answers of this run, as rows of the strategy's pool, without a certificate."""
     answers: StreamAnswers = stream.find([askable.questions[place] for place in order])
     return ReleasedLabels(
         queries=np.array(order, dtype=np.int64),
@@ -259,22 +268,27 @@ def _so_far(stream: ReleaseStream, askable: AskableRows, order: list[int]) -> Re
     )
 
 
-def _plan(stream: ReleaseStream, rounds: list[int], strategy: QueryStrategy) -> dict[str, object]:
-    used = stream.used
-    open_still = stream.resumable and stream.left > 0
-    unspent = "returned" if stream.returns else "kept" if open_still else "forfeited"
-    left = "none" if used == stream.planned else unspent
+def _plan_summary(
+    stream: ReleaseStream, rounds: list[int], strategy: QueryStrategy
+) -> dict[str, object]:
+    """Return what the certificate says of the run, and of what is left of its reservation."""
+    left = "forfeited"
+    if stream.used == stream.planned:
+        left = "none"
+    elif stream.returns:
+        left = "returned"
+    elif stream.resumable and stream.left > 0:
+        left = "kept"
     return {
         "planned": stream.planned,
-        "used": used,
+        "used": stream.used,
         "rounds": rounds,
         "strategy": strategy.describe(),
         "left": left,
     }
 
 
-def settle(stream: ReleaseStream, walk: Walk) -> None:
-    """Close a plan that is spent, whose rest goes back, or that nobody could take up; leave any
-    other one open."""
+def settle(stream: ReleaseStream, run: QueryRun) -> None:
+    """Close a reservation that is spent, returns its rest or cannot be resumed, and no other."""
     if not stream.closed and (not stream.left or stream.returns or not stream.resumable):
-        stream.close(walk.released)
+        stream.close(run.released)

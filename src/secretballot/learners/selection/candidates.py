@@ -1,5 +1,4 @@
-"""Choose among candidates by private records that were held out: a paid step, and a place for it
-on the certificate."""
+"""Choose among candidates by held-out private records: a paid step, with its certificate."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from scipy import sparse
 
 from secretballot._seeded import own_global_states
 from secretballot._typing import BoolArray, IntArray
@@ -20,14 +18,15 @@ from secretballot.door.purchase import check_ledger
 from secretballot.ensemble.isolation import FAILURES, isolated, one_thread, result_of
 from secretballot.ensemble.rows import take_rows
 from secretballot.ensemble.scores import PrivateScores, unit_numbers
-from secretballot.exceptions import CertificateError, DataError, ParameterError
+from secretballot.exceptions import CertificateError, ParameterError
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
     class_indices,
     declared_classes,
-    n_columns,
+    example_rows,
     n_rows,
+    object_array,
     with_public_types,
 )
 from secretballot.privacy.ledger import Ledger
@@ -106,8 +105,9 @@ def choose_candidate(
     request: str | None = None,
     purpose: str = "",
 ) -> ChosenCandidate:
-    """Choose the candidate that is right most often on private records, or nearly so, by the
-    exponential mechanism.
+    """Choose the candidate that is right most often on private records, or nearly so.
+
+    The exponential mechanism draws it.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def choose_candidate(
         Account of the private dataset, the one that the candidates were paid from.
     X_public : like X, of shape (n, n_features), optional
         A few public points, on which the candidates are tried before they meet private records;
-        they fix the types of the columns. Needed for frames; numeric arrays are tried on made-up
+        they fix the types of the columns. Needed for frames; numeric arrays are tried on dummy
         rows without.
     units : array of shape (n_records,), optional
         Ids: a unit counts once for a candidate that is right on more than half of its records.
@@ -154,16 +154,29 @@ def choose_candidate(
     -------
     Unit : one record, or all records of one id where `units` is given.
     Relation : as declared.
-    Sensitivity : 1 for every candidate. The records of every unit are predicted in a call of their own, so that nothing
-        a candidate does with one unit, an exception included, changes its answers to another. A
-        unit that a candidate fails on, or answers with anything but classes, counts as wrong for
-        it.
-    Price : (epsilon, 0), composed in `ledger` with everything else. That teachers and choice see different records is
-        not made use of: the ledger adds up.
+    Sensitivity : 1 for every candidate. The records of every unit are predicted in a call of their
+        own, so that nothing a candidate does with one unit, an exception included, changes its
+        answers to another. A unit that a candidate fails on, or answers with anything but classes,
+        counts as wrong for it.
+    Price : (epsilon, 0), composed in `ledger` with everything else. That teachers and choice see
+        different records is not made use of: the ledger adds up.
     Source : McSherry and Talwar 2007, Theorem 6; differences 8 and 10.
     Rounding : upward.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = np.zeros((100, 1)), np.array([0, 1] * 50)
+    >>> always = [DummyClassifier(strategy="constant", constant=label) for label in (0, 1)]
+    >>> models = [model.fit(X, y) for model in always]
+    >>> ledger = sb.Ledger.in_memory(dataset="example", budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> chosen = sb.choose_candidate(models, X, y, classes=[0, 1], epsilon=0.5, ledger=ledger)
+    >>> chosen.index in (0, 1), ledger.spent().epsilon
+    (True, 0.5)
     """
-    names, models = _named(candidates)
+    # Settings first, then the account, then the trial on public points: whatever a candidate or a
+    # ledger cannot do must be refused before it meets a private record, where an error would tell.
+    names, models = _names_and_models(candidates)
     values = declared_classes(classes)
     check_ledger(ledger)
     check_positive("epsilon", epsilon)
@@ -173,12 +186,12 @@ def choose_candidate(
         )
     unit = "record" if units is None else "user"
     check_scores_account(ledger, unit, neighbours)
-    X, example = _typed(X, X_public)
-    truth = _objects(values)[class_indices(y, values, n_rows(X))]
+    X, example = _with_public_types(X, X_public)
+    truth = object_array(values)[class_indices(y, values, n_rows(X))]
     for name, model in zip(names, models, strict=True):
-        _rehearse(name, model, example, values)
-    groups = _groups(units, n_rows(X))
-    right = np.column_stack([_right(model, X, truth, groups) for model in models])
+        _refuse_unfit_candidate(name, model, example, values)
+    groups = _rows_of_units(units, n_rows(X))
+    right = np.column_stack([_right_records(model, X, truth, groups) for model in models])
     choice = choose_by_scores(
         PrivateScores.of(right, units, neighbours),
         ledger,
@@ -193,7 +206,7 @@ def choose_candidate(
             "assumptions": [INDEPENDENT],
         },
     )
-    return _chosen(choice, names, models)
+    return _chosen_candidate(choice, names, models)
 
 
 def certified(
@@ -230,22 +243,24 @@ def certified(
     CertificateError
         If the certificate would not verify.
     """
+    # What is added up must be in one account and about one promise; then the lines of the
+    # certificate that say how settings came about are put right, and the digest comes last.
     document = released.certificate
     parts = [choice.composition for choice in choices] + [
         one.certificate["composition"] for one in rejected
     ]
     _check_account(document, parts)
     promises = [(one.unit, one.neighbours) for one in choices] + [
-        _promise(one.certificate) for one in rejected
+        _unit_and_relation(one.certificate) for one in rejected
     ]
     for promise in promises:
-        if not covers(promise, _promise(document)):
+        if not covers(promise, _unit_and_relation(document)):
             raise ParameterError(
                 f"A choice was paid for by {promise[0]} under {promise[1]!r}, and the release is by"
                 f" {document['unit']} under {document['neighbours']!r}; choose by the same unit and"
                 " relation."
             )
-    entries = _entries(document, choices, rejected)
+    entries = _choice_entries(document, choices, rejected)
     spents = [part["spent_after"] for part in (document["composition"], *parts)]
     spent = {key: max(one[key] for one in spents) for key in ("epsilon", "delta")}
     lines = [
@@ -282,11 +297,11 @@ def _check_account(document: dict[str, Any], parts: Iterable[dict[str, Any]]) ->
             )
 
 
-def _promise(document: dict[str, Any]) -> tuple[str, str]:
+def _unit_and_relation(document: dict[str, Any]) -> tuple[str, str]:
     return document["unit"], document["neighbours"]
 
 
-def _entries(
+def _choice_entries(
     document: dict[str, Any], choices: Sequence[PaidOutcome], rejected: Sequence[ReleasedLabels]
 ) -> list[dict[str, Any]]:
     """Return everything that the release was chosen by, each reservation once."""
@@ -314,7 +329,7 @@ def _as_choice(other: ReleasedLabels) -> dict[str, Any]:
     }
 
 
-def _named(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
+def _names_and_models(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     """Return names, distinct, and classifiers."""
     given = list(candidates)
     pairs = [one if isinstance(one, tuple) and len(one) == 2 else ("", one) for one in given]
@@ -325,7 +340,7 @@ def _named(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
         )
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
         raise ParameterError(
-            f"The names of the candidates are {names!r}; give each a text of its own."
+            f"The names of the candidates are {names!r}; give each a string of its own."
         )
     for name, (_, model) in zip(names, pairs, strict=True):
         if not hasattr(model, "predict"):
@@ -335,15 +350,17 @@ def _named(candidates: Sequence[Any]) -> tuple[list[str], list[Any]]:
     return names, [model for _, model in pairs]
 
 
-def _typed(X: Any, X_public: Any) -> tuple[Any, Any]:
+def _with_public_types(X: Any, X_public: Any) -> tuple[Any, Any]:
     """Return private records with public column types, and the points to try the candidates on."""
     X = as_matrix("X", X)
-    example = _made_up(X) if X_public is None else as_matrix("X_public", X_public)[:SAMPLE_ROWS]
+    example = example_rows(X, X_public, SAMPLE_ROWS)
     check_same_columns(X, example)
     return with_public_types(X, example), with_public_types(example, example)
 
 
-def _chosen(choice: PaidOutcome, names: Sequence[str], models: Sequence[Any]) -> ChosenCandidate:
+def _chosen_candidate(
+    choice: PaidOutcome, names: Sequence[str], models: Sequence[Any]
+) -> ChosenCandidate:
     """Return the outcome of a choice, with the releases behind those that were not chosen."""
     place = choice.outcome
     others = (
@@ -355,25 +372,7 @@ def _chosen(choice: PaidOutcome, names: Sequence[str], models: Sequence[Any]) ->
     return ChosenCandidate(models[place], place, names[place], choice, rejected)
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
-    """Return values as an array of objects, whatever their types."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _made_up(X: Any) -> Any:
-    """Return made-up rows with the columns of numeric data; what is not numeric needs public
-    rows for its types."""
-    if hasattr(X, "iloc") or (not sparse.issparse(X) and X.dtype.kind not in "iuf"):
-        raise DataError(
-            "X_public is missing; give a few public rows, which fix the types of the columns."
-        )
-    rows = np.random.default_rng(0).standard_normal((SAMPLE_ROWS, n_columns(X)))
-    return sparse.csr_matrix(rows) if sparse.issparse(X) else rows
-
-
-def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None:
+def _refuse_unfit_candidate(name: str, model: Any, points: Any, values: Sequence[Any]) -> None:
     """Refuse a candidate that cannot predict public points, or predicts one otherwise in other
     company.
 
@@ -382,6 +381,8 @@ def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None
     ParameterError
         The points are public, so it may say what went wrong.
     """
+    # Once on all points together and once on each alone: a candidate whose answer depends on the
+    # company would let one record change the answers to all.
     every = np.arange(n_rows(points))
     try:
         with own_global_states(0):
@@ -393,7 +394,7 @@ def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None
     except FAILURES as error:
         raise ParameterError(
             f"The candidate {name!r} cannot predict the public points ({type(error).__name__}:"
-            f" {error}); mend it, or give X_public like its training data."
+            f" {error}); fix it, or give X_public like its training data."
         ) from None
     known = [any(one == value for value in values) for one in together[0].tolist()]
     if len(known) != len(every) or not all(known):
@@ -408,7 +409,7 @@ def _rehearse(name: str, model: Any, points: Any, values: Sequence[Any]) -> None
         )
 
 
-def _groups(units: Any, n_records: int) -> list[IntArray]:
+def _rows_of_units(units: Any, n_records: int) -> list[IntArray]:
     """Return the rows of every unit."""
     if units is None:
         return list(np.arange(n_records)[:, None])
@@ -417,7 +418,9 @@ def _groups(units: Any, n_records: int) -> list[IntArray]:
     return np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
 
 
-def _right(model: Any, X: Any, truth: NDArray[Any], groups: Sequence[IntArray]) -> BoolArray:
+def _right_records(
+    model: Any, X: Any, truth: NDArray[Any], groups: Sequence[IntArray]
+) -> BoolArray:
     """Return on which records a candidate is right, shape (n_records,); private. Every unit is
     asked by itself."""
     right = np.zeros(len(truth), dtype=np.bool_)
@@ -425,8 +428,10 @@ def _right(model: Any, X: Any, truth: NDArray[Any], groups: Sequence[IntArray]) 
 
     def agreement(rows: IntArray) -> BoolArray:
         with isolated(0, settings):
-            return _agreement(model.predict(take_rows(X, rows)), truth[rows])
+            return _where_equal(model.predict(take_rows(X, rows)), truth[rows])
 
+    # Each unit in a call of its own: what a candidate remembers of one, or fails on, must not
+    # change its answers to another.
     with one_thread():
         for rows in groups:
             found = result_of(partial(agreement, rows))
@@ -434,7 +439,7 @@ def _right(model: Any, X: Any, truth: NDArray[Any], groups: Sequence[IntArray]) 
     return right
 
 
-def _agreement(predicted: Any, truth: NDArray[Any]) -> BoolArray:
+def _where_equal(predicted: Any, truth: NDArray[Any]) -> BoolArray:
     """Return where a prediction is the true class; nowhere if it is not one value for each row."""
     found = np.asarray(predicted)
     if found.shape not in ((len(truth),), (len(truth), 1)):

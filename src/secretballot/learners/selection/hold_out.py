@@ -1,4 +1,4 @@
-"""Set private records aside for a choice, by a rule under which one unit is on one side only."""
+"""Set private records aside, by a rule under which one unit is on one side only."""
 
 from typing import Any
 
@@ -31,8 +31,7 @@ def hold_out(
     ----------
     n_records : int
     share : float
-        Share of the units to hold out, about; strictly between 0 and 1, an integer of
-        millionths.
+        Share of the units to hold out, about; strictly between 0 and 1, in millionths.
     units : array of shape (n_records,), optional
         Ids: all records of one id go to one side. Without them every record is a unit.
     neighbours : {"add-remove", "replace-one"}
@@ -54,12 +53,20 @@ def hold_out(
 
     Privacy
     -------
-    Unit, relation, sensitivity : add-remove: the side of a unit follows from a keyed hash of its id (of a random number
-        drawn for a record without one), so that nobody else's side depends on it. Replace-one: the
-        side follows from the position. A shuffled or stratified split, or one of exactly the share,
-        moves others too when a unit comes.
+    Unit, relation, sensitivity : add-remove: the side of a unit follows from a keyed hash of its id
+        (of a random number drawn for a record without one), so that nobody else's side depends on
+        it. Replace-one: the side follows from the position. A shuffled or stratified split, or one
+        of exactly the share, moves others too when a unit comes.
     Price : none here; the teachers and the choice each have their own, and the ledger adds them up.
+
+    Examples
+    --------
+    >>> taught, held = sb.hold_out(1000, 0.1, neighbours="replace-one")
+    >>> len(taught), len(held), np.intersect1d(taught, held).size
+    (900, 100, 0)
     """
+    # Each unit's side must depend on that unit alone: on its position where positions are public,
+    # else on a hash of its own id. Exact shares would let one unit move another.
     n = check_count("n_records", n_records)
     parts = round(check_probability("share", share) * PARTS)
     if not 0 < parts < PARTS:
@@ -74,7 +81,7 @@ def hold_out(
         place = np.arange(n, dtype=np.int64)
         held = (place + 1) * parts // PARTS > place * parts // PARTS
     else:
-        held = _hashed(n, units, key) < parts
+        held = _hashed_parts(n, units, key) < parts
     if held.all() or not held.any():
         side = "for the teachers" if held.all() else "held out"
         raise DataError(
@@ -84,7 +91,7 @@ def hold_out(
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def _hashed(n_records: int, units: Any, key: bytes | None) -> IntArray:
+def _hashed_parts(n_records: int, units: Any, key: bytes | None) -> IntArray:
     """Return a number from 0 to PARTS - 1 for every record, the same for all records of a unit."""
     if units is None:
         if key is not None:

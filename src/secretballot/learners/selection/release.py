@@ -1,5 +1,4 @@
-"""What leaves when a model was chosen by private records: its labels of public points, under one
-certificate."""
+"""What leaves when a model was chosen by private records: its labels of public points."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,8 +27,7 @@ def chosen_release(
     unit_column: str | None,
     purpose: str,
 ) -> ReleasedLabels:
-    """Return the choice as a release: what the chosen model says of public points costs nothing
-    more.
+    """Return the choice as a release; the chosen model's labels of public points cost nothing more.
 
     Parameters
     ----------
@@ -47,9 +45,10 @@ def chosen_release(
 
     Privacy
     -------
-    Unit, relation, price : those of the choice. Labels of public points by a model that depends on nothing else private
-        are post-processing.
+    Unit, relation, price : those of the choice. Labels of public points by a model that depends on
+        nothing else private are post-processing.
     """
+    # The noise source is asked for its description alone: nothing is drawn any more.
     noise = purchase.exact_noise()
     mechanism = ExponentialMechanism(choice.event.epsilon, monotone=choice.mechanism["monotone"])  # type: ignore[attr-defined]
     document = build_certificate(
@@ -76,14 +75,14 @@ def chosen_release(
 
 
 def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
-    """Refuse candidates that say they were learnt from releases of another account than the one
-    that would choose.
+    """Refuse candidates that say they were learnt from releases of another account.
 
     Raises
     ------
     ParameterError
         Naming the account; nothing was spent.
     """
+    # Their price would stand in no account that the certificate of the choice speaks of.
     own = {
         "kind": ledger.composition,
         "dataset": ledger.dataset,
@@ -106,8 +105,7 @@ def refuse_other_accounts(candidates: Sequence[Any], ledger: Ledger) -> None:
 def with_candidates(
     released: ReleasedLabels, choice: PaidOutcome, candidates: Sequence[Any], index: int
 ) -> ReleasedLabels:
-    """Return the release with everything on its certificate that the candidates themselves cost the
-    same account.
+    """Return the release with all that the candidates cost the same account on its certificate.
 
     Candidates that were learnt from releases of the same private dataset (``released_labels_``) add
     their prices. If the chosen one is such, its own labels are released, and the choice stands

@@ -40,7 +40,8 @@ def public_points_needed(vc_dimension: int, alpha: float, beta: float) -> int:
 
     Notes
     -----
-    Source : Alon, Bassily, Moran 2019, arXiv:1910.11519, as used in Nandi and Bassily 2020, Algorithm 4.
+    Source : Alon, Bassily, Moran 2019, arXiv:1910.11519, as used in Nandi and Bassily 2020,
+        Algorithm 4.
     """
     d = check_count("vc_dimension", vc_dimension)
     share, failure = check_probability("alpha", alpha), check_probability("beta", beta)
@@ -78,9 +79,10 @@ def private_records_needed(
     Notes
     -----
     The first term is what the draw loses in empirical error with probability 1 - beta / 2 (see
-    `ExponentialMechanism.score_loss`), where scale is 1 / epsilon or 2 / epsilon. The second is twice Hoeffding's
-    sqrt(log(4 N / beta) / (2 n)), uniform over the N candidates with probability 1 - beta / 2: once for the chosen and
-    once for the best.
+    `ExponentialMechanism.score_loss`), where scale is 1 / epsilon or 2 / epsilon. The second is
+    twice
+    Hoeffding's sqrt(log(4 N / beta) / (2 n)), uniform over the N candidates with probability 1 -
+    beta / 2: once for the chosen and once for the best.
     """
     n, share = check_count("n_candidates", n_candidates), check_probability("alpha", alpha)
     failure, loss = check_probability("beta", beta), check_positive("epsilon", epsilon)

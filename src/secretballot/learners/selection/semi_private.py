@@ -1,7 +1,5 @@
-"""The semi-private learner: one of a class that public points make finite, chosen by all private
-records at once."""
+"""The semi-private learner: one of a class that public points make finite, by all records."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -13,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from secretballot._old_names import takes_old_names
 from secretballot._typing import IntArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.door.outcomes import PaidOutcome, check_scores_account, choose_by_scores
@@ -30,6 +29,7 @@ from secretballot.learners.selection.release import (
     refuse_other_accounts,
     with_candidates,
 )
+from secretballot.learners.training.account import account_of_fit, required_budget
 from secretballot.learners.training.inputs import (
     as_matrix,
     check_same_columns,
@@ -37,10 +37,12 @@ from secretballot.learners.training.inputs import (
     declared_classes,
     n_columns,
     n_rows,
+    random_rows,
     take_rows,
     with_public_types,
 )
 from secretballot.learners.training.learner_state import LearnerState
+from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 from secretballot.privacy.mechanisms import ExponentialMechanism
@@ -55,8 +57,7 @@ _HASHES = 2**62
 
 
 class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Choose a classifier by its mistakes on all private records, from a class that public points
-    make finite.
+    """Choose a classifier by its mistakes on all private records, from a class made finite.
 
     The labellings that the class gives to the public points are its candidates, each by one
     representative that follows from these points alone; the exponential mechanism draws one by the
@@ -72,7 +73,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         that stand in the same ledger. Any number of classes.
     budget : PrivacyBudget
         Its epsilon is the price; nothing of its delta is spent.
-    n_public : int, optional
+    n_cover : int, optional
         How many public points make the class finite, chosen at random with `random_state`; by
         default all. Points cost accuracy where they are few and time where they are many, never
         privacy (`public_points_needed`).
@@ -87,7 +88,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     purpose : str, default ""
         Written on the certificate.
     random_state : int, optional
-        Of the choice of public points. Never of the noise.
+        Public seed of the choice of public points; None is 0. Never of the noise.
 
     Attributes
     ----------
@@ -108,25 +109,37 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
     Privacy
     -------
     Unit : one record, or all records of one id where `units` is given.
-    Relation : add or remove one unit: all numbers of mistakes rise, scale 1 / epsilon. Or replace one record in place:
-        some rise and some fall, scale 2 / epsilon.
-    Sensitivity : 1 mistake for each candidate. Of the records of an id, a class of hypotheses counts one
-        (`one_record_each`); for `candidates` the id counts once, by the majority of its records.
+    Relation : add or remove one unit: all numbers of mistakes rise, scale 1 / epsilon. Or replace
+        one record in place: some rise and some fall, scale 2 / epsilon.
+    Sensitivity : 1 mistake for each candidate. Of the records of an id, a class of hypotheses
+        counts one (`one_record_each`); for `candidates` the id counts once, by the majority of its
+        records.
     Price : (epsilon, 0), composed in `ledger` with everything else released from the same data.
     Source : Nandi and Bassily 2020, Algorithm 7 (Alon, Bassily, Moran 2019); differences 8:
     mistakes are counted, never
         divided by a private number of records, and representatives never looked up with private
         data.
     Rounding : upward; the draw is exact, in integers.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(size=(2000, 1))
+    >>> model = sb.SemiPrivateClassifier(
+    ...     sb.hypotheses.Thresholds(), budget=sb.PrivacyBudget(1.0, 0.0))
+    >>> model = model.fit(
+    ...     X, (X[:, 0] > 0.5).astype(int), X_public=np.linspace(0, 1, 21)[:, None], classes=[0, 1])
+    >>> model.predict([[0.0], [1.0]]).tolist(), model.n_candidates_, model.certificate_["epsilon"]
+    ([0, 1], 22, 1.0)
     """
 
+    @takes_old_names(n_public="n_cover")
     def __init__(
         self,
         hypotheses: HypothesisClass | None = None,
         candidates: Sequence[Any] | None = None,
         *,
         budget: PrivacyBudget | None = None,
-        n_public: int | None = None,
+        n_cover: int | None = None,
         neighbours: str = "add-remove",
         ledger: Ledger | None = None,
         request: str | None = None,
@@ -136,7 +149,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         self.hypotheses = hypotheses
         self.candidates = candidates
         self.budget = budget
-        self.n_public = n_public
+        self.n_cover = n_cover
         self.neighbours = neighbours
         self.ledger = ledger
         self.request = request
@@ -179,6 +192,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
+        # Settings, then columns by their public types, then the account: all of it before a score
+        # is counted on a private record.
         names = declared_classes(classes)
         self._check_settings(units)
         X = as_matrix("X", X)
@@ -186,7 +201,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             X_public = as_matrix("X_public", X_public)
             check_same_columns(X, X_public)
             X, X_public = with_public_types(X, X_public), with_public_types(X_public, X_public)
-        account = self._account(units is not None)
+        account = self._open_account(units is not None)
         fit = self._fit_class if self.candidates is None else self._fit_candidates
         fit(X, y, X_public, names, units, unit_name, account)
         self.certificate_ = self.released_labels_.certificate
@@ -197,12 +212,10 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         return self
 
     def _check_settings(self, units: Any) -> None:
-        if not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError(
-                "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=0.0)."
-            )
+        required_budget(self.budget)
         if self.hypotheses is not None and self.candidates is not None:
             raise ParameterError("Both hypotheses and candidates are given; give one of them.")
+        # A finite class of estimators may look at all rows at once; as candidates they are tried.
         if isinstance(self.hypotheses, FiniteClass) or not isinstance(
             self.hypotheses, HypothesisClass | None
         ):
@@ -217,8 +230,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             raise ParameterError(
                 "units are given with neighbours='replace-one', which is about single records."
             )
-        if self.n_public is not None:
-            check_count("n_public", self.n_public)
+        if self.n_cover is not None:
+            check_count("n_cover", self.n_cover)
 
     def _fit_class(
         self,
@@ -231,6 +244,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         account: Ledger,
     ) -> None:
         """Draw one labelling of the public points, and take its representative."""
+        # Candidates follow from public points alone; private records only count mistakes. So the
+        # number that is drawn names the same function to everybody who has these points.
         if X_public is None:
             raise DataError(
                 "X_public is missing; give public points, which make the class of hypotheses"
@@ -244,24 +259,24 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         index = class_indices(y, names, n_rows(X))
         if len(names) != 2:
             raise ParameterError(
-                "Only binary classification is supported: a hypothesis tells two classes apart,"
+                "Only binary classification is supported: a hypothesis distinguishes two classes,"
                 f" and there are {len(names)}; give fitted classifiers as candidates instead."
             )
         hypotheses = DecisionStumps(n_columns(X)) if self.hypotheses is None else self.hypotheses
-        rows = self._rows(n_rows(X_public))
+        rows = random_rows(n_rows(X_public), self.n_cover, self.random_state)
         points = np.asarray(take_rows(X_public, rows))
         dichotomies = hypotheses.dichotomies(points)
         kept = slice(None) if units is None else one_record_each(units, n_rows(X))
-        unit = self._unit(units is not None)
+        unit = self._protected_unit(units is not None)
         scores = private_scores(
             dichotomies, np.asarray(X)[kept], index[kept], unit, self.neighbours
         )
         about = {
             "hypotheses": hypotheses.name,
             "n_public": len(rows),
-            "points_sha256": _digest(points),
+            "points_sha256": doubles_digest(points),
         }
-        choice = self._bought(scores, account, about)
+        choice = self._drawn_choice(scores, account, about)
         self.hypothesis_ = dichotomies.hypothesis(choice.outcome)
         self.student_ = HypothesisStudent.of(self.hypothesis_, hypotheses, names, n_columns(X))
         if _has_names(X):
@@ -277,7 +292,7 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             purpose=self.purpose,
         )
 
-    def _bought(
+    def _drawn_choice(
         self, scores: PrivateScores | PrivateRangeScores, account: Ledger, about: dict[str, Any]
     ) -> PaidOutcome:
         assert self.budget is not None
@@ -303,6 +318,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         account: Ledger,
     ) -> None:
         """Draw one fitted classifier."""
+        # The candidates' own releases were paid for by the same account, or are refused here; their
+        # prices are added to the certificate at the end.
         assert self.budget is not None
         assert self.candidates is not None
         candidates = list(self.candidates)
@@ -322,11 +339,14 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
             request=self.request,
             purpose=self.purpose or f"which of {len(candidates)} candidates is right most often",
         )
-        rows = np.arange(0) if X_public is None else self._rows(n_rows(X_public))
-        said = found.candidate.predict(take_rows(X_public, rows)) if len(rows) else np.empty(0)
+        rows = labels = np.empty(0, dtype=np.int64)
+        if X_public is not None:
+            rows = random_rows(n_rows(X_public), self.n_cover, self.random_state)
+            said = found.candidate.predict(take_rows(X_public, rows))
+            labels = class_indices(said, names, len(rows))
         own = chosen_release(
             found.choice,
-            class_indices(said, names, len(rows)) if len(rows) else np.empty(0, dtype=np.int64),
+            labels,
             rows,
             names,
             about={"chosen": found.name, "model": type(found.candidate).__name__},
@@ -359,27 +379,17 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         )
         return mechanism.score_loss(self.n_candidates_, beta)
 
-    def _rows(self, n_points: int) -> IntArray:
-        """Return the public points that are used: random ones, by public coins."""
-        if self.n_public is None or self.n_public >= n_points:
-            return np.arange(n_points)
-        return np.sort(
-            np.random.default_rng(self.random_state).choice(n_points, self.n_public, replace=False)
-        )
-
-    def _account(self, by_unit: bool) -> Ledger:
-        """Return the ledger if it takes such a fit, or one for this fit alone."""
-        unit = self._unit(by_unit)
+    def _open_account(self, by_unit: bool) -> Ledger:
+        """Return the account that pays."""
+        unit = self._protected_unit(by_unit)
         check_keeping(self.ledger, None, self.request)
-        if self.ledger is not None:
-            check_scores_account(self.ledger, unit, self.neighbours)
-            return self.ledger
-        assert self.budget is not None
-        return Ledger.in_memory(
-            dataset="this fit alone", budget=self.budget, unit=unit, neighbours=self.neighbours
+        account = account_of_fit(
+            self.ledger, required_budget(self.budget), unit=unit, neighbours=self.neighbours
         )
+        check_scores_account(account, unit, self.neighbours)
+        return account
 
-    def _unit(self, by_unit: bool) -> str:
+    def _protected_unit(self, by_unit: bool) -> str:
         return "user" if by_unit else "record"
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -396,14 +406,8 @@ class SemiPrivateClassifier(LearnerState, ClassifierMixin, BaseEstimator):  # ty
         return tags
 
 
-def _digest(points: NDArray[Any]) -> str:
-    """Return the SHA-256 of points as rows of doubles: with them, all can tell which function a
-    number stands for."""
-    return hashlib.sha256(np.ascontiguousarray(points, dtype="<f8").tobytes()).hexdigest()
-
-
 def _has_names(X: Any) -> bool:
-    """Return whether the columns have names in the sense of scikit-learn, that is, of text."""
+    """Return whether the columns have names in the sense of scikit-learn: strings."""
     return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
 
 
@@ -430,7 +434,8 @@ def private_scores(
 
     Privacy
     -------
-    Unit, sensitivity : one record makes at most one mistake under each representative, none of which depends on it.
+    Unit, sensitivity : one record makes at most one mistake under each representative, none of
+        which depends on it.
     What the hypotheses do to the global states of the process while they see records is undone.
     """
     if isinstance(dichotomies, IntervalDichotomies):
@@ -459,16 +464,18 @@ def one_record_each(units: Any, n_records: int) -> IntArray:
     Privacy
     -------
     Unit : all records of one id.
-    Sensitivity : 1 record. Under a fixed key the row taken of a unit depends on its id, on how many records it has and
-        on their order among themselves. So when a unit comes, one record comes and the others stay:
-        for every key the choice keeps its epsilon, hence also for a key drawn at random and kept
-        secret.
+    Sensitivity : 1 record. Under a fixed key the row taken of a unit depends on its id, on how many
+        records it has and on their order among themselves. So when a unit comes, one record comes
+        and the others stay: for every key the choice keeps its epsilon, hence also for a key drawn
+        at random and kept secret.
 
     Notes
     -----
-    A unit's majority, as for `candidates`, is no sum over records: the two ends of an interval then no longer add up
-    to its mistakes.
+    A unit's majority, as for `candidates`, is no sum over records: the two ends of an interval then
+    no longer add up to its mistakes.
     """
+    # Records of a unit are brought together in their own order; its hash, modulo how many it has,
+    # picks one.
     owner = unit_numbers(units, n_records)
     hashes = KeyedHashPartition(_HASHES, entropy_bytes(KEY_BYTES)).assign(units)
     order = np.argsort(owner, kind="stable")

@@ -1,20 +1,55 @@
-"""The account of a fit, asked before hours go into teachers."""
+"""The account of a fit: its budget, the ledger that pays, and refusals before hours go into
+teachers."""
 
-from secretballot.exceptions import BudgetError
+from secretballot.exceptions import BudgetError, ParameterError
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
 
-__all__ = ["refuse_beyond"]
+__all__ = ["account_of_fit", "refuse_beyond", "required_budget"]
 
 #: Remaining budgets are rounded down; a refusal this early must not rest on the last digit.
 _SLACK = 1 - 1e-6
+
+
+def required_budget(budget: object) -> PrivacyBudget:
+    """Return the budget of a fit.
+
+    Raises
+    ------
+    ParameterError
+        If there is none.
+    """
+    if not isinstance(budget, PrivacyBudget):
+        raise ParameterError(
+            "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6)."
+        )
+    return budget
+
+
+def account_of_fit(
+    ledger: Ledger | None, budget: PrivacyBudget, *, unit: str, neighbours: str
+) -> Ledger:
+    """Return the ledger if it takes a fit with this promise; without one, an account of this fit
+    alone, in memory.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger promises something else.
+    """
+    if ledger is None:
+        return Ledger.in_memory(
+            dataset="this fit alone", budget=budget, unit=unit, neighbours=neighbours
+        )
+    ledger.check_promise(unit, neighbours)
+    return ledger
 
 
 def refuse_beyond(ledger: Ledger, budget: PrivacyBudget, request: str, *, goes_on: bool) -> None:
     """Refuse a price that the ledger will not admit before hours go into teachers; the ledger
     itself judges later.
 
-    A run that was answered before costs nothing, nor does a plan that goes on.
+    A run that was answered before costs nothing, nor does a reservation that goes on.
 
     Raises
     ------

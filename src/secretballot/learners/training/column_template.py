@@ -1,5 +1,4 @@
-"""The columns and types that teachers take, without any row: kept as JSON, so that reading it
-back runs no code."""
+"""The columns and types that teachers take, without any row: JSON, so that reading runs no code."""
 
 from typing import Any
 
@@ -13,8 +12,7 @@ __all__ = ["same_template", "template_from_json", "template_of", "template_to_js
 
 
 def template_of(X_public: Any) -> Any:
-    """Return a frame, array or matrix without rows that has the columns and types of public
-    points."""
+    """Return the columns and types of public points as a table of shape (0, n_features)."""
     if hasattr(X_public, "iloc"):
         return X_public.iloc[:0]
     if sparse.issparse(X_public):
@@ -28,13 +26,14 @@ def template_to_json(template: Any) -> dict[str, Any]:
     if hasattr(template, "iloc"):
         return {
             "kind": "frame",
-            "columns": [_column(name, template[name].dtype) for name in template.columns],
+            "columns": [_column_to_json(name, template[name].dtype) for name in template.columns],
         }
     kind = "sparse" if sparse.issparse(template) else "array"
     return {"kind": kind, "dtype": template.dtype.str, "columns": n_columns(template)}
 
 
-def _column(name: Any, kind: Any) -> list[Any]:
+def _column_to_json(name: Any, kind: Any) -> list[Any]:
+    # The name of a categorical type does not say its categories.
     if isinstance(kind, pd.CategoricalDtype):
         return [name, "category", [kind.categories.tolist(), bool(kind.ordered)]]
     return [name, str(kind), None]
@@ -44,7 +43,10 @@ def template_from_json(document: dict[str, Any]) -> Any:
     """Return the template that `template_to_json` described."""
     if document["kind"] == "frame":
         return pd.DataFrame(
-            {name: pd.Series(dtype=_dtype(kind, more)) for name, kind, more in document["columns"]}
+            {
+                name: pd.Series(dtype=_dtype_from_json(kind, more))
+                for name, kind, more in document["columns"]
+            }
         )
     shape = (0, document["columns"])
     if document["kind"] == "sparse":
@@ -64,7 +66,7 @@ def same_template(one: Any, other: Any) -> bool:
     )
 
 
-def _dtype(kind: str, categories: Any) -> Any:
+def _dtype_from_json(kind: str, categories: Any) -> Any:
     if categories is None:
         return pd.api.types.pandas_dtype(kind)
     return pd.CategoricalDtype(categories[0], ordered=categories[1])

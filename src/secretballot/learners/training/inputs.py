@@ -1,5 +1,4 @@
-"""Check what goes in before anything is spent: shapes, columns, classes. Messages name places,
-never private values."""
+"""What goes in, checked before anything is spent. Messages name places, never private values."""
 
 import contextlib
 import math
@@ -14,8 +13,9 @@ from sklearn.utils import check_array, column_or_1d
 
 from secretballot._arrow import as_arrow, dictionary_of, frame_of_arrow
 from secretballot._naming import name_columns
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, ObjectArray
 from secretballot._validation import shown, shown_classes, shown_kind
+from secretballot.ensemble.rows import n_rows, take_rows
 from secretballot.exceptions import DataError, ParameterError
 from secretballot.learners.training.typed_cells import (
     are_numbers,
@@ -30,9 +30,15 @@ __all__ = [
     "check_same_columns",
     "class_indices",
     "declared_classes",
+    "dummy_rows",
+    "example_rows",
     "n_columns",
     "n_rows",
+    "object_array",
+    "random_rows",
+    "refuse_more_classes",
     "refuse_unfit",
+    "single_point",
     "take_rows",
     "unfit_values",
     "with_public_types",
@@ -51,14 +57,17 @@ def as_matrix(name: str, X: Any) -> Any:
     ----------
     name : str
         What the caller calls it.
-    X : array, sparse matrix, list of rows, or frame (pandas, polars, pyarrow), of shape (n_rows, n_features)
+    X : array, sparse matrix, list of rows, or frame (pandas, polars, pyarrow), of shape (n_rows,
+        n_features)
 
     Raises
     ------
     DataError
         If it is missing, empty, not two-dimensional, or of a kind that holds neither numbers nor
-        texts.
+        strings.
     """
+    # scikit-learn's check comes last: what it would refuse in sentences that may quote cells, or
+    # would convert as a whole, is found out before.
     if X is None:
         raise DataError(f"{name} is missing; give an array or a frame of shape (rows, features).")
     if not hasattr(X, "iloc") and (hasattr(X, "__dataframe__") or hasattr(X, "to_arrow")):
@@ -80,7 +89,7 @@ def as_matrix(name: str, X: Any) -> Any:
         )
     if kind in ("M", "m", "V"):
         raise DataError(
-            f"{name} is an array of {X.dtype.name[:40]}; give numbers or texts, or a frame."
+            f"{name} is an array of {X.dtype.name[:40]}; give numbers or strings, or a frame."
         )
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2 and 0 in shape:
@@ -92,7 +101,11 @@ def as_matrix(name: str, X: Any) -> Any:
     # scikit-learn's own sentence may quote values, hence no raise inside an except
     with contextlib.suppress(ValueError, TypeError):
         matrix = check_array(
-            _summable(X), accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name=name
+            _with_plain_sums(X),
+            accept_sparse="csr",
+            dtype=None,
+            ensure_all_finite=False,
+            input_name=name,
         )
     if matrix is None:
         found = f"has shape {shape}" if shape is not None else f"is {shown_kind(X)}"
@@ -158,7 +171,7 @@ def _array_of_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
     if table is None:
         raise DataError(
             f"{name} is a list that is no table; expected a 2D array, or rows of the same number of"
-            " numbers or texts. Reshape your data."
+            " numbers or strings. Reshape your data."
         )
     if are_numbers(table):
         # an integer beyond the floats stays an object, and is refused where the cells get their
@@ -168,7 +181,7 @@ def _array_of_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
     return table
 
 
-def _summable(X: Any) -> Any:
+def _with_plain_sums(X: Any) -> Any:
     """Return a sparse matrix whose cells are sums with doubles in it: one large integer
     elsewhere widens the sums."""
     if sparse.issparse(X):
@@ -182,14 +195,24 @@ def _summable(X: Any) -> Any:
 
 
 def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> Any:
-    """Return private data with column types that private values did not choose, converted cell by
-    cell.
+    """Return private data with column types that private values did not choose, cell by cell.
 
     The type of a column (integers or not, the categories of a categorical) depends on all its rows
     and is seen by every shard: one record could reach all teachers through it. Frames and arrays
     take the public one's types, integers become floating point, and kinds that do not match are
     refused rather than guessed. Nothing else of a private frame is kept: neither its index nor its
-    attributes. `given` and `known` are what the caller calls the two.
+    attributes.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+    X_public : like X, of shape (n_public, n_features)
+    given, known : str
+        What the caller calls the two.
+
+    Returns
+    -------
+    array, sparse matrix or frame of shape (n_rows, n_features)
 
     Raises
     ------
@@ -219,15 +242,10 @@ def with_public_types(X: Any, X_public: Any, *, given: str = "X", known: str = "
             f"Column {shown(name)} of {given} cannot be read as {str(kind)[:40]}, its type in"
             f" {known}; give both the same type, or encode them by one public schema."
         )
-    # By place: names need not be texts, and a frame made anew has no attributes of the old one.
+    # By place: names need not be strings, and a frame made anew has no attributes of the old one.
     typed = pd.DataFrame(dict(enumerate(columns)))
     typed.columns = X_public.columns
     return typed
-
-
-def n_rows(X: Any) -> int:
-    """Return the number of rows."""
-    return int(X.shape[0])
 
 
 def n_columns(X: Any) -> int:
@@ -235,9 +253,85 @@ def n_columns(X: Any) -> int:
     return int(X.shape[1])
 
 
-def take_rows(X: Any, rows: IntArray) -> Any:
-    """Return the given rows of an array, sparse matrix or frame."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+def random_rows(n: int, wanted: int | None, random_state: int | None) -> IntArray:
+    """Return rows of a public pool of n points by a public seed, ascending.
+
+    Parameters
+    ----------
+    n : int
+    wanted : int or None
+        How many; all of them where it is None or not below n.
+    random_state : int or None
+        The seed; None is 0.
+
+    Returns
+    -------
+    ndarray of int64, shape (min(n, wanted),)
+    """
+    if wanted is None or wanted >= n:
+        return np.arange(n)
+    rng = np.random.default_rng(random_state or 0)
+    return np.sort(rng.choice(n, wanted, replace=False))
+
+
+def dummy_rows(X: Any, n: int) -> Any:
+    """Return n random rows with the columns of numeric data, which tell nothing of it but their
+    number.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+    n : int
+
+    Returns
+    -------
+    array or sparse matrix of shape (n, n_features)
+
+    Raises
+    ------
+    DataError
+        If the data are not numeric: their types must come from public rows.
+    """
+    if hasattr(X, "iloc") or (not sparse.issparse(X) and X.dtype.kind not in "iuf"):
+        raise DataError(
+            "X_public is missing; give a few public rows, which fix the types of the columns."
+        )
+    rows = np.random.default_rng(0).standard_normal((n, n_columns(X)))
+    return sparse.csr_matrix(rows) if sparse.issparse(X) else rows
+
+
+def example_rows(X: Any, X_public: Any, n: int) -> Any:
+    """Return rows to try models on: the first n public ones, or dummy ones where none are given.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+    X_public : like X, of shape (n_public, n_features), or None
+    n : int
+
+    Raises
+    ------
+    DataError
+        If there are none and the data are not numeric (`dummy_rows`).
+    """
+    if X_public is None:
+        return dummy_rows(X, n)
+    return as_matrix("X_public", X_public)[:n]
+
+
+def single_point(x: Any) -> Any:
+    """Return one point, of shape (n_features,) or one row of a table, as a table of shape
+    (1, n_features).
+
+    Raises
+    ------
+    DataError
+        If it has several rows.
+    """
+    point = x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x).reshape(1, -1)
+    if point.shape[0] != 1:
+        raise DataError(f"x has {point.shape[0]} rows; ask one point, or use ask_many.")
+    return point
 
 
 def check_same_columns(X: Any, X_public: Any, *, given: str = "X", known: str = "X_public") -> None:
@@ -245,7 +339,7 @@ def check_same_columns(X: Any, X_public: Any, *, given: str = "X", known: str = 
 
     Parameters
     ----------
-    X, X_public : array, sparse matrix or frame
+    X, X_public : array, sparse matrix or frame of shape (n, n_features)
         What was given, and what it must be like.
     given, known : str
         What the caller calls the two.
@@ -286,47 +380,64 @@ def _not_among(names: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 
 def unfit_values(name: str, X: Any, X_public: Any) -> tuple[str, IntArray] | None:
-    """Return a sentence on missing or infinite values in private or public data and their
-    columns, None without any."""
+    """Return a sentence on missing or infinite values and their columns, None without any.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls the private data.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+    X_public : like X, of shape (n_public, n_features)
+
+    Returns
+    -------
+    tuple of str and ndarray of int64, shape (k,), or None
+    """
     for matrix_name, matrix in ((name, X), (f"{name}_public", X_public)):
-        rows, columns = _unfit(matrix)
+        rows, columns = _unfit_places(matrix)
         if len(rows):
             sentence = (
                 f"{matrix_name} has {len(rows)} rows with missing or infinite values (the first:"
-                f" {_first(rows)})"
+                f" {_first_rows(rows)})"
             )
             return sentence, columns
     return None
 
 
-def refuse_unfit(name: str, X: Any, *, takes_holes: bool) -> None:
-    """Refuse public points with values that the teachers would answer by their fixed rule:
-    infinite, or missing ones.
+def refuse_unfit(name: str, X: Any, *, takes_missing: bool) -> None:
+    """Refuse public points with missing or infinite values, which get the fixed rule's answer.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls them.
+    X : array, sparse matrix or frame of shape (n, n_features)
+    takes_missing : bool
+        Whether the teachers take missing values.
 
     Raises
     ------
     DataError
         Saying how many rows, and which first.
     """
-    rows, _ = _unfit(X)
-    if takes_holes and len(rows):
+    rows, _ = _unfit_places(X)
+    if takes_missing and len(rows):
+        # Missing values are fine then; what is left to refuse is infinite.
         part: Any = take_rows(X, rows)
-        part = (
-            part.select_dtypes("number").to_numpy(dtype=np.float64)
-            if hasattr(part, "iloc")
-            else part
-        )
-        dense: Any = part
-        rows = rows[np.isinf(dense.toarray() if sparse.issparse(part) else dense).any(axis=1)]
+        if hasattr(part, "iloc"):
+            part = part.select_dtypes("number").to_numpy(dtype=np.float64)
+        elif hasattr(part, "toarray"):
+            part = part.toarray()
+        rows = rows[np.isinf(part).any(axis=1)]
     if len(rows):
         raise DataError(
             f"{name} has {len(rows)} rows with missing or infinite values (the first:"
-            f" {_first(rows)}), which the teachers do not take; fill them, or put an imputer before"
-            " the teacher."
+            f" {_first_rows(rows)}), which the teachers do not take; fill them, or put an imputer"
+            " before the teacher."
         )
 
 
-def _unfit(X: Any) -> tuple[IntArray, IntArray]:
+def _unfit_places(X: Any) -> tuple[IntArray, IntArray]:
     """Return rows and columns with missing or infinite values."""
     none = np.empty(0, dtype=np.int64)
     if hasattr(X, "iloc"):
@@ -343,7 +454,7 @@ def _unfit(X: Any) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(bad.any(axis=1)), np.flatnonzero(bad.any(axis=0))
 
 
-def _first(rows: IntArray) -> str:
+def _first_rows(rows: IntArray) -> str:
     return ", ".join(str(int(row)) for row in rows[:ROWS_NAMED])
 
 
@@ -355,6 +466,7 @@ def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
     ParameterError
         If they are not given, fewer than two, or repeated.
     """
+    # A text is refused although it can be iterated: its characters are hardly the classes meant.
     if classes is None:
         raise ParameterError(
             "classes is missing; name all classes beforehand, such as classes=[0, 1]: they are"
@@ -377,8 +489,40 @@ def declared_classes(classes: Sequence[Any] | None) -> list[Any]:
     return names
 
 
+def refuse_more_classes(classes: Sequence[Any]) -> None:
+    """Refuse more than the two classes that a hypothesis distinguishes.
+
+    Raises
+    ------
+    ParameterError
+        Saying how many there are.
+    """
+    if len(classes) > 2:
+        raise ParameterError(
+            f"classes has {len(classes)} values; hypotheses distinguish two classes, so name two."
+        )
+
+
+def object_array(values: Sequence[Any]) -> ObjectArray:
+    """Return values as an array of shape (len(values),) that keeps their Python types."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
 def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> IntArray:
     """Return the index into `classes` of every private label.
+
+    Parameters
+    ----------
+    y : array of shape (rows,)
+    classes : sequence
+    rows : int
+        Number of records.
+
+    Returns
+    -------
+    ndarray of int64, shape (rows,)
 
     Raises
     ------
@@ -391,6 +535,7 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
             "The learner requires y to be passed, but the target y is None; give the private"
             " labels."
         )
+    # Labels are private: every message says how many and in which rows, never which value.
     labels = _label_cells(y)
     if len(labels) != rows:
         raise DataError(
@@ -402,12 +547,12 @@ def class_indices(y: ArrayLike | None, classes: Sequence[Any], rows: int) -> Int
             " classes."
         )
     places = {name: place for place, name in enumerate(classes)}
-    index = np.array([_place(label, places) for label in labels], dtype=np.int64)
+    index = np.array([_place_of_label(label, places) for label in labels], dtype=np.int64)
     bad = np.flatnonzero(index < 0)
     if len(bad):
         raise DataError(
             f"{len(bad)} labels in y are missing or not among the declared classes (the first in"
-            f" rows {_first(bad)}); correct them, or declare all classes."
+            f" rows {_first_rows(bad)}); correct them, or declare all classes."
         )
     return index
 
@@ -430,18 +575,16 @@ def _label_cells(y: Any) -> list[Any]:
     if column is None:
         found = f"has {len(y.shape)} dimensions" if hasattr(y, "shape") else f"is {shown_kind(y)}"
         raise DataError(f"y {found}; give the private labels as one column.")
-    return (
-        list(pd.Series(column).astype(object))
-        if column.dtype.kind in "Mm"
-        else list(column.tolist())
-    )
+    if column.dtype.kind in "Mm":
+        return list(pd.Series(column).astype(object))  # numpy's own would be plain integers
+    return list(column.tolist())
 
 
 def _are_continuous(labels: Sequence[float]) -> bool:
     return all(map(math.isfinite, labels)) and not all(label.is_integer() for label in labels)
 
 
-def _place(label: Any, places: dict[Any, int]) -> int:
+def _place_of_label(label: Any, places: dict[Any, int]) -> int:
     try:
         return places.get(label, -1)
     except TypeError:  # a list, say, which is no label

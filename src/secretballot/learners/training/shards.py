@@ -1,5 +1,4 @@
-"""Which private record goes to which teacher, and the fingerprint that ties finished teachers to
-their shards."""
+"""Which private record goes to which teacher, and what ties finished teachers to their shards."""
 
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,8 @@ def assign_shards(
     Privacy
     -------
     Unit : the id, or the record.
-    Relation : add/remove: a keyed hash of the id, or of a random id drawn once per record. Replace-one: the position.
+    Relation : add/remove: a keyed hash of the id, or of a random id drawn once per record.
+        Replace-one: the position.
     Sensitivity : one shard.
 
     Raises
@@ -53,11 +53,11 @@ def assign_shards(
                 " 'add-remove' for units."
             )
         return PositionPartition(n_teachers, n_records).assign()
-    key = _kept(vault, "partition.key", KEY_BYTES)
+    key = _kept_entropy(vault, "partition.key", KEY_BYTES)
     ids = units
     if units is None:
         # a collision of two random ids only puts two records in one shard
-        raw = _kept(vault, RECORD_IDS, ID_BYTES * n_records)
+        raw = _kept_entropy(vault, RECORD_IDS, ID_BYTES * n_records)
         ids = np.frombuffer(raw, dtype=np.uint64) >> np.uint64(1)
     shards = KeyedHashPartition(n_teachers, key).assign(ids)
     if len(shards) != n_records:
@@ -78,7 +78,7 @@ def forget_records(vault: Path) -> None:
     (vault / RECORD_IDS).unlink(missing_ok=True)
 
 
-def _kept(vault: Path | None, name: str, size: int) -> bytes:
+def _kept_entropy(vault: Path | None, name: str, size: int) -> bytes:
     """Return entropy from the vault if it is there in the wanted size, else draw it and keep it."""
     if vault is None:
         return entropy_bytes(size)
@@ -92,8 +92,15 @@ def _kept(vault: Path | None, name: str, size: int) -> bytes:
 def fingerprint(
     teacher: Any, X: Any, y: IntArray, shards: IntArray, random_state: int | None
 ) -> str:
-    """Return a digest of everything that a teacher depends on. Computed from private data: it
-    stays in the vault."""
+    """Return a digest of everything that teachers depend on; private, it stays in the vault.
+
+    Parameters
+    ----------
+    teacher : classifier
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+    y, shards : ndarray of int64, shape (n_records,)
+    random_state : int or None
+    """
     return str(
         joblib.hash((learner_identity(teacher), X, y, shards, random_state), hash_name="sha1")
     )
@@ -103,7 +110,6 @@ def learner_identity(learner: Any) -> str:
     """Return a digest of an unfitted learner with its settings, the same in every process."""
     try:
         return str(joblib.hash(learner, hash_name="sha1"))
-    except (
-        Exception
-    ):  # a learner that cannot be pickled cannot be kept either; its settings must do
+    except Exception:
+        # a learner that cannot be pickled cannot be kept either; its settings must do
         return repr(learner)

@@ -1,6 +1,7 @@
-"""Teachers that are kept: trained once, asked for as long as a plan lasts, and found again in
-the vault."""
+"""Teachers that are kept: trained once, asked as long as a reservation lasts, found again in the
+vault."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,9 @@ from typing import Any
 
 import joblib
 import numpy as np
-from scipy import sparse
 
 from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._old_names import takes_old_names
 from secretballot._validation import NEIGHBOURS, check_choice, check_count
 from secretballot.ensemble.teachers import TeacherEnsemble
 from secretballot.ensemble.votes import VoteCounts
@@ -27,6 +28,7 @@ from secretballot.learners.training.inputs import (
     check_same_columns,
     class_indices,
     declared_classes,
+    example_rows,
     n_columns,
     n_rows,
     refuse_unfit,
@@ -39,12 +41,18 @@ from secretballot.learners.training.shards import (
     forget_records,
     learner_identity,
 )
-from secretballot.learners.training.trial_fit import columns_with_missing_taken, rehearse
+from secretballot.learners.training.trial_fit import columns_with_missing_taken, try_teacher
 from secretballot.named_learners import teacher_by_name
 from secretballot.privacy.noise import entropy_bytes
 from secretballot.vault import keep_secret, make_vault, read_secret
 
-__all__ = ["TrainedTeachers", "check_teacher", "keep_teachers", "train_teachers"]
+__all__ = [
+    "TrainedTeachers",
+    "check_teacher",
+    "keep_teachers",
+    "reservation_folder",
+    "train_teachers",
+]
 
 SAMPLE_ROWS = 60
 _TRAINED = "the teachers' data"  # in messages to those who ask later, and have no X_public
@@ -63,8 +71,7 @@ _KEPT = {
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TrainedTeachers:
-    """Teachers with all that must be known to ask them: classes, promise, columns. Made by
-    `train_teachers`.
+    """Teachers with all that must be known to ask them; made by `train_teachers`.
 
     Attributes
     ----------
@@ -76,20 +83,28 @@ class TrainedTeachers:
         Unit and relation that the shards were made for.
     template : frame, array or matrix without rows
         The columns and types that the teachers take; public.
-    takes_holes : bool
+    takes_missing : bool
         Whether they take missing values.
     serial : str
         Names these teachers and no others; drawn at random, never computed from data. Empty where
         they are not kept.
     vault : Path or None
         Where they are kept.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> teachers = sb.train_teachers(
+    ...     "tree", X, (X[:, 0] > 0).astype(int), classes=[0, 1], n_teachers=10)
+    >>> teachers
+    TrainedTeachers(n_teachers=10, classes=[0, 1], teachers=<private>)
     """
 
     ensemble: TeacherEnsemble
     classes: tuple[Any, ...]
     declaration: Mapping[str, object]
     template: Any
-    takes_holes: bool = False
+    takes_missing: bool = False
     serial: str = ""
     vault: Path | None = None
 
@@ -97,6 +112,11 @@ class TrainedTeachers:
     def n_teachers(self) -> int:
         """Number of teachers; public."""
         return self.ensemble.n_teachers
+
+    @property
+    def takes_holes(self) -> bool:
+        """The old name of `takes_missing`."""
+        return self.takes_missing
 
     @classmethod
     def load(cls, vault: str | Path) -> "TrainedTeachers":
@@ -113,7 +133,7 @@ class TrainedTeachers:
             raise DataError(
                 f"The vault {place} holds no teachers; give the vault that they were trained into."
             )
-        about = _parsed(content, place)
+        about = _kept_fields(content, place)
         forget_records(place)  # a crash may have come between keeping the teachers and this
         classes = tuple(about["classes"])
         ensemble = TeacherEnsemble.kept(
@@ -141,7 +161,7 @@ class TrainedTeachers:
         )
 
     def points(self, X: Any) -> Any:
-        """Return public points with the columns and types that the teachers take.
+        """Return public points, of shape (n, n_features), with the types that the teachers take.
 
         Raises
         ------
@@ -151,30 +171,31 @@ class TrainedTeachers:
         points = as_matrix("X", X)
         check_same_columns(points, self.template, known=_TRAINED)
         points = with_public_types(points, self.template, known=_TRAINED)
-        refuse_unfit("X", points, takes_holes=self.takes_holes)
+        refuse_unfit("X", points, takes_missing=self.takes_missing)
         return points
 
-    def vote(self, points: Any, *, plan: str | None = None) -> VoteCounts:
-        """Let every teacher vote on public points, as `points` returned them; the counts are
-        secret.
+    @takes_old_names(plan="request")
+    def vote(self, points: Any, *, request: str | None = None) -> VoteCounts:
+        """Return the votes of all teachers on public points; the counts are secret.
 
         Parameters
         ----------
-        points : array, sparse matrix or frame
-        plan : str, optional
-            Name of the plan that asks; teachers of a secret sample answer to the one that it was
-            drawn for.
+        points : array, sparse matrix or frame of shape (n, n_features)
+            As `points` returned them.
+        request : str, optional
+            Key of the reservation that asks; teachers of a secret sample answer to the one that it
+            was drawn for.
 
         Raises
         ------
         ParameterError
-            If they learned from a sample that was drawn for another plan.
+            If they learned from a sample that was drawn for another reservation.
         """
         sample = self.declaration.get("sample")
-        if isinstance(sample, Mapping) and sample.get("plan") != plan:
+        if isinstance(sample, Mapping) and sample.get("plan") != request:
             raise ParameterError(
-                "These teachers learned from a secret sample that was drawn for one plan; ask them"
-                " through its labeler or its session, where what it costs is paid."
+                "These teachers learned from a secret sample that was drawn for one reservation;"
+                " ask them through its labeler or its session, where what it costs is paid."
             )
         counts = self.ensemble.vote_counts(points, classes=list(self.classes))
         return counts.under(str(self.declaration["unit"]), str(self.declaration["neighbours"]))
@@ -184,6 +205,11 @@ class TrainedTeachers:
             f"TrainedTeachers(n_teachers={self.n_teachers}, classes={list(self.classes)},"
             " teachers=<private>)"
         )
+
+
+def reservation_folder(vault: str | Path, request: str) -> Path:
+    """Return the folder of a reservation in a vault, named by a digest: a key may hold anything."""
+    return Path(vault) / "plans" / hashlib.sha256(request.encode()).hexdigest()[:32]
 
 
 def train_teachers(
@@ -199,7 +225,7 @@ def train_teachers(
     unit_name: str | None = None,
     vault: str | Path | None = None,
     n_jobs: int | None = None,
-    random_state: int = 0,
+    random_state: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainedTeachers:
     """Train one teacher on every shard of the private records, to be asked for labels later.
@@ -216,7 +242,7 @@ def train_teachers(
         Public; never inferred from the private labels.
     X_public : like X, of shape (n, n_features), optional
         Public points, a few of them will do: they fix the types of the columns, and the teacher is
-        tried on them with made-up labels. Needed for frames; numeric arrays are taken as floating
+        tried on them with dummy labels. Needed for frames; numeric arrays are taken as floating
         point without.
     n_teachers : int
         Number of shards K; public, chosen without looking at the private data.
@@ -231,6 +257,10 @@ def train_teachers(
         trains nothing.
     n_jobs, random_state, progress
         As for `PATEClassifier`.
+
+    Returns
+    -------
+    TrainedTeachers
 
     Raises
     ------
@@ -247,8 +277,11 @@ def train_teachers(
     names = declared_classes(classes)
     check_count("n_teachers", n_teachers)
     check_choice("neighbours", neighbours, NEIGHBOURS)
+    seed = random_state or 0
     X = as_matrix("X", X)
-    example = _example(X) if X_public is None else as_matrix("X_public", X_public)[:SAMPLE_ROWS]
+    example = example_rows(X, X_public, SAMPLE_ROWS)
+    # Types come from public rows before anything else looks at private ones, and the trial fit
+    # comes before the vault is made: a teacher that cannot work leaves nothing behind.
     check_same_columns(X, example)
     X, example = with_public_types(X, example), with_public_types(example, example)
     index = class_indices(y, names, n_rows(X))
@@ -265,11 +298,9 @@ def train_teachers(
             n_teachers=n_teachers,
             n_classes=len(names),
             n_jobs=n_jobs,
-            random_state=random_state,
+            random_state=seed,
             vault=place,
-            fingerprint=(
-                None if place is None else fingerprint(learner, X, index, shards, random_state)
-            ),
+            fingerprint=None if place is None else fingerprint(learner, X, index, shards, seed),
             progress=progress,
         )
 
@@ -281,7 +312,7 @@ def train_teachers(
         n_teachers,
         names,
         neighbours,
-        random_state,
+        seed,
     )
     declaration: dict[str, object] = {
         "unit": "record" if units is None else "user",
@@ -295,28 +326,23 @@ def train_teachers(
         tuple(names),
         declaration,
         template_of(example),
-        random_state,
-        takes_holes=len(columns_with_missing_taken(learner, example, len(names)))
+        seed,
+        takes_missing=len(columns_with_missing_taken(learner, example, len(names)))
         == n_columns(example),
     )
 
 
-def _example(X: Any) -> Any:
-    """Return made-up rows with the columns of numeric data; what is not numeric needs public
-    rows for its types."""
-    if hasattr(X, "iloc") or (not sparse.issparse(X) and X.dtype.kind not in "iuf"):
-        raise DataError(
-            "X_public is missing; give a few public rows, which fix the types of the columns."
-        )
-    rows = np.random.default_rng(0).standard_normal((SAMPLE_ROWS, n_columns(X)))
-    return sparse.csr_matrix(rows) if sparse.issparse(X) else rows
-
-
 def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
-    """Return the learner to clone for every shard, after it was tried on public points with dummy
-    labels.
+    """Return the learner to clone for every shard, after it was tried with dummy labels.
 
     It is tried with missing values too, whatever the private table holds.
+
+    Parameters
+    ----------
+    teacher : classifier, str or None
+    X : array, sparse matrix or frame of shape (n_records, n_features)
+    X_public : like X, of shape (n_public, n_features)
+    n_classes : int
 
     Raises
     ------
@@ -327,7 +353,7 @@ def check_teacher(teacher: Any, X: Any, X_public: Any, n_classes: int) -> Any:
     """
     learner = teacher_by_name("logistic", n_classes) if teacher is None else teacher
     learner = teacher_by_name(learner, n_classes) if isinstance(learner, str) else learner
-    rehearse(learner, X_public, n_classes)
+    try_teacher(learner, X_public, n_classes)
     # before it is known whether any are missing
     taken = columns_with_missing_taken(learner, X_public, n_classes)
     bad = unfit_values("X", X, X_public)
@@ -348,13 +374,12 @@ def keep_teachers(
     template: Any,
     random_state: int,
     *,
-    takes_holes: bool = False,
+    takes_missing: bool = False,
 ) -> TrainedTeachers:
-    """Return the teachers kept in the vault, trained now and kept if there are none; without a
-    vault, trained.
+    """Return the teachers kept in the vault, or trained now and kept; without a vault, trained.
 
-    Once they are kept the record ids go (`forget_records`): a plan goes on with these teachers, not
-    with a new fit.
+    Once they are kept the record ids go (`forget_records`): a reservation goes on with these
+    teachers, not with a new fit.
 
     Parameters
     ----------
@@ -363,7 +388,7 @@ def keep_teachers(
         Trains the teachers.
     identity : tuple
         All that they depend on, private data included; its digest stays in the vault.
-    classes, declaration, template, random_state, takes_holes
+    classes, declaration, template, random_state, takes_missing
         As for `TrainedTeachers`.
 
     Raises
@@ -373,22 +398,24 @@ def keep_teachers(
         classes or columns cannot be kept.
     """
     if vault is None:
-        return TrainedTeachers(fit(), classes, declaration, template, takes_holes)
+        return TrainedTeachers(fit(), classes, declaration, template, takes_missing)
     digest = str(joblib.hash(identity, hash_name="sha1"))
     about = {
         "classes": list(classes),
         "declaration": dict(declaration),
         "random_state": random_state,
     }
-    about |= {"takes_holes": takes_holes}
-    about |= {"template": _keepable(about, template), "fingerprint": digest}
+    about |= {"takes_holes": takes_missing}  # the field's name, which older vaults have
+    about |= {"template": _template_to_keep(about, template), "fingerprint": digest}
     content, ensemble = read_secret(vault / FILE, largest=LARGEST_JSON), None
     if content is None:
+        # The teachers are kept before the file that names them: a crash between the two leaves
+        # teachers that nobody finds, and never a name without teachers.
         ensemble, serial = fit(), entropy_bytes(16).hex()
         ensemble.keep(vault, serial)
         about |= {"serial": serial, "n_teachers": ensemble.n_teachers}
         content = keep_secret(vault / FILE, json.dumps(about).encode())
-    kept = _parsed(content, vault)
+    kept = _kept_fields(content, vault)
     if kept["fingerprint"] != digest:
         raise DataError(
             f"The vault {vault} belongs to other data, or to other settings of the teachers; give"
@@ -397,10 +424,10 @@ def keep_teachers(
     if ensemble is None or kept["serial"] != about["serial"]:
         return TrainedTeachers.load(vault)  # kept before, or just now by another process
     forget_records(vault)
-    return TrainedTeachers(ensemble, classes, declaration, template, takes_holes, serial, vault)
+    return TrainedTeachers(ensemble, classes, declaration, template, takes_missing, serial, vault)
 
 
-def _parsed(content: bytes, vault: Path) -> dict[str, Any]:
+def _kept_fields(content: bytes, vault: Path) -> dict[str, Any]:
     about = json_fields(content, _KEPT)
     if about is None or not _is_whole(about):
         raise DataError(
@@ -413,11 +440,9 @@ def _is_whole(about: dict[str, Any]) -> bool:
     """Return whether what was kept of teachers is what they can be asked with."""
     declared, classes = about["declaration"], about["classes"]
     plain = all(isinstance(value, str | int | float | bool) for value in classes)
-    if (
-        not plain
-        or len(set(classes)) < 2
-        or not (about["n_teachers"] >= 1 and about["random_state"] >= 0)
-    ):
+    if not plain or len(set(classes)) < 2:
+        return False
+    if not (about["n_teachers"] >= 1 and about["random_state"] >= 0):
         return False
     if not all(isinstance(declared.get(name), str) for name in ("unit", "neighbours")):
         return False
@@ -428,9 +453,8 @@ def _is_whole(about: dict[str, Any]) -> bool:
     return True
 
 
-def _keepable(about: Mapping[str, Any], template: Any) -> dict[str, Any]:
-    """Return the template as JSON values, if it and all that is known about the teachers read back
-    as they are.
+def _template_to_keep(about: Mapping[str, Any], template: Any) -> dict[str, Any]:
+    """Return the template as JSON, if it and all that is kept of the teachers read back alike.
 
     Raises
     ------
@@ -448,6 +472,6 @@ def _keepable(about: Mapping[str, Any], template: Any) -> dict[str, Any]:
     if not same:
         raise DataError(
             "The classes, or the names or categories of the columns, cannot be kept in a vault; use"
-            " text and plain numbers for them. Nothing was spent."
+            " strings and plain numbers for them. Nothing was spent."
         )
     return columns

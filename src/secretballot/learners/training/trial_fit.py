@@ -1,9 +1,9 @@
 """Try the teacher on public points with dummy labels, before it meets private data.
 
 A shard that cannot train votes by a fixed rule and says nothing, because an error would tell about
-the data. A teacher that can never train would thus buy worthless labels in silence. A rehearsal
-that knows no private value may speak. What is rehearsed follows from public inputs alone, and it
-runs on global states of its own: nothing that comes after it can tell whether the private table has
+the data. A teacher that can never train would thus pay for worthless labels in silence. A trial fit
+that knows no private value may speak. What is tried follows from public inputs alone, and it runs
+on global states of its own: nothing that comes after it can tell whether the private table has
 missing values.
 """
 
@@ -21,15 +21,20 @@ from secretballot._validation import shown
 from secretballot.exceptions import ParameterError
 from secretballot.learners.training.inputs import n_columns, n_rows, take_rows
 
-__all__ = ["columns_with_missing_taken", "rehearse"]
+__all__ = ["columns_with_missing_taken", "try_teacher"]
 
 ROWS = 60
 _PROBES = 100  # fits, at most, to find the columns in which missing values are taken
 
 
-def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
-    """Fit a clone of the teacher on the first public points under labels 0, 1, ..., in turn, and
-    predict them.
+def try_teacher(teacher: Any, X_public: Any, n_classes: int) -> None:
+    """Fit a clone of the teacher on the first public points under labels 0, 1, ... in turn.
+
+    Parameters
+    ----------
+    teacher : classifier
+    X_public : array, sparse matrix or frame of shape (n_public, n_features)
+    n_classes : int
 
     Raises
     ------
@@ -40,7 +45,7 @@ def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
         raise ParameterError(
             f"teacher is {shown(teacher)}; it must be a classifier with fit and predict."
         )
-    problem = _attempt(teacher, _points(X_public, n_classes), n_classes)
+    problem = _problem_of_fit(teacher, _trial_points(X_public, n_classes), n_classes)
     if problem is not None:
         raise ParameterError(
             f"The teacher cannot be trained on the public points with dummy labels ({problem}); it"
@@ -49,33 +54,36 @@ def rehearse(teacher: Any, X_public: Any, n_classes: int) -> None:
 
 
 def columns_with_missing_taken(teacher: Any, X_public: Any, n_classes: int) -> IntArray:
-    """Return the columns in which the teacher takes missing values, by trying it on public points
-    that lack some.
+    """Return the columns in which the teacher takes missing values, by trial fits.
 
     All columns are tried together; where that fails, their halves, and so on, up to a hundred fits.
     What was found is then tried together once more.
 
     Returns
     -------
-    ndarray of int64, ascending
-        None for sparse points.
+    ndarray of int64, shape (k,), ascending
+        Empty for sparse points.
     """
-    points = _points(X_public, n_classes)
+    # Bisection, since a pipeline may impute some columns and pass others on; the number of fits is
+    # bounded, because a learner may take none of a thousand columns.
+    points = _trial_points(X_public, n_classes)
     if sparse.issparse(points):
         return np.empty(0, dtype=np.int64)
     waiting, found, probes = [np.arange(n_columns(points))], [], 0
     while waiting and probes < _PROBES:
         columns, probes = waiting.pop(), probes + 1
-        if _attempt(teacher, _with_missing(points, columns), n_classes) is None:
+        if _problem_of_fit(teacher, _with_missing(points, columns), n_classes) is None:
             found.append(columns)
         elif len(columns) > 1:
             waiting += np.array_split(columns, 2)
     if not found:
         return np.empty(0, dtype=np.int64)
     taken = np.sort(np.concatenate(found))
-    if len(found) > 1 and _attempt(teacher, _with_missing(points, taken), n_classes) is not None:
-        return np.empty(0, dtype=np.int64)
-    return taken
+    if len(found) == 1:
+        return taken
+    # Columns that are taken one by one need not be taken together.
+    problem = _problem_of_fit(teacher, _with_missing(points, taken), n_classes)
+    return taken if problem is None else np.empty(0, dtype=np.int64)
 
 
 def _with_missing(points: Any, columns: IntArray) -> Any:
@@ -88,14 +96,14 @@ def _with_missing(points: Any, columns: IntArray) -> Any:
     return np.where(missing, np.nan, numbers)
 
 
-def _points(X_public: Any, n_classes: int) -> Any:
+def _trial_points(X_public: Any, n_classes: int) -> Any:
     """Return the first public points, repeated where they are too few for every class."""
     return take_rows(
         X_public, np.resize(np.arange(min(ROWS, n_rows(X_public))), max(ROWS, 4 * n_classes))
     )
 
 
-def _attempt(teacher: Any, points: Any, n_classes: int) -> str | None:
+def _problem_of_fit(teacher: Any, points: Any, n_classes: int) -> str | None:
     """Return what went wrong, None if nothing did."""
     labels = np.arange(n_rows(points)) % n_classes
     try:

@@ -32,9 +32,8 @@ _PLAIN = (
 _REFUSALS = (ValueError, TypeError, ArithmeticError, NotImplementedError)
 
 
-def _quietly(read: Callable[[], Any]) -> Any:
-    """Return what a conversion yields, None where it fails; its errors and warnings may quote
-    cells, and are lost."""
+def _value_or_none(read: Callable[[], Any]) -> Any:
+    """Return what a conversion yields, None where it fails; errors and warnings may quote cells."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -44,8 +43,7 @@ def _quietly(read: Callable[[], Any]) -> Any:
 
 
 def table_of_rows(rows: Sequence[Any]) -> ObjectArray | None:
-    """Return rows of cells as an array of objects, None if they are no rows of one length of plain
-    cells.
+    """Return rows of plain cells as objects, shape (n_rows, n_features); None if they are none.
 
     numpy is never asked to make one array of all rows: it would choose one type for them.
     """
@@ -66,8 +64,10 @@ def _is_flat_array(row: Any) -> bool:
 
 
 def are_plain(cells: ObjectArray) -> bool:
-    """Return whether all cells are single values: what can be changed in place would join the
-    shards that share it."""
+    """Return whether all cells, of any shape, are single values.
+
+    What can be changed in place would join the shards that share it.
+    """
     kinds = set(map(type, cells.ravel().tolist()))
     return all(issubclass(kind, _PLAIN) and kind is not np.void for kind in kinds)
 
@@ -78,8 +78,7 @@ def are_numbers(cells: ObjectArray) -> bool:
 
 
 def array_as(X: Any, kind: np.dtype[Any]) -> Any:
-    """Return an array or sparse matrix in the type of public ones: floating point for numbers, else
-    objects.
+    """Return a table in the type of public ones: floating point for numbers, else objects.
 
     Parameters
     ----------
@@ -100,28 +99,30 @@ def array_as(X: Any, kind: np.dtype[Any]) -> Any:
         # single precision holds integers of two bytes; everything else gets double. Through double,
         # whatever X has: one cell may have given X another type, and rounding twice differs from
         # rounding once.
-        numbers = _quietly(lambda: X.astype(np.float64) if X.dtype.kind in "biuf" else _floats(X))
+        numbers = _value_or_none(
+            lambda: X.astype(np.float64) if X.dtype.kind in "biuf" else _cells_as_floats(X)
+        )
         single = kind.itemsize <= 2 or kind == np.float32
         return (
-            _quietly(lambda: numbers.astype(np.float32))
+            _value_or_none(lambda: numbers.astype(np.float32))
             if single and numbers is not None
             else numbers
         )
     if X.dtype.kind in "biuf":
         return None
-    objects = _quietly(lambda: X.astype(object))
+    objects = _value_or_none(lambda: X.astype(object))
     return objects if objects is not None and are_plain(objects) else None
 
 
-def _floats(X: Any) -> FloatArray | None:
+def _cells_as_floats(X: Any) -> FloatArray | None:
     cells = X.astype(object)
     if not are_plain(cells):
         return None
-    numbers = np.array([_float(cell) for cell in cells.ravel().tolist()], dtype=np.float64)
+    numbers = np.array([_cell_as_float(cell) for cell in cells.ravel().tolist()], dtype=np.float64)
     return numbers.reshape(cells.shape)
 
 
-def _float(cell: Any) -> float:
+def _cell_as_float(cell: Any) -> float:
     if isinstance(cell, complex | np.complexfloating) and cell.imag == 0:
         cell = cell.real  # one complex cell makes all others complex
     return math.nan if _is_missing(cell) else float(cell)
@@ -129,7 +130,7 @@ def _float(cell: Any) -> float:
 
 def _float_or_nan(cell: Any) -> float:
     try:
-        return _float(cell)
+        return _cell_as_float(cell)
     except _REFUSALS:
         return math.nan
 
@@ -146,40 +147,41 @@ def _is_missing(cell: Any) -> bool:
 
 
 def column_as(column: "pd.Series[Any]", kind: Any) -> Any:
-    """Return the cells of a column in the type of the public column: an array or series of
-    length n, or None."""
-    return _quietly(lambda: _column_as(column, kind))
+    """Return a column, of shape (n,), in the type of the public one; None where that cannot be."""
+    return _value_or_none(lambda: _column_as(column, kind))
 
 
 def _column_as(column: "pd.Series[Any]", kind: Any) -> Any:
     own = column.dtype
     if isinstance(kind, pd.CategoricalDtype):
-        return _categorical(column, kind)
+        return _public_categories(column, kind)
     if _is_real(kind):
         return _column_floats(column)
     if _holds_numbers(own):
         return None
     if pd.api.types.is_object_dtype(kind):
         # a bare array of objects would get a type by its cells
-        return pd.Series(_objects(column), dtype=object)
+        return pd.Series(_canonical_objects(column), dtype=object)
     if pd.api.types.is_string_dtype(kind):
         return pd.array(
-            [None if _is_missing(cell) else str(cell) for cell in _objects(column)], dtype=kind
+            [None if _is_missing(cell) else str(cell) for cell in _canonical_objects(column)],
+            dtype=kind,
         )
     if pd.api.types.is_datetime64_any_dtype(kind):
-        return _times(
+        return _times_in_unit(
             column, kind, pd.api.types.is_datetime64_any_dtype(own), pd.Timestamp, datetime.date
         )
     if pd.api.types.is_timedelta64_dtype(kind):
-        return _times(
+        return _times_in_unit(
             column, kind, pd.api.types.is_timedelta64_dtype(own), pd.Timedelta, datetime.timedelta
         )
     return column.array if own == kind and _is_flat(kind) else None
 
 
 def _holds_numbers(kind: Any) -> bool:
-    """Return whether cells are numbers as all of them together made them: of one type, or equal
-    ones as one category.
+    """Return whether cells are numbers as all of them together made them.
+
+    Of one type, that is, or equal ones as one category.
 
     pandas makes 1.0 of 1 beside a fraction, and 1 of True beside a 1.
     """
@@ -201,8 +203,7 @@ def is_dictionary(kind: Any) -> bool:
 
 
 def _is_flat(kind: Any) -> bool:
-    """Return whether cells hold nothing but themselves: no dictionary, which would be that of
-    all rows."""
+    """Return whether cells hold nothing but themselves: no dictionary of all rows."""
     if not isinstance(kind, pd.ArrowDtype):
         return True
     from pyarrow import types
@@ -223,13 +224,12 @@ def _column_floats(column: "pd.Series[Any]") -> FloatArray | None:
         or pd.api.types.is_string_dtype(own)
         or isinstance(own, pd.CategoricalDtype)
     ):
-        return _floats(np.asarray(column.astype(object), dtype=object))
+        return _cells_as_floats(np.asarray(column.astype(object), dtype=object))
     return None
 
 
-def _objects(column: "pd.Series[Any]") -> ObjectArray:
-    """Return the cells as Python objects, each in the one form that its value has in every type of
-    column.
+def _canonical_objects(column: "pd.Series[Any]") -> ObjectArray:
+    """Return the cells as Python objects, each in one form whatever the type of its column.
 
     Raises
     ------
@@ -242,11 +242,11 @@ def _objects(column: "pd.Series[Any]") -> ObjectArray:
     if not are_plain(cells):
         raise TypeError("a cell is no single value")
     objects = np.empty(len(cells), dtype=object)
-    objects[:] = [_canonical(cell) for cell in cells.tolist()]
+    objects[:] = [_canonical_cell(cell) for cell in cells.tolist()]
     return objects
 
 
-def _canonical(cell: Any) -> Any:
+def _canonical_cell(cell: Any) -> Any:
     if _is_missing(cell):
         return math.nan
     if isinstance(cell, datetime.datetime | np.datetime64):
@@ -266,9 +266,10 @@ def _in_nanoseconds(moment: Any) -> Any:
         return moment
 
 
-def _categorical(column: "pd.Series[Any]", kind: pd.CategoricalDtype) -> pd.Categorical | None:
-    """Return the public category of every cell, a missing one where the public column does not
-    know it."""
+def _public_categories(
+    column: "pd.Series[Any]", kind: pd.CategoricalDtype
+) -> pd.Categorical | None:
+    """Return the public category of every cell, a missing one where there is none."""
     categories = kind.categories
     cells: Iterable[Any]
     if _is_real(categories.dtype):
@@ -284,15 +285,19 @@ def _categorical(column: "pd.Series[Any]", kind: pd.CategoricalDtype) -> pd.Cate
     elif _is_real(column.dtype):
         return None
     else:
-        known, cells = _objects(pd.Series(categories)).tolist(), _objects(column).tolist()
+        known, cells = (
+            _canonical_objects(pd.Series(categories)).tolist(),
+            _canonical_objects(column).tolist(),
+        )
     places = {category: place for place, category in enumerate(known)}
     codes = np.array([places.get(cell, -1) for cell in cells], dtype=np.int64)
     return pd.Categorical.from_codes(codes, dtype=kind)
 
 
-def _times(column: "pd.Series[Any]", kind: Any, alike: bool, moment: Any, cell_kind: type) -> Any:
-    """Return points or lengths of time in the public unit; a column of objects holds some, or is
-    refused."""
+def _times_in_unit(
+    column: "pd.Series[Any]", kind: Any, alike: bool, moment: Any, cell_kind: type
+) -> Any:
+    """Return points or lengths of time in the public unit, None where a cell is neither."""
     if alike:
         return column.astype(kind).array
     cells = (

@@ -1,5 +1,4 @@
-"""The distinct public points that were asked, in their order, as far as a plan needs them; kept
-where the plan is."""
+"""The distinct public points that were asked, in their order, as far as they are needed again."""
 
 import contextlib
 import io
@@ -43,7 +42,14 @@ class AskedPoints:
         self.points()
 
     def points(self) -> FloatArray:
-        """Return the points so far, shape (n, n_features)."""
+        """Return the points so far, shape (n, n_features).
+
+        Raises
+        ------
+        DataError
+            If kept points cannot be read.
+        """
+        # Read anew each time, since another process may have asked meanwhile.
         content = None if self._place is None else read_secret(self._place)
         if content is not None:
             found = _points_of(content, self._points.shape[1])
@@ -53,7 +59,7 @@ class AskedPoints:
         return self._points
 
     def add(self, points: FloatArray) -> None:
-        """Keep those of `points` that are new, as far as there is room.
+        """Keep those of `points`, of shape (n, n_features), that are new, as far as there is room.
 
         Raises
         ------
@@ -63,6 +69,7 @@ class AskedPoints:
         known = self.points()
         if len(known) >= self.most:
             return
+        # Reversed, so that of equal points the first one's row stays.
         seen = set(question_digests(known))
         new = {
             digest: row

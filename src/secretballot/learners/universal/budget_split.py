@@ -42,15 +42,18 @@ class BudgetSplit:
     why: str
 
     @classmethod
-    def of(cls, total: PrivacyBudget, share: float, n_first: int, why: str) -> "BudgetSplit":
-        """Return the split that gives `share` of epsilon to the second part, to three digits.
+    def of(
+        cls, total: PrivacyBudget, epsilon_share: float, n_first: int, why: str
+    ) -> "BudgetSplit":
+        """Return the split that gives a share of epsilon to the second part, to three digits.
 
         Raises
         ------
         ParameterError
             If the share is not strictly between 0 and 1, or leaves one part nothing.
         """
-        endless = float(f"{check_probability('share', share) * total.epsilon:.3g}")
+        share = check_probability("epsilon_share", epsilon_share)
+        endless = float(f"{share * total.epsilon:.3g}")
         # as decimals, which is how a ledger adds promises up
         whole, part = Fraction(repr(total.epsilon)), Fraction(repr(endless))
         first = float(whole - part)
@@ -58,8 +61,8 @@ class BudgetSplit:
             first = math.nextafter(first, 0.0)
         if not (first > 0 and endless > 0):
             raise ParameterError(
-                f"share is {shown(share)}, which leaves one part no epsilon; give one nearer to"
-                " 0.5."
+                f"epsilon_share is {shown(epsilon_share)}, which leaves one part no epsilon; give"
+                " one nearer to 0.5."
             )
         return cls(total, PrivacyBudget(first, total.delta), endless, n_first, why)
 
@@ -122,9 +125,10 @@ def error_constants(
 
     Notes
     -----
-    A teacher of rate n / K relabelled records errs on about d K / (rate n) of the points, and the vote where a third of
-    the teachers do: on three times as many. The rate is nearly proportional to epsilon, and K does not depend on it.
-    The hypothesis loses scale log(number of labellings) mistakes (Sauer: at most (e m / d)^d labellings).
+    A teacher of rate n / K relabelled records errs on about d K / (rate n) of the points, and the
+    vote where a third of the teachers do: on three times as many. The rate is nearly proportional
+    to epsilon, and K does not depend on it. The hypothesis loses scale log(number of labellings)
+    mistakes (Sauer: at most (e m / d)^d labellings).
     """
     d, moved = vc_dimension, 1 if neighbours == "add-remove" else 2
     labellings = d * (1 + math.log(max(1.0, n_first / d)))
@@ -163,7 +167,7 @@ def split_budget(
     n_first: int,
     *,
     n_queries: int | None,
-    share: float | None,
+    epsilon_share: float | None,
 ) -> BudgetSplit:
     """Return what each part may cost, from public numbers alone.
 
@@ -171,22 +175,23 @@ def split_budget(
     ----------
     total : PrivacyBudget
     planned : callable
-        Plan and number of teachers of an agnostic labeler of that budget.
+        Aggregator and number of teachers of an agnostic labeler of that budget.
     vc_dimension, n_first : int
     n_queries : int or None
         All questions that are expected; None for many more than `n_first`.
-    share : float or None
-        Part of epsilon for the second part, where it is given.
+    epsilon_share : float or None
+        Share of epsilon for the second part, where it is given.
 
     Raises
     ------
     ParameterError
-        If the share is out of its range, or there is no such plan.
+        If the share is out of its range, or no aggregator fits the budget.
     """
-    if share is not None:
-        return BudgetSplit.of(total, share, n_first, "as given")
+    if epsilon_share is not None:
+        return BudgetSplit.of(total, epsilon_share, n_first, "as given")
     if n_queries is None:
         return BudgetSplit.of(total, OPEN_SHARE, n_first, "the number of questions is open")
+    # The constants hardly depend on epsilon, so those of the largest first part serve for all.
     trial = PrivacyBudget(total.epsilon * (1 - LEAST_SHARE), total.delta)
     aggregator, n_teachers = planned(trial)
     constants = error_constants(

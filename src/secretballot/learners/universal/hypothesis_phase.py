@@ -1,7 +1,6 @@
 """The second part of a universal labeler: one hypothesis, chosen once by all private records,
 that answers for ever."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,13 +14,14 @@ from secretballot.hypotheses import Hypothesis, HypothesisClass
 from secretballot.hypotheses.finite import check_row_by_row
 from secretballot.learners.selection.release import chosen_release
 from secretballot.learners.selection.semi_private import private_scores
+from secretballot.learners.training.point_digests import doubles_digest
 from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.released import ReleasedLabels
 
-__all__ = ["EndlessPart", "check_class_size", "cover_rows"]
+__all__ = ["EndlessPart", "check_class_size"]
 
 
-_MADE_UP_ROWS = 60
+_DUMMY_ROWS = 60
 
 
 class EndlessPart:
@@ -89,8 +89,9 @@ class EndlessPart:
         Privacy
         -------
         Unit, relation, price : those of `reserved`.
-        Sensitivity : one record makes at most one mistake under each candidate. The candidates follow from public
-            points, which may themselves follow from earlier answers: these are paid for.
+        Sensitivity : one record makes at most one mistake under each candidate. The candidates
+            follow from public points, which may themselves follow from earlier answers: these are
+            paid for.
         """
         found = reserved.drawn()
         if found is None:
@@ -102,20 +103,18 @@ class EndlessPart:
         return cls(*found, hypotheses)
 
     def predict(self, points: FloatArray) -> IntArray:
-        """Return 0 or 1 for every row of public points."""
+        """Return 0 or 1 for every row of public points, shape (n,)."""
         return self.hypothesis.predict(points)
 
     def released(
         self, points: FloatArray, classes: Sequence[Any], *, about: dict[str, Any], purpose: str
     ) -> ReleasedLabels:
-        """Return the labels of all rows of `points`, with the certificate of the choice."""
-        cover = hashlib.sha256(
-            np.ascontiguousarray(self.points[self._rows], dtype="<f8").tobytes()
-        ).hexdigest()
+        """Return labels of `points`, shape (n, n_features), with the certificate of the draw."""
+        # The cover's digest: with it, and the points, anybody finds the function of that number.
         more = {
             "hypotheses": self._hypotheses.name,
             "hypothesis": self.hypothesis.describe(),
-            "points_sha256": cover,
+            "points_sha256": doubles_digest(self.points[self._rows]),
         }
         return chosen_release(
             self.choice,
@@ -128,19 +127,12 @@ class EndlessPart:
         )
 
 
-def cover_rows(n_points: int, n_public: int | None, random_state: int) -> IntArray:
-    """Return which public points make the class finite: all, or so many random ones, by public
-    coins."""
-    if n_public is None or n_public >= n_points:
-        return np.arange(n_points)
-    return np.sort(np.random.default_rng(random_state).choice(n_points, n_public, replace=False))
-
-
 def check_class_size(
-    hypotheses: HypothesisClass, n_public: int, n_features: int, neighbours: str
+    hypotheses: HypothesisClass, n_cover: int, n_features: int, neighbours: str
 ) -> None:
-    """Refuse, before anything is bought, a class with too many labellings of so many points: try it
-    on made-up ones.
+    """Refuse, before anything is reserved, a class with too many labellings of so many points.
+
+    It is tried on dummy ones.
 
     Raises
     ------
@@ -150,13 +142,13 @@ def check_class_size(
         If the class does not take so many columns.
     """
     rng = np.random.default_rng(0)
-    check_row_by_row(hypotheses, rng.standard_normal((_MADE_UP_ROWS, n_features)))
+    check_row_by_row(hypotheses, rng.standard_normal((_DUMMY_ROWS, n_features)))
     try:
-        dichotomies = hypotheses.dichotomies(rng.standard_normal((n_public, n_features)))
-        made_up = rng.standard_normal((_MADE_UP_ROWS, n_features))
-        private_scores(dichotomies, made_up, np.arange(_MADE_UP_ROWS) % 2, "record", neighbours)
+        dichotomies = hypotheses.dichotomies(rng.standard_normal((n_cover, n_features)))
+        dummies = rng.standard_normal((_DUMMY_ROWS, n_features))
+        private_scores(dichotomies, dummies, np.arange(_DUMMY_ROWS) % 2, "record", neighbours)
     except ParameterError as error:
         raise ParameterError(
-            f"{hypotheses.name} have too many labellings of {n_public} public points ({error}) Set"
-            " n_public to less. Nothing was spent."
+            f"{hypotheses.name} have too many labellings of {n_cover} public points ({error}) Set"
+            " n_cover to less. Nothing was spent."
         ) from None

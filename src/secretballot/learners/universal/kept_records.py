@@ -1,5 +1,4 @@
-"""Private records that a plan needs once more: held until then, in memory or in the vault, then
-forgotten."""
+"""Private records that are needed once more: held until then, and then forgotten."""
 
 import contextlib
 import io
@@ -45,14 +44,12 @@ class PrivateRecords:
         content = read_secret(folder / FILE)
         if content is None:
             raise DataError(
-                f"{folder / FILE} is missing; call fit again, with the records that the plan began"
-                " with."
+                f"{folder / FILE} is missing; call fit again, with the records of the first fit."
             )
         found = _records_of(content)
         if found is None:
             raise DataError(
-                f"{folder / FILE} is damaged; call fit again, with the records that the plan began"
-                " with."
+                f"{folder / FILE} is damaged; call fit again, with the records of the first fit."
             )
         return cls(*found)
 

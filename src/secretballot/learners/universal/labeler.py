@@ -1,8 +1,6 @@
-"""The universal labeler: a few questions by voting, then all others by one hypothesis (Nandi and
-Bassily 2020)."""
+"""The universal labeler of Nandi and Bassily 2020: votes first, then one hypothesis for ever."""
 
 import contextlib
-import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -16,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from secretballot._json_files import LARGEST_JSON, json_fields
+from secretballot._old_names import takes_old_names
 from secretballot._typing import FloatArray
 from secretballot._validation import NEIGHBOURS, check_choice, check_count, check_name
 from secretballot.aggregation import RelabelledAggregator
@@ -24,12 +23,20 @@ from secretballot.exceptions import BudgetError, DataError, ParameterError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.hypotheses.finite import check_answers
 from secretballot.hypotheses.points import check_points
-from secretballot.learners.labelers.agnostic_sizes import agnostic_plan
+from secretballot.learners.labelers.agnostic_sizes import agnostic_terms
 from secretballot.learners.labelers.session import LabelingSession
 from secretballot.learners.selection.sample_sizes import public_points_needed
-from secretballot.learners.training.inputs import class_indices, declared_classes
+from secretballot.learners.training.account import account_of_fit, required_budget
+from secretballot.learners.training.inputs import (
+    class_indices,
+    declared_classes,
+    random_rows,
+    refuse_more_classes,
+    single_point,
+)
+from secretballot.learners.training.trained import reservation_folder
 from secretballot.learners.universal.budget_split import BudgetSplit, split_budget
-from secretballot.learners.universal.hypothesis_phase import check_class_size, cover_rows
+from secretballot.learners.universal.hypothesis_phase import check_class_size
 from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.learners.universal.service import (
     UniversalAnswer,
@@ -76,37 +83,37 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         Number of questions, each counted once, after which the second part answers; by default 32
         (d log(1 / alpha) + log(1 / beta)) / alpha (`public_points_needed`). It comes sooner if the
         first part stops at its last abstention.
-    n_public : int, optional
+    n_cover : int, optional
         How many of their points make the class finite, at random; by default all. Fewer for classes
         that label many points in too many ways.
     n_queries : int, optional
         All questions that are expected; None for many more than `n_first`. It sets the split of the
         budget alone.
-    share : float, optional
-        Part of epsilon for the second part; by default the one at which the average error of
+    epsilon_share : float, optional
+        Share of epsilon for the second part; by default the one at which the average error of
         `n_queries` questions is least, at least a tenth, and a half where `n_queries` is None.
     max_unstable, n_teachers, calibration, neighbours, relabel_epsilon
         As for `AgnosticLabeler`.
     ledger : Ledger, optional
-        Account of the private records, of the basic composition; without one the plan keeps an
+        Account of the private records, of the basic composition; without one the fit keeps an
         account of its own, in memory.
     vault : path, optional
-        Secret folder. With one, and a ledger that is a file, the plan outlives the process. Until
+        Secret folder. With one, and a ledger that is a file, both parts outlive the process. Until
         the switch it holds a copy of the private records, since the second part counts mistakes on
         them; then the copy is removed. Without one they are held in memory.
-    name : str, default "universal"
-        Names the plan in ledger and vault; another name is another charge.
+    request : str, default "universal"
+        Key of both parts in ledger and vault; another key is another charge.
     purpose : str
         Why, in a few words; public.
     n_jobs, random_state, progress
-        As for `AgnosticLabeler`; `random_state` also draws the `n_public` points.
+        As for `AgnosticLabeler`; `random_state` also draws the `n_cover` points.
 
     Attributes
     ----------
     split_ : BudgetSplit
         What each part costs; printed.
     run_ : UniversalRun
-        The plan; there after `fit` or `reopen`.
+        Both parts; there after `fit` or `reopen`.
     classes_ : list
         The two class values.
     n_features_in_ : int
@@ -115,18 +122,27 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     -------
     Unit : one record.
     Relation : `neighbours`.
-    Sensitivity : one vote of each question in the first part, one mistake of each hypothesis in the second.
-    Price : that of both parts, added up: the budget. `fit` reserves both, so that the second can always be paid. As
-        printed, Algorithm 4 gives all of epsilon to each part, which costs 2 epsilon.
+    Sensitivity : one vote of each question in the first part, one mistake of each hypothesis in the
+        second.
+    Price : that of both parts, added up: the budget. `fit` reserves both, so that the second can
+        always be paid. As printed, Algorithm 4 gives all of epsilon to each part, which costs 2
+        epsilon.
     Source : Nandi and Bassily 2020, Algorithm 4; differences 7.
     Rounding : upward.
 
     Examples
     --------
-    ``labeler = UniversalLabeler(Thresholds(), budget=PrivacyBudget(1.0, 1e-6)).fit(X, y, classes=["no", "yes"])``, then
-    ``labeler.ask([0.3]).label``, without end.
+    >>> X = np.random.default_rng(0).uniform(size=(2000, 1))
+    >>> labeler = sb.UniversalLabeler(
+    ...     sb.hypotheses.Thresholds(), budget=sb.PrivacyBudget(1.0, 1e-6))
+    >>> labeler = labeler.fit(  # the points to come are known, so all of epsilon goes into one draw
+    ...     X, np.where(X[:, 0] > 0.5, "yes", "no"), classes=["no", "yes"],
+    ...     public_points_known=np.linspace(0, 1, 101)[:, None])
+    >>> labeler.ask([0.99]).label, labeler.left
+    ('yes', inf)
     """
 
+    @takes_old_names(name="request", n_public="n_cover", share="epsilon_share")
     def __init__(
         self,
         hypotheses: HypothesisClass | None = None,
@@ -136,20 +152,20 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         alpha: float = 0.1,
         beta: float = 0.05,
         n_first: int | None = None,
-        n_public: int | None = None,
+        n_cover: int | None = None,
         n_queries: int | None = None,
-        share: float | None = None,
+        epsilon_share: float | None = None,
         max_unstable: int | None = None,
         n_teachers: int | None = None,
         calibration: str = "tight",
-        neighbours: str = "replace-one",
+        neighbours: str = "add-remove",
         relabel_epsilon: float = 1.0,
         ledger: Ledger | None = None,
         vault: str | Path | None = None,
-        name: str = "universal",
+        request: str = "universal",
         purpose: str = "",
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.hypotheses = hypotheses
@@ -158,9 +174,9 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         self.alpha = alpha
         self.beta = beta
         self.n_first = n_first
-        self.n_public = n_public
+        self.n_cover = n_cover
         self.n_queries = n_queries
-        self.share = share
+        self.epsilon_share = epsilon_share
         self.max_unstable = max_unstable
         self.n_teachers = n_teachers
         self.calibration = calibration
@@ -168,16 +184,21 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         self.relabel_epsilon = relabel_epsilon
         self.ledger = ledger
         self.vault = vault
-        self.name = name
+        self.request = request
         self.purpose = purpose
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
 
+    @property
+    def name(self) -> str:
+        """The old name of `request`."""
+        return self.request
+
     def fit(
         self, X: Any, y: ArrayLike, *, classes: Sequence[Any], public_points_known: Any = None
     ) -> Self:
-        """Buy both parts, and begin the first.
+        """Reserve both parts, and begin the first.
 
         Parameters
         ----------
@@ -199,107 +220,103 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         BudgetError
             If the ledger does not admit the price; nothing was spent.
         """
+        # Checks by public numbers come first, then the account is asked, then what an earlier fit
+        # kept is compared; only then the first part trains and reserves.
         names = declared_classes(classes)
-        if len(names) > 2:
-            raise ParameterError(
-                f"classes has {len(names)} values; hypotheses tell two classes apart, so name two."
-            )
+        refuse_more_classes(names)
         hypotheses = self._checked_hypotheses()
         points = check_points(X, None)
         index = class_indices(y, names, len(points))
-        known = (
-            None
-            if public_points_known is None
-            else check_points(public_points_known, points.shape[1])
-        )
-        split = (
-            self._split(hypotheses, len(points))
-            if known is None
-            else BudgetSplit.all_to_endless(self._budget())
-        )
-        n_public = split.n_first if known is None else len(known)
-        check_class_size(
-            hypotheses, min(n_public, self.n_public or n_public), points.shape[1], self.neighbours
-        )
+        if public_points_known is None:
+            known = None
+            split = self._budget_split(hypotheses, len(points))
+            n_cover = split.n_first
+        else:
+            known = check_points(public_points_known, points.shape[1])
+            split = BudgetSplit.all_to_endless(required_budget(self.budget))
+            n_cover = len(known)
+        if self.n_cover is not None:
+            n_cover = min(n_cover, self.n_cover)
+        check_class_size(hypotheses, n_cover, points.shape[1], self.neighbours)
         check_answers(hypotheses, points)
-        account = self._account()
-        folder = self._folder() if self.vault is not None and account.durable else None
-        about = self._about(hypotheses, names, points.shape[1], split, account)
+        account = self._open_account()
+        lasting = self.vault is not None and account.durable
+        folder = self._reservation_folder() if lasting else None
+        about = self._plan_description(hypotheses, names, points.shape[1], split, account)
         self._check_room(account, split)
         _check_same(folder, about)
-        session = (
-            None
-            if split.first is None
-            else self._first(split, account).fit(points, y, classes=names).session_
-        )
+        session = None
+        if split.first is not None:
+            session = self._first_part(split, account).fit(points, y, classes=names).session_
         records: PrivateRecords | None = PrivateRecords(points, index)
         if folder is not None and records is not None:
-            if account.released(endless_request(self.name)) is None:
+            # The records before the file that names the reservation: who finds it can go on.
+            if account.released(endless_request(self.request)) is None:
                 records.keep(make_vault(folder))
             keep_secret(folder / _ABOUT, json.dumps(about).encode())
             records = None
-        self._begin(hypotheses, about, session, account, records, folder)
+        self._begin_run(hypotheses, about, session, account, records, folder)
         if known is not None:
             self._draw_at_once(known)
         return self
 
     def reopen(self) -> Self:
-        """Go on after a restart with the plan that a `fit` with this vault and this name began,
+        """Go on after a restart with what a `fit` with this vault and this request reserved,
         without the data.
 
         Raises
         ------
         ParameterError
-            If the labeler has no vault, or other settings than the plan.
+            If the labeler has no vault, or other settings than that fit.
         DataError
-            If the vault holds no such plan.
+            If the vault holds no such reservation.
         LedgerError
             If the ledger is not where it was, or does not fit the vault.
         """
         if self.vault is None:
-            raise ParameterError("vault is None; give the vault that the plan was begun with.")
-        hypotheses, folder = self._checked_hypotheses(), self._folder()
+            raise ParameterError("vault is None; give the vault that the first fit was given.")
+        hypotheses, folder = self._checked_hypotheses(), self._reservation_folder()
         content = read_secret(folder / _ABOUT, largest=LARGEST_JSON)
         if content is None:
             raise DataError(
-                f"The vault {self.vault} holds no universal plan {self.name!r}; call fit."
+                f"The vault {self.vault} holds no universal labeler {self.request!r}; call fit."
             )
         about = _about_of(content)
         if about is None:
             raise DataError(f"{folder / _ABOUT} is damaged; put the vault back as it was.")
-        split, ledger, settings = (
-            BudgetSplit.from_description(about["split"]),
-            about["ledger"],
-            about["settings"],
-        )
-        if settings != self._settings(hypotheses):
+        # Other hypotheses or another seed would find another function under the number that was
+        # drawn, so settings are compared before the ledger is opened.
+        split, settings = BudgetSplit.from_description(about["split"]), about["settings"]
+        if settings != self._fixed_settings(hypotheses):
             given = ", ".join(f"{key}={value}" for key, value in settings.items())
             raise ParameterError(
-                f"The plan {self.name!r} was begun with other settings; give the same: {given}."
+                f"{self.request!r} was begun with other settings; give the same: {given}."
             )
-        account = Ledger.open_existing(ledger)
-        session = None if split.first is None else self._first(split, account).reopen().session_
-        self._begin(hypotheses, about, session, account, None, folder)
+        account = Ledger.open_existing(about["ledger"])
+        session = None
+        if split.first is not None:
+            session = self._first_part(split, account).reopen().session_
+        self._begin_run(hypotheses, about, session, account, None, folder)
         return self
 
     @property
     def left(self) -> float:
         """Questions that may still be asked: infinity, before the switch too, since both parts
         are paid for."""
-        self._running()
+        self._begun_run()
         return math.inf
 
     @property
     def used(self) -> int:
         """Questions that the first part has answered, abstentions included; repeated ones count
         once."""
-        return self._running().used
+        return self._begun_run().used
 
     @property
     def until_switch(self) -> int:
         """Questions that the first part may still answer; 0 when the hypothesis has taken over,
         or will now."""
-        return self._running().until_switch
+        return self._begun_run().until_switch
 
     @property
     def student_(self) -> HypothesisStudent:
@@ -310,7 +327,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         AttributeError
             If it was not drawn yet.
         """
-        run = self._running()
+        run = self._begun_run()
         if run.endless is None:
             raise AttributeError("There is no student yet: the first part still answers.")
         return HypothesisStudent.of(
@@ -325,10 +342,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         DataError
             If the point does not fit.
         """
-        point = x if hasattr(x, "shape") and len(x.shape) == 2 else np.asarray(x).reshape(1, -1)
-        if point.shape[0] != 1:
-            raise DataError(f"x has {point.shape[0]} rows; ask one point, or use ask_many.")
-        answers = self.ask_many(point)
+        answers = self.ask_many(single_point(x))
         return UniversalAnswer(answers.labels[0], bool(answers.endless[0]))
 
     def ask_many(self, X: Any) -> UniversalAnswers:
@@ -342,7 +356,7 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         DataError
             If the points do not fit; nothing was answered then.
         """
-        return self._running().ask_many(check_points(X, self.n_features_in_))
+        return self._begun_run().ask_many(check_points(X, self.n_features_in_))
 
     def released(self, X: Any) -> UniversalRelease:
         """Return what left the house so far: all answers of the first part, and the hypothesis's
@@ -358,11 +372,11 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         DataError
             If a point that was asked is not in `X`.
         """
-        return self._running().released(check_points(X, self.n_features_in_))
+        return self._begun_run().released(check_points(X, self.n_features_in_))
 
     def describe(self) -> dict[str, Any]:
         """Return split and progress as JSON values; public."""
-        run = self._running()
+        run = self._begun_run()
         hypothesis = None if run.endless is None else run.endless.hypothesis.describe()
         state = {"used": run.used, "until_switch": run.until_switch, "hypothesis": hypothesis}
         return {"split": self.split_.describe(), **state}
@@ -371,12 +385,12 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         shown = str(super().__repr__(N_CHAR_MAX))
         return f"{shown}: {self.split_}" if hasattr(self, "split_") else shown
 
-    def _running(self) -> UniversalRun:
+    def _begun_run(self) -> UniversalRun:
         check_is_fitted(self, "run_")
         run: UniversalRun = self.run_
         return run
 
-    def _begin(
+    def _begin_run(
         self,
         hypotheses: HypothesisClass,
         about: dict[str, Any],
@@ -386,21 +400,19 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         folder: Path | None,
     ) -> None:
         """Reserve the second part, or find it."""
-        names, width, split = (
-            list(about["classes"]),
-            int(about["n_features"]),
-            BudgetSplit.from_description(about["split"]),
-        )
+        # From what is kept rather than from the parameters, so that a fit and a reopening agree.
+        names, width = list(about["classes"]), int(about["n_features"])
+        split = BudgetSplit.from_description(about["split"])
         terms = UniversalTerms(
             hypotheses,
             names,
             width,
             split,
-            self.n_public,
-            self.random_state,
-            self.neighbours,
-            self.name,
-            self.purpose,
+            n_cover=self.n_cover,
+            random_state=self.random_state or 0,
+            neighbours=self.neighbours,
+            request=self.request,
+            purpose=self.purpose,
         )
         self.run_ = UniversalRun(terms, session, account, records, folder)
         self.split_, self.classes_, self.n_features_in_ = split, names, width
@@ -408,13 +420,13 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
     def _draw_at_once(self, known: FloatArray) -> None:
         """Draw by points that are known beforehand, of which the ledger keeps those that make
         the class finite."""
-        cover = known[cover_rows(len(known), self.n_public, self.random_state)]
+        cover = known[random_rows(len(known), self.n_cover, self.random_state)]
         if self.run_.endless is None:
             self.run_.switch(cover)
         elif not np.array_equal(self.run_.endless.points, cover):
             raise ParameterError(
-                f"The plan {self.name!r} was drawn by other public points; give the same, or"
-                " another name, which is a new charge. Nothing was spent."
+                f"{self.request!r} was drawn by other public points; give the same, or another"
+                " request, which is a new charge. Nothing was spent."
             )
 
     def _checked_hypotheses(self) -> HypothesisClass:
@@ -424,12 +436,12 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
                 " Thresholds()."
             )
         check_choice("neighbours", self.neighbours, NEIGHBOURS)
-        for name in ("n_first", "n_public", "n_queries"):
+        for name in ("n_first", "n_cover", "n_queries"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
         return self.hypotheses
 
-    def _split(self, hypotheses: HypothesisClass, n_records: int) -> BudgetSplit:
+    def _budget_split(self, hypotheses: HypothesisClass, n_records: int) -> BudgetSplit:
         """Return what each part may cost, from public numbers alone."""
         d = max(1, hypotheses.vc_dimension)
         n_first = (
@@ -437,11 +449,12 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         )
 
         def planned(budget: PrivacyBudget) -> tuple[RelabelledAggregator, int]:
-            return agnostic_plan(
+            return agnostic_terms(
                 budget,
                 n_first,
                 alpha=self.alpha,
                 beta=self.beta,
+                # public under replace-one alone
                 n_records=n_records if self.neighbours == "replace-one" else None,
                 neighbours=self.neighbours,
                 relabel_epsilon=self.relabel_epsilon,
@@ -451,42 +464,38 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
             )
 
         return split_budget(
-            self._budget(), planned, d, n_first, n_queries=self.n_queries, share=self.share
+            required_budget(self.budget),
+            planned,
+            d,
+            n_first,
+            n_queries=self.n_queries,
+            epsilon_share=self.epsilon_share,
         )
 
-    def _first(self, split: BudgetSplit, account: Ledger) -> FirstPart:
+    def _first_part(self, split: BudgetSplit, account: Ledger) -> FirstPart:
         return FirstPart.of(
-            split, self.get_params(deep=False), name=first_request(self.name), ledger=account
+            split, self.get_params(deep=False), request=first_request(self.request), ledger=account
         )
 
-    def _budget(self) -> PrivacyBudget:
-        if not isinstance(self.budget, PrivacyBudget):
-            raise ParameterError(
-                "budget is missing; give one, such as PrivacyBudget(epsilon=1.0, delta=1e-6)."
-            )
-        return self.budget
-
-    def _account(self) -> Ledger:
-        """Return the ledger if it takes such a plan, or one for this plan alone."""
+    def _open_account(self) -> Ledger:
+        """Return the account that pays for both parts."""
         check_keeping(self.ledger, self.vault, None)
-        check_name("name", self.name, longest=_LONGEST_NAME)
-        if self.ledger is None:
-            about = {"unit": "record", "neighbours": self.neighbours}
-            return Ledger.in_memory(dataset="this plan alone", budget=self._budget(), **about)
-        self.ledger.check_promise("record", self.neighbours)
-        if self.ledger.composition != "basic":
+        check_name("request", self.request, longest=_LONGEST_REQUEST)
+        account = account_of_fit(
+            self.ledger, required_budget(self.budget), unit="record", neighbours=self.neighbours
+        )
+        if account.composition != "basic":
             raise ParameterError(
-                f"The ledger composes by {self.ledger.composition!r}, which does not add two prices"
+                f"The ledger composes by {account.composition!r}, which does not add two prices"
                 " up; give one with the composition 'basic'. Nothing was spent."
             )
-        return self.ledger
+        return account
 
     def _check_room(self, account: Ledger, split: BudgetSplit) -> None:
-        """Refuse a plan of which the ledger would take only the first part."""
-        if any(
-            account.entry(request) is not None
-            for request in (first_request(self.name), endless_request(self.name))
-        ):
+        """Refuse two parts of which the ledger would take only the first."""
+        # What was reserved before needs no room any more.
+        requests = first_request(self.request), endless_request(self.request)
+        if any(account.entry(request) is not None for request in requests):
             return
         remaining, delta = account.remaining(), 0.0 if split.first is None else split.total.delta
         if not (remaining.epsilon >= split.total.epsilon and remaining.delta >= delta):
@@ -496,16 +505,16 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
                 " ask for less. Nothing was spent."
             )
 
-    def _settings(self, hypotheses: HypothesisClass) -> dict[str, Any]:
-        """Return what must be the same whenever the plan is taken up."""
+    def _fixed_settings(self, hypotheses: HypothesisClass) -> dict[str, Any]:
+        """Return what must be the same whenever the reservation is taken up."""
         return {
             "hypotheses": f"{hypotheses.name} {joblib.hash(hypotheses)}",
             "neighbours": self.neighbours,
-            "n_public": self.n_public,
-            "random_state": self.random_state,
+            "n_public": self.n_cover,
+            "random_state": self.random_state or 0,
         }
 
-    def _about(
+    def _plan_description(
         self,
         hypotheses: HypothesisClass,
         names: list[Any],
@@ -514,17 +523,17 @@ class UniversalLabeler(BaseEstimator):  # type: ignore[misc]  # scikit-learn shi
         account: Ledger,
     ) -> dict[str, Any]:
         return {
-            "settings": self._settings(hypotheses),
+            "settings": self._fixed_settings(hypotheses),
             "classes": names,
             "n_features": n_features,
             "split": split.describe(),
             "ledger": str(account.path),
         }
 
-    def _folder(self) -> Path:
-        """Return where the plan with this name is kept in the vault."""
+    def _reservation_folder(self) -> Path:
+        """Return where this reservation is kept in the vault."""
         assert self.vault is not None
-        return Path(self.vault) / "plans" / hashlib.sha256(self.name.encode()).hexdigest()[:32]
+        return reservation_folder(self.vault, self.request)
 
 
 _KEPT = {"settings": dict, "classes": list, "n_features": int, "split": dict, "ledger": str}
@@ -532,7 +541,7 @@ _SPLIT = ("epsilon", "delta", "first_epsilon", "endless_epsilon", "first_questio
 
 
 def _about_of(content: bytes) -> dict[str, Any] | None:
-    """Return what a plan was begun with, None where that is damaged."""
+    """Return what a reservation was begun with, None where that is damaged."""
     about = json_fields(content, _KEPT)
     if about is None or len(about["classes"]) != 2 or not about["n_features"] >= 1:
         return None
@@ -544,11 +553,11 @@ def _about_of(content: bytes) -> dict[str, Any] | None:
     return None
 
 
-_LONGEST_NAME = 180  # letters; both parts have longer names made of it
+_LONGEST_REQUEST = 180  # characters; both parts have longer keys made of it
 
 
 def _check_same(folder: Path | None, about: dict[str, Any]) -> None:
-    """Refuse to go on with a plan that was begun with other settings."""
+    """Refuse to go on with a reservation that was begun with other settings."""
     content = None if folder is None else read_secret(folder / _ABOUT, largest=LARGEST_JSON)
     if folder is None or content is None:
         return
@@ -559,6 +568,6 @@ def _check_same(folder: Path | None, about: dict[str, Any]) -> None:
         )
     if kept != json.loads(json.dumps(about)):
         raise ParameterError(
-            f"The vault {folder} holds a plan of this name with other settings; give the same, or"
-            " another name, which is a new charge. Nothing was spent."
+            f"The vault {folder} holds a reservation of this request with other settings; give the"
+            " same, or another request, which is a new charge. Nothing was spent."
         )

@@ -1,5 +1,4 @@
-"""A universal plan that is running: questions go to the first part until it has come to its end,
-then to the second."""
+"""A universal labeler at work: questions go to the first part until its end, then to the second."""
 
 import contextlib
 import math
@@ -14,10 +13,11 @@ from secretballot.door.reserved_outcome import ReservedOutcome
 from secretballot.exceptions import BudgetError
 from secretballot.hypotheses import HypothesisClass
 from secretballot.learners.labelers.session import LabelingSession
+from secretballot.learners.training.inputs import object_array, random_rows
 from secretballot.learners.training.point_digests import question_digests
 from secretballot.learners.universal.asked_points import AskedPoints
 from secretballot.learners.universal.budget_split import BudgetSplit
-from secretballot.learners.universal.hypothesis_phase import EndlessPart, cover_rows
+from secretballot.learners.universal.hypothesis_phase import EndlessPart
 from secretballot.learners.universal.kept_records import PrivateRecords
 from secretballot.privacy.ledger import Ledger
 from secretballot.released import ReleasedLabels
@@ -102,7 +102,7 @@ class UniversalRelease:
 
 @dataclass(frozen=True, eq=False)
 class UniversalTerms:
-    """What a plan was begun with; public.
+    """What a universal labeler was begun with; public.
 
     Attributes
     ----------
@@ -111,21 +111,21 @@ class UniversalTerms:
         Of two values.
     n_features : int
     split : BudgetSplit
-    n_public : int or None
+    n_cover : int or None
         How many of the asked points make the class finite; None for all.
     random_state : int
         Draws them.
-    neighbours, name, purpose : str
+    neighbours, request, purpose : str
     """
 
     hypotheses: HypothesisClass
     classes: list[Any]
     n_features: int
     split: BudgetSplit
-    n_public: int | None
+    n_cover: int | None
     random_state: int
     neighbours: str
-    name: str
+    request: str
     purpose: str
 
 
@@ -142,7 +142,7 @@ class UniversalRun:
     records : PrivateRecords or None
         Held until the switch; None where `folder` holds them.
     folder : Path or None
-        Of the vault; None where the plan dies with the process.
+        Of the vault; None where nothing outlives the process.
 
     Raises
     ------
@@ -154,9 +154,9 @@ class UniversalRun:
     Privacy
     -------
     Unit, relation, price : those of the two parts, each reserved before the first question.
-    Order : a point is kept before it is answered. The switch draws and commits to the ledger, then forgets the records;
-        whatever a crash interrupts, the next question finds either no draw, and draws, or the
-        committed one.
+    Order : a point is kept before it is answered. The switch draws and commits to the ledger, then
+        forgets the records; whatever a crash interrupts, the next question finds either no draw,
+        and draws, or the committed one.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class UniversalRun:
         self._reserved = ReservedOutcome(
             ledger,
             epsilon=terms.split.endless,
-            request=endless_request(terms.name),
+            request=endless_request(terms.request),
             unit="record",
             neighbours=terms.neighbours,
             purpose=terms.purpose or f"which of the {terms.hypotheses.name} answers for ever",
@@ -195,30 +195,29 @@ class UniversalRun:
         return 0 if self.endless is not None or self.session is None else self.session.left
 
     def ask_many(self, points: FloatArray) -> UniversalAnswers:
-        """Return the answers to public points, as `check_points` returns them, every one of
-        them."""
+        """Return the answers to all of the public points, of shape (n, n_features)."""
         labels = self._first_labels(points)
         missing = np.array([label is None for label in labels], dtype=np.bool_)
         if self.endless is None:
             return UniversalAnswers(labels, ~missing, np.zeros(len(labels), dtype=np.bool_))
         if missing.any():
             said = self.endless.predict(points[missing])
-            # with None behind, so that numpy makes an array of the values and not of their letters
-            # or items
-            labels[missing] = np.array([*self.terms.classes, None], dtype=object)[said]
+            labels[missing] = object_array(self.terms.classes)[said]
         return UniversalAnswers(labels, np.ones(len(labels), dtype=np.bool_), missing)
 
     def switch(self, points: FloatArray) -> None:
-        """Draw the hypothesis by public points, or take up the one that was drawn, and forget
-        the private records."""
-        rows = cover_rows(len(points), self.terms.n_public, self.terms.random_state)
+        """Draw the hypothesis by public points, of shape (n, n_features), unless it was drawn.
+
+        The private records are forgotten.
+        """
+        rows = random_rows(len(points), self.terms.n_cover, self.terms.random_state)
         endless = EndlessPart.begin(
             self._reserved, self.terms.hypotheses, self._open_records, points, rows
         )
         self._take_up(endless)
 
     def released(self, points: FloatArray) -> UniversalRelease:
-        """Return what left the house so far, as rows of `points`."""
+        """Return what left the house so far, as rows of `points`, of shape (n, n_features)."""
         first = None if self.session is None else self.session.released(points)
         if self.endless is None:
             return UniversalRelease(first, None)
@@ -229,8 +228,9 @@ class UniversalRun:
         return UniversalRelease(first, endless)
 
     def _first_labels(self, points: FloatArray) -> ObjectArray:
-        """Return the labels of the first part, None where it has none; switch when it has come
-        to its end."""
+        """Return the labels of the first part, None where it has none; switch at its end."""
+        # A point is kept before it is asked: after a crash the cover may hold a point without an
+        # answer, but never lack one that was answered.
         labels: ObjectArray = np.full(len(points), None, dtype=object)
         if self.endless is None and self.session is not None:
             self._asked.add(points)
@@ -261,11 +261,11 @@ class UniversalRun:
         return PrivateRecords.load(self._folder)
 
 
-def first_request(name: str) -> str:
-    """Return the key of the first part of a plan in the ledger."""
-    return f"{name}/first"
+def first_request(request: str) -> str:
+    """Return the key of the first part in the ledger."""
+    return f"{request}/first"
 
 
-def endless_request(name: str) -> str:
-    """Return the key of the second part of a plan in the ledger."""
-    return f"{name}/endless"
+def endless_request(request: str) -> str:
+    """Return the key of the second part in the ledger."""
+    return f"{request}/endless"

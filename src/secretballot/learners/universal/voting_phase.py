@@ -1,5 +1,4 @@
-"""The first part of a universal labeler: an agnostic labeler that says on its certificate what
-else was bought."""
+"""The first part of a universal labeler: an agnostic one, whose certificate names the second."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -29,13 +28,13 @@ _SHARED = (
 
 
 class FirstPart(AgnosticLabeler):
-    """The agnostic labeler, with a word on its certificate on what else was bought with it."""
+    """The agnostic labeler, with a sentence on its certificate on what was reserved with it."""
 
     split: BudgetSplit
 
     @classmethod
     def of(
-        cls, split: BudgetSplit, settings: Mapping[str, Any], *, name: str, ledger: Ledger
+        cls, split: BudgetSplit, settings: Mapping[str, Any], *, request: str, ledger: Ledger
     ) -> Self:
         """Return the labeler of the first questions.
 
@@ -45,19 +44,21 @@ class FirstPart(AgnosticLabeler):
             With a first part.
         settings : mapping
             Parameters of the universal labeler, of which it takes those that it knows.
-        name : str
+        request : str
             Key in the ledger.
         ledger : Ledger
         """
         own = {key: settings[key] for key in _SHARED}
-        first = cls(budget=split.first, n_queries=split.n_first, name=name, ledger=ledger, **own)
+        first = cls(
+            budget=split.first, n_queries=split.n_first, request=request, ledger=ledger, **own
+        )
         first.split = split
         return first
 
-    def _declaration(self, aggregator: Any) -> dict[str, object]:
-        declared = super()._declaration(aggregator)
+    def _public_declaration(self, aggregator: Any) -> dict[str, object]:
+        declared = super()._public_declaration(aggregator)
         more = (
-            "This is the first part of a universal labeler, bought together with a second one:"
+            "This is the first part of a universal labeler, reserved together with a second one:"
             f" {self.split}."
         )
         sentences = declared["assumptions"]

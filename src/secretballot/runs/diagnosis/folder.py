@@ -1,5 +1,4 @@
-"""Where diagnoses may be written: into the vault, or a closed folder of their own, and never
-into a release."""
+"""Where diagnoses may be written: into the vault or a closed folder, and never into a release."""
 
 import json
 import os
@@ -49,8 +48,7 @@ def check_private_place(folder: str | Path) -> Path:
 
 
 def _is_release(folder: Path) -> bool:
-    """Return whether a folder is a release, whole or in part, or the place of one beside a
-    vault."""
+    """Return whether a folder is a release, whole or in part, or the place of one."""
     if (folder / "certificate.json").is_file():
         return True
     if (folder / "README.txt").is_file() and (
@@ -63,8 +61,7 @@ def _is_release(folder: Path) -> bool:
 def write_diagnoses(
     folder: str | Path, document: Mapping[str, Any], pictures: Mapping[str, bytes]
 ) -> list[Path]:
-    """Write diagnoses into a folder of mode 0700, as files of mode 0600; those of an earlier time
-    go.
+    """Write diagnoses into a folder of mode 0700, as files of mode 0600; earlier ones go.
 
     Parameters
     ----------

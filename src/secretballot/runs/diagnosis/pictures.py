@@ -26,13 +26,14 @@ _UPRIGHT = 7  # bars with room for a number of five digits beside each other
 
 
 def draw_diagnoses(diagnoses: Mapping[str, Diagnosis], watch: Watch) -> dict[str, bytes]:
-    """Return the pictures of diagnoses as files by name, SVG and PNG; none, with a note, where
-    nothing can draw.
+    """Return the pictures of diagnoses as files by name, SVG and PNG.
+
+    None, with a note, where nothing can draw.
 
     Parameters
     ----------
     diagnoses : mapping of str to Diagnosis
-        With "margins", "expected" and "stability"; with "reference" the margins are told apart by
+        With "margins", "expected" and "stability"; with "reference" the margins are split by
         it.
     watch : Watch
 
@@ -41,9 +42,9 @@ def draw_diagnoses(diagnoses: Mapping[str, Diagnosis], watch: Watch) -> dict[str
     Sensitivity : one unit may move all of it; keep the pictures in the vault.
     """
     pictures = (
-        _margins(diagnoses["margins"], diagnoses.get("reference")),
-        _curve(diagnoses["expected"]),
-        _stability(diagnoses["stability"]),
+        _margins_picture(diagnoses["margins"], diagnoses.get("reference")),
+        _high_margin_picture(diagnoses["expected"]),
+        _stability_picture(diagnoses["stability"]),
     )
     try:
         drawn = {f"{picture.name}.svg": picture.svg() for picture in pictures}
@@ -53,7 +54,7 @@ def draw_diagnoses(diagnoses: Mapping[str, Diagnosis], watch: Watch) -> dict[str
         return {}
 
 
-def _marked(name: str, words: str, paint: Callable[[Any], None]) -> Picture:
+def _picture_with_warning(name: str, words: str, paint: Callable[[Any], None]) -> Picture:
     """Return a picture with the warning written into it, and a few words on what is seen."""
 
     def whole(axes: Any) -> None:
@@ -64,9 +65,8 @@ def _marked(name: str, words: str, paint: Callable[[Any], None]) -> Picture:
     return Picture(name, 3.1, whole)
 
 
-def _margins(found: Diagnosis, reference: Diagnosis | None) -> Picture:
-    """Draw how many public points have which margin; told apart by whether the vote says what
-    one model does."""
+def _margins_picture(found: Diagnosis, reference: Diagnosis | None) -> Picture:
+    """Draw how many public points have which margin, split by whether one model agrees."""
     margins, k = found.values()["margins"], found.sizes["teachers"]
     # even: margins of two classes are all even, or all odd
     width = 2 * max(1, -(-(k + 1) // (2 * _BARS)))
@@ -110,10 +110,10 @@ def _margins(found: Diagnosis, reference: Diagnosis | None) -> Picture:
             axes.set_ylim(0, 1.3 * below.max())
             axes.legend(loc="upper left", frameon=False, reverse=True)
 
-    return _marked("margins", f"{len(margins):,} points", paint)
+    return _picture_with_warning("margins", f"{len(margins):,} points", paint)
 
 
-def _curve(found: Diagnosis) -> Picture:
+def _high_margin_picture(found: Diagnosis) -> Picture:
     """Draw the curve of approximate high margin with its band."""
     values = found.values()
 
@@ -128,12 +128,12 @@ def _curve(found: Diagnosis) -> Picture:
         axes.set_ylabel("ν, share of points at or below Δ")
         grid(axes, "both")
 
-    return _marked(
+    return _picture_with_warning(
         "high-margin", f"{found.sizes['queries']:,} points; 95 % band of the whole curve", paint
     )
 
 
-def _stability(found: Diagnosis) -> Picture:
+def _stability_picture(found: Diagnosis) -> Picture:
     """Draw the share of unstable queries against T, with the number of answers at each."""
     values, m = found.values(), found.sizes["queries"]
 
@@ -156,4 +156,4 @@ def _stability(found: Diagnosis) -> Picture:
         axes.spines["left"].set_color(GREY)
         grid(axes, "y")
 
-    return _marked("stability", f"on each bar: expected answers of {m:,}", paint)
+    return _picture_with_warning("stability", f"on each bar: expected answers of {m:,}", paint)

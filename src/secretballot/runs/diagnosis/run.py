@@ -1,5 +1,4 @@
-"""One diagnosis of a vault, from files to a private folder: what `secretballot diagnose` does,
-callable from Python."""
+"""One diagnosis of a vault, from files to a private folder: what `secretballot diagnose` does."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -124,7 +123,7 @@ class DiagnoseOutcome:
 
     def to_private_json(self) -> dict[str, Any]:
         """Return everything as JSON values, with fields that say it is not releasable."""
-        return _document(self.diagnoses, self.teachers, self.budget)
+        return _private_document(self.diagnoses, self.teachers, self.budget)
 
     def __repr__(self) -> str:
         return (
@@ -158,8 +157,10 @@ def run_diagnose(run: DiagnoseRun, watch: Watch | None = None) -> DiagnoseOutcom
     Sensitivity : one unit may move all of it.
     Price : none, and none could be named: what comes out is for the curator alone.
     """
+    # The place is checked before anything private is computed: what is found may go nowhere else.
+    # Votes of all points are asked at once, since each teacher is loaded for it.
     watch = watch or Watch()
-    _check(run)
+    _refuse_unfit_settings(run)
     study = Study.read(run.vault, run.schema)
     budget = PrivacyBudget(
         study.settings["epsilon"] if run.epsilon is None else run.epsilon,
@@ -174,31 +175,31 @@ def run_diagnose(run: DiagnoseRun, watch: Watch | None = None) -> DiagnoseOutcom
     private = None if run.private is None else study.private(run.private, watch)
     watch.step("Asking teachers")
     asked = public if labelled is None else np.concatenate([public, labelled.X])
-    teachers, votes, ensembles = _votes(run, study, private, asked, watch)
+    teachers, votes, ensembles = _votes_to_diagnose(run, study, private, asked, watch)
     on_public = np.arange(len(public))
-    watch.step("Weighing the votes")
+    watch.step("Evaluating the votes")
     diagnoses = {
         "margins": diagnose_margins(votes.take(on_public)),
         "expected": diagnose_expected_margins([counts.take(on_public) for counts in ensembles]),
-        "stability": _stability(votes.take(on_public), events),
+        "stability": _stability_diagnosis(votes.take(on_public), events),
     }
     if private is not None:
         diagnoses["reference"] = diagnose_agreement(
-            votes.take(on_public), _reference(study, private, public, run.seed)
+            votes.take(on_public), _labels_of_one_model(study, private, public, run.seed)
         )
     if labelled is not None:
         diagnoses["labels"] = diagnose_agreement(
             votes.take(np.arange(len(public), len(asked))), labelled.index
         )
-        diagnoses |= _noise(labelled, len(study.classes), run.seed, watch)
+        diagnoses |= _noise_diagnosis(labelled, len(study.classes), run.seed, watch)
     watch.step("Drawing")
     files = write_diagnoses(
-        folder, _document(diagnoses, teachers, budget), draw_diagnoses(diagnoses, watch)
+        folder, _private_document(diagnoses, teachers, budget), draw_diagnoses(diagnoses, watch)
     )
     return DiagnoseOutcome(diagnoses, teachers, budget, files)
 
 
-def _check(run: DiagnoseRun) -> None:
+def _refuse_unfit_settings(run: DiagnoseRun) -> None:
     """Refuse settings that cannot be, before any file is opened."""
     check_count("ensembles", run.ensembles)
     check_count("jobs", run.jobs)
@@ -240,15 +241,16 @@ def _sparse_vectors(
     return events
 
 
-def _votes(
+def _votes_to_diagnose(
     run: DiagnoseRun,
     study: Study,
     private: LabelledRows | None,
     points: FloatArray,
     watch: Watch,
 ) -> tuple[str, VoteCounts, list[VoteCounts]]:
-    """Return whose votes they are, the votes, and those of ensembles that tell what a teacher
-    says on average."""
+    """Return whose votes they are, the votes, and those of ensembles for averages over teachers."""
+    # Kept teachers are those that the release came from, so they are preferred; teachers that are
+    # trained again show how much depends on the split.
     kept = study.teachers()
     if kept is None and private is None:
         raise DataError(
@@ -279,14 +281,15 @@ def _votes(
         random_state=run.seed,
         progress=watch.progress,
     )
-    return (
-        ("trained again", again[0], again) if votes is None else ("kept in the vault", votes, again)
-    )
+    if votes is None:
+        return "trained again", again[0], again
+    return "kept in the vault", votes, again
 
 
-def _reference(study: Study, private: LabelledRows, points: FloatArray, seed: int) -> IntArray:
-    """Return what one model that learned from all private records says at the points; as private
-    as they are."""
+def _labels_of_one_model(
+    study: Study, private: LabelledRows, points: FloatArray, seed: int
+) -> IntArray:
+    """Return the labels of one model that learned from all private records; as private as they."""
     model = TeacherEnsemble.fit(
         teacher_by_name(study.settings["teacher"], len(study.classes)),
         private.X,
@@ -299,9 +302,8 @@ def _reference(study: Study, private: LabelledRows, points: FloatArray, seed: in
     return np.asarray(model.vote_counts(points).open_at_the_door().argmax(axis=1), dtype=np.int64)
 
 
-def _stability(votes: VoteCounts, events: Mapping[int, SparseVectorEvent]) -> Diagnosis:
-    """Return the share of unstable queries at each T, and what a sparse vector would ask and
-    answer of them."""
+def _stability_diagnosis(votes: VoteCounts, events: Mapping[int, SparseVectorEvent]) -> Diagnosis:
+    """Return the share of unstable queries at each T, and what a sparse vector would answer."""
     found = diagnose_stability(votes, {t: needed_distance(event) for t, event in events.items()})
     values, counts = np.unique(diagnose_margins(votes).values()["distances"], return_counts=True)
     shares = (counts / votes.n_queries).tolist()
@@ -316,9 +318,11 @@ def _stability(votes: VoteCounts, events: Mapping[int, SparseVectorEvent]) -> Di
     return Diagnosis(found.kind, found.sizes, found.values() | streams)
 
 
-def _noise(labelled: LabelledRows, n_classes: int, seed: int, watch: Watch) -> dict[str, Diagnosis]:
-    """Return what labelled points say of the Tsybakov condition, nothing where they are too few
-    or of more classes."""
+def _noise_diagnosis(
+    labelled: LabelledRows, n_classes: int, seed: int, watch: Watch
+) -> dict[str, Diagnosis]:
+    """Return what labelled points say of the Tsybakov condition, nothing where they cannot tell."""
+    # Too few points are a note and no error: everything else that was found is worth having.
     if n_classes != 2:
         return {}
     if len(labelled.index) < LEAST_TAIL / _TAIL:
@@ -343,7 +347,7 @@ def _noise(labelled: LabelledRows, n_classes: int, seed: int, watch: Watch) -> d
     return {"noise": Diagnosis("noise", {"labelled": len(labelled.index)}, asdict(fit))}
 
 
-def _document(
+def _private_document(
     diagnoses: Mapping[str, Diagnosis], teachers: str, budget: PrivacyBudget
 ) -> dict[str, Any]:
     return {

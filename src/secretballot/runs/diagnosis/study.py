@@ -1,5 +1,4 @@
-"""What a finished run of `learn` tells a diagnosis: its settings from the vault, its encoding
-from the release."""
+"""What a finished run of `learn` tells a diagnosis: its settings and its encoding."""
 
 import os
 from collections.abc import Mapping
@@ -84,8 +83,7 @@ class Study:
 
     @classmethod
     def read(cls, folder: str | Path, schema: Path | None = None) -> "Study":
-        """Read the vault of a study, given by itself or by the folder that holds it; nothing is
-        changed.
+        """Read the vault of a study, given by itself or by the folder that holds it.
 
         Parameters
         ----------
@@ -99,16 +97,15 @@ class Study:
             If it is no vault of a finished run of `learn`, or the schema and certificate of its
             release are not found.
         """
+        # A finished release is required: what is chosen after a look into the vault depends on
+        # private data, so the run whose votes they are must be over.
         check_path("The vault", folder)
-        vault = (
-            Path(folder) / "vault"
-            if (Path(folder) / "vault" / "run.json").is_file()
-            else Path(folder)
-        )
-        settings = _settings(vault)
-        release = (
-            Path(os.path.abspath(vault)).parent / "release" if schema is None else schema.parent
-        )
+        vault = Path(folder)
+        if (vault / "vault" / "run.json").is_file():
+            vault = vault / "vault"
+        settings = _settings_of_run(vault)
+        beside = Path(os.path.abspath(vault)).parent / "release"
+        release = beside if schema is None else schema.parent
         if schema is None and not (release / "certificate.json").is_file():
             raise DataError(
                 f"The vault {str(vault)!r} has no finished release beside it: what is chosen after"
@@ -125,11 +122,9 @@ class Study:
         )
 
     def teachers(self) -> TeacherEnsemble | None:
-        """Return the teachers kept in the vault, None if they are not all there or of other library
-        versions.
+        """Return the teachers kept in the vault, None if some are missing or of other versions.
 
-        A run in rounds names the ones that its plan goes on with in teachers.json; others leave one
-        set.
+        A run in rounds names the ones that it goes on with in teachers.json; others leave one set.
         """
         about = self._about_teachers()
         if about is None:
@@ -151,8 +146,7 @@ class Study:
         return about["serial"], about["random_state"]
 
     def public(self, path: Path, watch: Watch) -> FloatArray:
-        """Return the rows of a file without labels, encoded as the run did it, shape (n,
-        n_features).
+        """Return the rows of an unlabelled file, encoded as in the run, shape (n, n_features).
 
         Raises
         ------
@@ -160,7 +154,7 @@ class Study:
             If the file cannot be read or lacks a column.
         """
         check_file(path, role="public file")
-        return self._encoded(read_table(path, role="public file"), "public file", watch)
+        return self._encoded_rows(read_table(path, role="public file"), "public file", watch)
 
     def private(self, path: Path, watch: Watch) -> LabelledRows:
         """Return the private records of the run.
@@ -195,11 +189,10 @@ class Study:
         check_named(frame, target, "a file with the label column of the run", role=role)
         index = class_indices(frame, target, self.classes, role=role)
         units = unit_ids(frame, unit, role=role) if with_units and unit is not None else None
-        return LabelledRows(self._encoded(frame, role, watch), index, units)
+        return LabelledRows(self._encoded_rows(frame, role, watch), index, units)
 
-    def _encoded(self, frame: pd.DataFrame, role: str, watch: Watch) -> FloatArray:
-        """Encode a table as the run did it; cells that are no numbers count as missing, and are
-        told of."""
+    def _encoded_rows(self, frame: pd.DataFrame, role: str, watch: Watch) -> FloatArray:
+        """Return a table encoded as in the run; cells that are no numbers count as missing."""
         missing = [name for name in self.schema.names if name not in frame.columns]
         if missing:
             raise DataError(
@@ -216,7 +209,7 @@ class Study:
         return encoding.matrix
 
 
-def _settings(vault: Path) -> dict[str, Any]:
+def _settings_of_run(vault: Path) -> dict[str, Any]:
     """Return the description of the run of learning that the vault belongs to."""
     content = None
     with suppress(DataError):  # what cannot be read is no run's either
@@ -234,8 +227,7 @@ def _settings(vault: Path) -> dict[str, Any]:
 
 
 def _n_teachers(release: Path, settings: Mapping[str, Any], classes: tuple[Any, ...]) -> int:
-    """Return the number of teachers as the certificate of the finished release says, which must be
-    that of the run.
+    """Return the number of teachers by the certificate of the finished release, which must fit.
 
     Whoever looks before the release chooses by private data what it asks, so a schema from
     elsewhere is not enough.
