@@ -68,7 +68,7 @@ EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 PLANS = (10, 20, 40, 80, 160, 320)
 PLANNED, SWEEP_EPSILON = 160, 0.25
 
-# colours of Okabe and Ito, told apart by the colour-blind, and not by colour alone
+# colours of Okabe and Ito, which colour-blind readers distinguish, and not by colour alone
 LOOKS = {
     "passive": ("#0072B2", "o", "-"),
     "active, constant slack": ("#D55E00", "s", "-"),
@@ -153,13 +153,13 @@ def learning_curve(task: Task, strategy: QueryStrategy, run: int) -> np.ndarray:
     sample = synthetic_massart(
         task.points(rng, task.pool_size), concept, noise=task.noise, seed=run
     )
-    walk = CheckedSelector(strategy, PublicPool(sample.X, (0, 1), MOST, run))
+    selector = CheckedSelector(strategy, PublicPool(sample.X, (0, 1), MOST, run))
     asked, curve = np.empty(0, dtype=np.int64), []
     for goal in CHECKPOINTS:
         before = len(asked)
-        while len(asked) < goal and len(rows := walk.propose(int(goal) - len(asked))):
+        while len(asked) < goal and len(rows := selector.propose(int(goal) - len(asked))):
             asked = np.concatenate([asked, rows])
-            walk.receive(answers(asked, sample.y))
+            selector.receive(answers(asked, sample.y))
         if len(asked) > before:
             student = fit_student(
                 HypothesisStudent(task.hypotheses), sample.X, answers(asked, sample.y)
@@ -198,9 +198,9 @@ def bootstrapped(curves: np.ndarray, figure: Callable[[np.ndarray], np.ndarray])
     return np.array([figure(curves), *np.nanquantile(again, (0.025, 0.975), axis=0)])
 
 
-def laws(needed: np.ndarray) -> np.ndarray:
+def growth_fits(needed: np.ndarray) -> np.ndarray:
     """Return the exponent s of labels ~ alpha^-s, the labels that each halving of alpha costs, and
-    both laws' misfits.
+    the misfits of both.
 
     Misfits are root mean squares of relative errors: of the power law, and of a straight line in
     log(1 / alpha).
@@ -229,11 +229,14 @@ def rates(n_runs: int) -> dict[str, Any]:
             for name, strategy in strategies(task.hypotheses).items():
                 curves = np.array([learning_curve(task, strategy, run) for run in runs])
                 needed = bootstrapped(curves, labels_needed)
-                law = bootstrapped(curves, lambda some: laws(labels_needed(some)))
+                fits_of_task = bootstrapped(curves, lambda some: growth_fits(labels_needed(some)))
                 found[f"{task.name}, noise {noise:g}, {name}"] = needed.tolist()
                 cells = " | ".join(f"{count:.0f}" for count in needed[0])
-                spans = [f"{value:.3g} [{low:.3g}, {high:.3g}]" for value, low, high in law.T[:2]]
-                fits = f"{100 * law[0, 2]:.0f} %, {100 * law[0, 3]:.0f} %"
+                spans = [
+                    f"{value:.3g} [{low:.3g}, {high:.3g}]"
+                    for value, low, high in fits_of_task.T[:2]
+                ]
+                fits = f"{100 * fits_of_task[0, 2]:.0f} %, {100 * fits_of_task[0, 3]:.0f} %"
                 print(
                     f"| {task.name} | {noise:g} | {name} | {cells} | {' | '.join(spans)} |"
                     f" {fits} |",
@@ -267,11 +270,11 @@ def private_excess(
     aggregator = GaussianAggregator.calibrate(
         budget, plan, n_classes=2, n_teachers=N_TEACHERS, release=release
     )
-    ledger = Ledger.in_memory(dataset="made up", budget=budget)
+    ledger = Ledger.in_memory(dataset="synthetic", budget=budget)
     rounds = plan if release == "counts" else None
-    walk = label_actively(votes, pool, aggregator, ledger, strategy, round_size=rounds)
+    query_run = label_actively(votes, pool, aggregator, ledger, strategy, round_size=rounds)
     return task.excess(
-        concept, fit_student(HypothesisStudent(task.hypotheses), pool, walk.released)
+        concept, fit_student(HypothesisStudent(task.hypotheses), pool, query_run.released)
     )
 
 
@@ -290,7 +293,7 @@ def private(n_runs: int) -> list[list[Any]]:
     for task in tasks(NOISE):
         worlds = [voted(task, run) for run in range(max(2, round(n_runs * task.run_share)))]
         ways = [(name, s, "labels", settings) for name, s in strategies(task.hypotheses).items()]
-        # halfspaces through 4,000 weighed points take minutes
+        # halfspaces through 4,000 weighted points take minutes
         if task.name != "halfspaces":
             ways.append(
                 ("passive, all counts", PassiveSampling(), "counts", [(e, POOL) for e in EPSILONS])

@@ -7,7 +7,7 @@ Data, encoding and held-out rows are those of `adult_students.py` and `mnist_stu
 tell what was looked at; here nothing was chosen on any labels: strategies, students and aggregators
 are the defaults, the number of teachers and the length of plans follow from public numbers (Adult),
 or are 300 queries, the middle of the reference's 200 to 400 (MNIST). Within a run all strategies
-ask the same teachers; partition, noise and coins differ from run to run.
+ask the same teachers; partition, noise and random seeds differ from run to run.
 
 "All counts" is passive learning from noisy counts of the whole pool, the default of
 `PATEClassifier`: for one price many answers under much noise.
@@ -62,14 +62,14 @@ def released_by(
     strategy: str,
     run: int,
 ) -> tuple[ReleasedLabels, float]:
-    """Return what one walk released, and the percentage of its labels that are the plurality,
+    """Return what one run released, and the percentage of its labels that are the plurality,
     which no user learns."""
     aggregator = GaussianAggregator.calibrate(
         budget, plan, n_classes=votes.n_classes, n_teachers=votes.n_teachers, release=release
     )
     ledger = Ledger.in_memory(dataset="benchmark", budget=budget)
     rounds = plan if plan == len(pool) else None
-    walk = label_actively(
+    query_run = label_actively(
         votes,
         pool,
         aggregator,
@@ -78,7 +78,7 @@ def released_by(
         round_size=rounds,
         random_state=run,
     )
-    released = walk.released
+    released = query_run.released
     plurality = votes.take(released.queries).open_at_the_door().argmax(axis=1)
     return released, 100 * float(np.mean(released.labels == plurality))
 

@@ -8,7 +8,7 @@ logistic regressions of 146 or 147 private rows each vote on 2,000 of the public
 logistic regression of all private rows. Every seed draws the split, the queries and the partition
 anew. Another first seed gives a set of other seeds.
 
-No privacy here: Adult is public, no noise is bought, no ledger is opened, and margins are shown as
+No privacy here: Adult is public, no noise is drawn, no ledger is opened, and margins are shown as
 they are. On private records every number and picture of this page would be a secret
 (`secretballot.ensemble.diagnostics.margins`).
 
@@ -141,7 +141,7 @@ def remarks(findings: list[Findings]) -> Iterator[str]:
     """Yield what has to be said beside the table."""
     n = len(findings)
     yield (
-        f"Mean over {n} seeds, with the least and the largest. A new seed of the same law falls"
+        f"Mean over {n} seeds, with the least and the largest. A new seed of the same distribution falls"
         " within the range of three others half of the time only, and the accuracy of 2,000"
         " queries has a standard deviation of 0.8 points: a range may leave the reference's by"
         " luck."
@@ -164,7 +164,7 @@ def remarks(findings: list[Findings]) -> Iterator[str]:
         " construction, it shows no agreement; the correlation query by query does."
     )
     yield (
-        "Adult is public: no noise was bought, no ledger opened. On private records all of this"
+        "Adult is public: no noise was drawn, no ledger opened. On private records all of this"
         " would be a secret."
     )
 

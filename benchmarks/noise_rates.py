@@ -84,7 +84,7 @@ class Constants:
     unstable : int
         T of the sparse vector at the number of labels that its theorem likes best.
     slack : float or None
-        Constant of the active walk's slack that does not grow along the stream; None: the library's
+        Constant of the active strategy's slack that does not grow along the stream; None: the library's
         default.
     """
 
@@ -153,7 +153,7 @@ class Cell:
         return {"n": self.n, "m": self.m, "epsilon": self.epsilon}[self.sweep]
 
     @property
-    def law(self) -> TsybakovThresholds:
+    def distribution(self) -> TsybakovThresholds:
         return TsybakovThresholds(self.tau, noise=NOISE, left_margin=LEFT_MARGIN[self.world])
 
     @property
@@ -226,7 +226,7 @@ def sparse_noise(epsilon: float, unstable: int) -> SparseVectorAggregator:
 
 
 def best_thresholds(
-    law: TsybakovThresholds, n_shards: int, size: int, rng: np.random.Generator
+    distribution: TsybakovThresholds, n_shards: int, size: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Return the threshold with the fewest mistakes on each of `n_shards` fresh shards, shape
     (n_shards,).
@@ -240,7 +240,7 @@ def best_thresholds(
         count = min(rows, n_shards - start)
         sums = np.cumsum(rng.standard_exponential((count, size + 1)), axis=1)
         x = sums[:, :-1] / sums[:, -1:]
-        ones = rng.random((count, size)) < law.probability(x)
+        ones = rng.random((count, size)) < distribution.probability(x)
         # mistakes of a threshold above k points, less a constant: ones below minus zeros below
         more = np.cumsum(np.where(ones, 1, -1).astype(np.int8), axis=1, dtype=np.int32)
         best = more.argmin(axis=1)
@@ -260,7 +260,7 @@ def private_threshold(
     votes = VoteCounts.from_counts(
         np.column_stack([plan.teachers - ones, ones]), [0, 1], plan.teachers
     )
-    ledger = Ledger.in_memory(dataset="made up", budget=cell.budget)
+    ledger = Ledger.in_memory(dataset="synthetic", budget=cell.budget)
     if cell.learner == "sparse vector":
         released = release(votes, sparse_noise(cell.epsilon, plan.unstable), ledger)
     else:
@@ -270,11 +270,11 @@ def private_threshold(
         else:
             slack = {} if plan.slack is None else {"noise_rate": 0.0, "slack_constant": plan.slack}
             asking = DisagreementSampling(Thresholds(), **slack)
-            coins = int(rng.integers(2**31))
-            walk = label_actively(
-                votes, X, noise, ledger, asking, round_size=plan.labels, random_state=coins
+            random_state = int(rng.integers(2**31))
+            query_run = label_actively(
+                votes, X, noise, ledger, asking, round_size=plan.labels, random_state=random_state
             )
-            released = walk.released
+            released = query_run.released
     answered = released.labels >= 0
     if not answered.any():
         return math.inf
@@ -287,19 +287,19 @@ def one_run(cell: Cell, plan: Plan | None, run: int) -> list[float]:
     """Return disagreement and excess of the student, the same of the vote without noise, a
     teacher's disagreement."""
     rng = np.random.default_rng([run, *cell.name.encode()])
-    law = cell.law
+    distribution = cell.distribution
     if plan is None:
-        threshold = best_thresholds(law, 1, cell.n, rng)[0]
-        return [float(law.disagreement(threshold)), float(law.excess(threshold))]
-    teachers = best_thresholds(law, plan.teachers, cell.n // plan.teachers, rng)
+        threshold = best_thresholds(distribution, 1, cell.n, rng)[0]
+        return [float(distribution.disagreement(threshold)), float(distribution.excess(threshold))]
+    teachers = best_thresholds(distribution, plan.teachers, cell.n // plan.teachers, rng)
     student = private_threshold(cell, plan, teachers, rng)
     vote = np.sort(teachers)[(plan.teachers - 1) // 2]
     both = [
         float(of(threshold))
         for threshold in (student, vote)
-        for of in (law.disagreement, law.excess)
+        for of in (distribution.disagreement, distribution.excess)
     ]
-    return [*both, float(law.disagreement(teachers).mean())]
+    return [*both, float(distribution.disagreement(teachers).mean())]
 
 
 def grid(full: bool) -> list[Cell]:

@@ -27,7 +27,7 @@ N_BOOTSTRAPS = 2000
 DISAGREEMENT, EXCESS, TEACHER = 0, 1, 4  # columns of runs
 LABELS = ("disagreement with the best classifier (probability)", "excess error (probability)")
 THEOREMS = {"passive": "gaussian", "active": "active", "sparse vector": "sparse-vector"}
-# colours of Okabe and Ito, told apart by the colour-blind, and not by colour alone
+# colours of Okabe and Ito, which colour-blind readers distinguish, and not by colour alone
 LOOKS = {
     "passive": (BLUE, "o", "-"),
     "active": (ORANGE, "s", "-"),
@@ -69,7 +69,7 @@ def place_of(cell: Cell, record: dict[str, Any]) -> Place:
     runs = np.array(record["runs"])
     plan = record["plan"] or {"teachers": 1, "points": cell.n}
     private = (plan["teachers"] / cell.n) ** (cell.tau / (2 - cell.tau))
-    hopeless = runs[:, EXCESS] > cell.law.excess([0, 1]).min() / 4
+    hopeless = runs[:, EXCESS] > cell.distribution.excess([0, 1]).min() / 4
     return Place(cell.x, runs, 1 / plan["points"], private, bool(hopeless.mean() <= 0.05))
 
 

@@ -17,7 +17,7 @@ class exactly, so that the ways of answering are what differs:
 - universal: nine tenths of epsilon for the agnostic labeler, then one hypothesis.
 
 The excess error of an answer is that beyond the best hypothesis: (1 - 2 noise) where they differ,
-half of that where there is no answer, as a coin would do. Lines are means over the runs, bands
+half of that where there is no answer, as a random guess would have. Lines are means over the runs, bands
 their smallest and largest values.
 
 Last, two worlds in which voting pays for what the class cannot say: two or three equal bumps of
@@ -220,7 +220,7 @@ def study(world: World, noise: float, n_runs: int) -> dict[str, dict[int, np.nda
 
 
 # -- what is shown
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def cell(runs: np.ndarray) -> str:

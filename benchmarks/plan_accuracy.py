@@ -94,7 +94,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run on the private data: queries answered, accuracies of labels and student in percent."""
+    """One run on the private data: queries answered, accuracies of labels and student in %."""
 
     answered: int
     label: float

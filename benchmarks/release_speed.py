@@ -70,10 +70,12 @@ def main() -> None:
     for name, work in runs.items():
         seconds = timed(work)
         print(
-            f"{name:28}{seconds:9.2f}{n_queries / seconds:12.0f}{seconds / floating:16.0f}{peak_mib():10.0f}"
+            f"{name:28}{seconds:9.2f}{n_queries / seconds:12.0f}"
+            f"{seconds / floating:16.0f}{peak_mib():10.0f}"
         )
     print(
-        f"{'numpy floats (not private)':28}{floating:9.3f}{n_queries / floating:12.0f}{1:16}{'':>10}"
+        f"{'numpy floats (not private)':28}{floating:9.3f}{n_queries / floating:12.0f}"
+        f"{1:16}{'':>10}"
     )
     print(
         f"before the first release: {before:.0f} MiB, of which counts {counts.nbytes / 2**20:.0f}"

@@ -11,7 +11,7 @@ else, less what it had once everything was imported.
 Adult: private are the 32,561 records of adult.data; adult.test is cut once into public points and a
 held-out half, which is only scored. Stumps: on all public points, or on 500. Candidates, 200 each,
 none of which saw private labels: "subsets" are logistic regressions on random parts of what one
-PATE fit released at epsilon 0.5, delta 1e-5, a price to be added; "made up" are logistic
+PATE fit released at epsilon 0.5, delta 1e-5, a price to be added; "synthetic" are logistic
 regressions on labels that a random sum of three columns makes up, free of any price. Runs differ in
 partition, noise and random parts. Candidates are tried in one call here, where `choose_candidate`
 asks them record by record.
@@ -90,7 +90,7 @@ def subsets(X: np.ndarray, y: np.ndarray, X_public: np.ndarray, seed: int) -> tu
     return models, pate
 
 
-def made_up(X_public: np.ndarray, seed: int) -> list[Any]:
+def synthetic(X_public: np.ndarray, seed: int) -> list[Any]:
     """Return candidates on labels that no data made."""
     rng, models = np.random.default_rng(seed), []
     informative = np.flatnonzero(X_public.std(axis=0) > 0)
@@ -156,8 +156,8 @@ def adult_table(n_runs: int) -> None:
             {"best": 100 * pate.score(data[3], data[4])}
         )
         rows.setdefault("subsets", []).append(candidates_on_adult("subsets", models, data))
-        rows.setdefault("made up", []).append(
-            candidates_on_adult("made up", made_up(data[2], seed), data)
+        rows.setdefault("synthetic", []).append(
+            candidates_on_adult("synthetic", synthetic(data[2], seed), data)
         )
         rows.setdefault("stumps, all points", []).append(stumps_on_adult(data, None, seed))
         rows.setdefault("stumps, 500 points", []).append(stumps_on_adult(data, 500, seed))

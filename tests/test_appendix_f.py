@@ -1,4 +1,4 @@
-"""The study of Appendix F on people made up with Adult's columns: numbers by their definitions,
+"""The study of Appendix F on synthetic people with Adult's columns: numbers by their definitions,
 and pictures."""
 
 import importlib
@@ -163,7 +163,7 @@ def test_the_table_sets_ours_beside_the_reference(
     assert f"| {mean:.1f} (" in row
     assert "97.4-97.7" in row
     remarks = " ".join(scripts[""].remarks(findings))
-    assert "no noise was bought" in remarks
+    assert "no noise was drawn" in remarks
     assert "by construction" in remarks
     assert "misses the reference in: accuracy of h*" in remarks  # made-up people are not Adult
 

@@ -46,25 +46,25 @@ class Recorded:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 60])
 def test_teachers_are_the_exact_best_thresholds_of_their_shards(size: int) -> None:
-    law = TsybakovThresholds(0.5, noise=0.1, left_margin=0.5)
+    distribution = TsybakovThresholds(0.5, noise=0.1, left_margin=0.5)
     recorded = Recorded(size)
-    found = study.best_thresholds(law, 50, size, recorded)
+    found = study.best_thresholds(distribution, 50, size, recorded)
     gaps, coins = recorded.drawn
     x = np.cumsum(gaps, axis=1)[:, :-1] / gaps.sum(axis=1, keepdims=True)
     for row in range(50):
-        labels = (coins[row] < law.probability(x[row])).astype(int)
+        labels = (coins[row] < distribution.probability(x[row])).astype(int)
         assert found[row] == pytest.approx(
             Thresholds().erm(x[row][:, None], labels).threshold, rel=1e-12
         )
 
 
 def test_points_of_shards_are_uniform_and_blocks_change_nothing_but_the_draws() -> None:
-    law = TsybakovThresholds(1.0, noise=0.1)
-    many = study.best_thresholds(law, 2_000, 300, np.random.default_rng(0))  # two blocks
+    distribution = TsybakovThresholds(1.0, noise=0.1)
+    many = study.best_thresholds(distribution, 2_000, 300, np.random.default_rng(0))  # two blocks
     assert many.shape == (2_000,)
     assert np.median(many) == pytest.approx(0.5, abs=0.002)
     recorded = Recorded(1)
-    study.best_thresholds(law, 1000, 20, recorded)
+    study.best_thresholds(distribution, 1000, 20, recorded)
     x = np.sort(
         (
             np.cumsum(recorded.drawn[0], axis=1)[:, :-1]

@@ -242,7 +242,7 @@ def one_of(*words: str) -> Callable[[object], bool]:
 
 
 def class_text(value: object) -> str:
-    """Return how labels.csv writes a class: text as it is, anything else as JSON."""
+    """Return how labels.csv writes a class: a string as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -1,4 +1,4 @@
-"""The forecast of a simulated stream against the theory's forecast and against streams drawn one query
+"""A simulated stream against the theory's forecast and against streams drawn one query
 at a time."""
 
 import numpy as np

@@ -38,8 +38,8 @@ _MOST_POINTS = 10_000
 _SENTENCES = {
     EXPONENTIAL: EXPONENTIAL_SENTENCE,
     "gaussian": (
-        "Votes are counted, and random noise with a normal (Gaussian) distribution is added to the"
-        " count before it is used."
+        "Votes are counted, and random noise with a Gaussian distribution on the integers is added"
+        " to the count before it is used."
     ),
     "sparse-vector": (
         "A query is answered only if its vote is clearly decided, judged against a noisy threshold;"
