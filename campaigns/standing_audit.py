@@ -152,12 +152,14 @@ def lines_of(runs: str) -> dict[str, list[str]]:
 def run_line(folder: Path, number: int, name: str, words: list[str]) -> dict[str, Any]:
     """Return the result of a line: the one that is kept, or that of running it now."""
     kept = folder / f"line-{number:02d}.json"
+    # an interrupted audit goes on after its last finished line
     if kept.is_file():
         return dict(json.loads(kept.read_text()))
     start = time.monotonic()
     work = [] if words[0] == "mechanisms" else ["--work", f"work-{number:02d}"]
     command = [sys.executable, "-m", "secretballot", "audit", words[0], *work, *words[1:]]
     ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    # 6 is a finding; any other code is a line that did not run, which is not kept, so it runs again
     if ended.returncode not in (0, 6):
         return {
             "name": name,

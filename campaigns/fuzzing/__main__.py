@@ -38,14 +38,14 @@ def block_report(name: str, examples: int, number: int, out: Path) -> dict[str, 
         ]
         with (out / f"{name}-{number}.err").open("wb") as errors:
             child = subprocess.Popen(command, stdout=errors, stderr=errors)
-            code = _waited(child, out / f"{name}-{number}.case")
+            code = _exit_code_of(child, out / f"{name}-{number}.case")
         if not kept.exists():
-            return _death(code, out / f"{name}-{number}")
+            return _report_of_death(code, out / f"{name}-{number}")
         (out / f"{name}-{number}.err").unlink()
     return dict(json.loads(kept.read_text()))
 
 
-def _waited(child: "subprocess.Popen[bytes]", case: Path) -> int:
+def _exit_code_of(child: "subprocess.Popen[bytes]", case: Path) -> int:
     """Wait for a child and return its exit code; kill one that is silent for too long."""
     begun = time.time()
     while True:
@@ -57,7 +57,7 @@ def _waited(child: "subprocess.Popen[bytes]", case: Path) -> int:
                 child.kill()
 
 
-def _death(code: int, place: Path) -> dict[str, Any]:
+def _report_of_death(code: int, place: Path) -> dict[str, Any]:
     """Return the report of a block whose process died: which input it was reading."""
     case = place.with_suffix(".case")
     reading = repr(pickle.loads(case.read_bytes()))[:2000] if case.exists() else "nothing yet"
@@ -97,6 +97,8 @@ def main() -> int:
     print(
         "| target | inputs | read | refused | rules broken | seconds |\n|---|---|---|---|---|---|"
     )
+    # one target after the other: each is read in a process of its own, and its finished blocks are
+    # kept
     for name in given.targets or TARGETS:
         begun = time.monotonic()
         found = target_report(name, given.examples, given.out)

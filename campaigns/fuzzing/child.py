@@ -59,7 +59,7 @@ def _time_out(_: int, __: FrameType | None) -> None:
 
 
 @contextlib.contextmanager
-def _bounded() -> Iterator[None]:
+def _bounded_in_time() -> Iterator[None]:
     """Interrupt what takes longer than the rules allow, with a margin in which it may still end
     by itself."""
     signal.signal(signal.SIGALRM, _time_out)
@@ -74,7 +74,7 @@ def answer_of(target: Target, folder: Path) -> Answer:
     """Read the hostile input in a folder and return how the program answered."""
     begun, sink = time.monotonic(), io.StringIO()
     try:
-        with _bounded(), contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
+        with _bounded_in_time(), contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
             said = target.read(folder)
         answer = (
             Answer(said, sink.getvalue())

@@ -162,7 +162,7 @@ def _moved_part(part: Any, rng: random.Random) -> Any:
     return rng.randrange(2**20) if type(part) is int else part
 
 
-def _fields(document: Any) -> list[tuple[Any, Any]]:
+def _fields_of(document: Any) -> list[tuple[Any, Any]]:
     """Return every (container, key) of a JSON document, breadth first."""
     found: list[tuple[Any, Any]] = []
     waiting = [document]
@@ -180,7 +180,7 @@ def edited_document(document: Any, edits: Sequence[tuple[int, str, Any]]) -> Any
     """Return a copy of a JSON document with the edits carried out."""
     changed = copy.deepcopy(document)
     for place, action, value in edits:
-        fields = _fields(changed)
+        fields = _fields_of(changed)
         if not fields:
             break
         holder, key = fields[place % len(fields)]

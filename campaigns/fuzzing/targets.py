@@ -59,7 +59,7 @@ class Target:
 # Tables of records
 
 
-def _records() -> list[list[str]]:
+def _private_records() -> list[list[str]]:
     """Return private records with a header.
 
     The marker stands in the last rows, so that no edit makes it a header.
@@ -75,18 +75,18 @@ def _records() -> list[list[str]]:
     return rows
 
 
-def _text(rows: list[list[str]]) -> bytes:
+def _csv_bytes(rows: list[list[str]]) -> bytes:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue().encode("utf-8", "surrogatepass")
 
 
-def _tables(folder: Path) -> list[list[str]]:
+def _genuine_tables(folder: Path) -> list[list[str]]:
     """Write genuine tables and a schema, and return the private rows."""
-    rows = _records()
+    rows = _private_records()
     public = [[row[1], row[2].replace(MARKER, "north"), row[3]] for row in rows[: N_PUBLIC + 1]]
-    (folder / "private.csv").write_bytes(_text(rows))
-    (folder / "public.csv").write_bytes(_text(public))
+    (folder / "private.csv").write_bytes(_csv_bytes(rows))
+    (folder / "public.csv").write_bytes(_csv_bytes(public))
     schema = {
         "columns": {"age": "numeric", "ward": ["north", "south"], "dose": "numeric"},
         "classes": ["no", "yes"],
@@ -109,7 +109,7 @@ def _read_tables(folder: Path, **files: str) -> str:
 def _write_csv(name: str) -> Callable[[Path, list[list[str]], Any], object]:
     def write(folder: Path, rows: list[list[str]], found: Any) -> None:
         in_cells, in_bytes = found
-        content = _text(edits.edited_rows(rows, in_cells))
+        content = _csv_bytes(edits.edited_rows(rows, in_cells))
         (folder / name).write_bytes(edits.edited_bytes(content, in_bytes))
 
     return write
@@ -119,7 +119,7 @@ _csv_edits = st.tuples(edits.cell_edits, edits.few_byte_edits)
 
 
 def _public_rows(folder: Path) -> list[list[str]]:
-    _tables(folder)
+    _genuine_tables(folder)
     return [line.split(",") for line in (folder / "public.csv").read_text().splitlines()]
 
 
@@ -218,8 +218,8 @@ _json_edits = st.tuples(
 )
 
 
-def _schema(folder: Path) -> Any:
-    _tables(folder)
+def _genuine_schema(folder: Path) -> Any:
+    _genuine_tables(folder)
     return json.loads((folder / "schema.json").read_text())
 
 
@@ -241,7 +241,7 @@ def _read_votes(name: str, kind: str) -> Callable[[Path], None]:
 
 def _count_rows(folder: Path) -> list[list[str]]:
     """Return counts as rows of numbers, without a header."""
-    return [[str(count) for count in row] for row in _counts(folder).tolist()]
+    return [[str(count) for count in row] for row in _genuine_counts(folder).tolist()]
 
 
 _DTYPES = (
@@ -272,7 +272,7 @@ _npy_edits = st.tuples(
 )
 
 
-def _counts(folder: Path) -> np.ndarray:
+def _genuine_counts(folder: Path) -> np.ndarray:
     ones = np.random.default_rng(5).integers(0, N_TEACHERS + 1, N_PUBLIC)
     return np.column_stack([N_TEACHERS - ones, ones])
 
@@ -300,11 +300,11 @@ def _write_npy(folder: Path, genuine: np.ndarray, found: Any) -> None:
 # Releases, plans, runs, sessions, ledgers, students
 
 
-def _release(folder: Path) -> Any:
+def _genuine_release(folder: Path) -> Any:
     """Make a genuine release of votes and return its certificate."""
     from secretballot.runs.label import LabelRun, run_label
 
-    np.save(folder / "votes.npy", _counts(folder))
+    np.save(folder / "votes.npy", _genuine_counts(folder))
     run = LabelRun(
         folder / "votes.npy",
         2.0,
@@ -335,7 +335,7 @@ def _write_certificate(folder: Path, document: Any, found: Any) -> None:
     _write_json("certificate.json")(folder, changed, ([], in_bytes, deep))
 
 
-def _verified(place: Path) -> str:
+def _words_of_verifier(place: Path) -> str:
     """Return what the verifier says of a certificate or a release that is in order.
 
     Raises
@@ -351,7 +351,7 @@ def _verified(place: Path) -> str:
 
 
 def _read_certificate(folder: Path) -> str:
-    return _verified(folder / "certificate.json")
+    return _words_of_verifier(folder / "certificate.json")
 
 
 _folder_edits = st.tuples(edits.cell_edits, edits.few_byte_edits, st.integers(0, 20), st.booleans())
@@ -369,7 +369,7 @@ def _write_release(folder: Path, certificate: Any, found: Any) -> None:
     rows = [line.split(",") for line in (place / "labels.csv").read_text().splitlines()]
     names = sorted(path.name for path in place.iterdir())
     name = names[which % len(names)]
-    (place / "labels.csv").write_bytes(_text(edits.edited_rows(rows, in_cells)))
+    (place / "labels.csv").write_bytes(_csv_bytes(edits.edited_rows(rows, in_cells)))
     (place / name).write_bytes(edits.edited_bytes((place / name).read_bytes(), in_bytes))
     if forged and name != "certificate.json":
         (place / "certificate.json").write_bytes(edits.text_of(_listed_anew(certificate, place)))
@@ -391,10 +391,10 @@ def _listed_anew(certificate: Any, place: Path) -> Any:
 
 
 def _read_release(folder: Path) -> str:
-    return _verified(folder / "release")
+    return _words_of_verifier(folder / "release")
 
 
-def _plan(folder: Path) -> Any:
+def _genuine_plan(folder: Path) -> Any:
     from tests.planning.made_plan import made_plan
 
     return made_plan().to_json()
@@ -419,7 +419,7 @@ def _read_run(folder: Path) -> None:
         pass
 
 
-def _session(folder: Path) -> list[Path]:
+def _genuine_session(folder: Path) -> list[Path]:
     """Make a session with answers and return the JSON files of its vault."""
     rng = np.random.default_rng(6)
     X = rng.normal(size=(400, 2))
@@ -433,6 +433,7 @@ def _session(folder: Path) -> list[Path]:
     aggregator = sb.SparseVectorAggregator(0.5, 0.5, 12, 3, refresh=False, n_queries=20, delta=3e-4)
     session = sb.LabelingSession(teachers, aggregator, ledger)
     session.ask_many(rng.normal(size=(3, 2)))
+    # a copy of the vault while the session lives: what the edits start from
     shutil.copytree(vault, folder / "kept")
     files = [
         path
@@ -467,7 +468,7 @@ def _read_session(folder: Path) -> None:
     session.ask(np.array([0.25, 0.5]))
 
 
-def _ledger(folder: Path) -> bytes:
+def _genuine_ledger(folder: Path) -> bytes:
     place = folder / "genuine.sqlite"
     ledger = sb.Ledger(place, dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3))
     from secretballot.privacy.accounting import PureEvent
@@ -508,6 +509,7 @@ def _edit_cells(connection: sqlite3.Connection, in_cells: list[tuple[int, int, A
     triggers = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
     ).fetchall()
+    # without the triggers any cell can be changed, as by somebody who knows SQLite
     for name, _ in triggers:
         connection.execute(f'DROP TRIGGER "{name}"')
     tables = [
@@ -537,7 +539,7 @@ def _read_ledger(folder: Path) -> None:
     ledger.reserve([PureEvent(0.1, 1)], sb.PrivacyBudget(0.1, 1e-6), request="new", purpose="")
 
 
-def _students(folder: Path) -> list[bytes]:
+def _genuine_students(folder: Path) -> list[bytes]:
     """Return saved students of several kinds."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import GaussianNB
@@ -575,11 +577,13 @@ def _write_student(folder: Path, saved: list[bytes], found: Any) -> None:
     with zipfile.ZipFile(io.BytesIO(content)) as genuine:
         members = {name: genuine.read(name) for name in genuine.namelist()}
     schema = json.loads(members.pop("schema.json"))
+    # in one order, so that drawn places mean the same members in every run
     members = dict(sorted(members.items()))
     for number, changes in in_members:
         if members:
             name = list(members)[number % len(members)]
             members[name] = edits.edited_bytes(members[name], changes)
+    # mostly one part is edited at a time: two broken parts would hide which of them was noticed
     if not in_members or whole:
         schema = edits.edited_document(schema, in_fields)
     out = io.BytesIO()
@@ -759,8 +763,8 @@ def _edited_words(found: Any) -> list[str]:
 
 def _command_folder(folder: Path) -> None:
     """Make every file that the lines name."""
-    _tables(folder)
-    _release(folder)
+    _genuine_tables(folder)
+    _genuine_release(folder)
     sb.Ledger(folder / "ledger.sqlite", dataset="registry", budget=sb.PrivacyBudget(5.0, 1e-3))
 
 
@@ -774,7 +778,7 @@ def _run_command(folder: Path) -> int:
     before = os.getcwd()
     os.chdir(folder)
     try:
-        _program()(json.loads((folder / "words.json").read_text()))
+        _command_program()(json.loads((folder / "words.json").read_text()))
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     finally:
@@ -785,7 +789,7 @@ def _run_command(folder: Path) -> int:
 
 
 @functools.cache
-def _program() -> Any:
+def _command_program() -> Any:
     """Return the program, whose building takes ten times as long as most lines."""
     from typer.main import get_command
 
@@ -795,22 +799,24 @@ def _program() -> Any:
 
 
 TARGETS: dict[str, Target] = {
-    "private-csv": Target(_tables, _csv_edits, _write_csv("private.csv"), _read_tables),
+    "private-csv": Target(_genuine_tables, _csv_edits, _write_csv("private.csv"), _read_tables),
     "public-csv": Target(_public_rows, _csv_edits, _write_csv("public.csv"), _read_tables),
     "private-parquet": Target(
-        _tables,
+        _genuine_tables,
         _parquet_edits,
         _write_parquet("private.parquet"),
         lambda folder: _read_tables(folder, private="private.parquet"),
     ),
-    "schema": Target(_schema, _json_edits, _write_json("schema.json"), _read_tables),
+    "schema": Target(_genuine_schema, _json_edits, _write_json("schema.json"), _read_tables),
     "votes-csv": Target(
         _vote_rows, _csv_edits, _write_csv("votes.csv"), _read_votes("votes.csv", "votes")
     ),
     "counts-csv": Target(
         _count_rows, _csv_edits, _write_csv("counts.csv"), _read_votes("counts.csv", "counts")
     ),
-    "counts-npy": Target(_counts, _npy_edits, _write_npy, _read_votes("votes.npy", "counts")),
+    "counts-npy": Target(
+        _genuine_counts, _npy_edits, _write_npy, _read_votes("votes.npy", "counts")
+    ),
     "votes-parquet": Target(
         _vote_rows,
         _parquet_edits,
@@ -818,23 +824,33 @@ TARGETS: dict[str, Target] = {
         _read_votes("votes.parquet", "votes"),
     ),
     "certificate": Target(
-        _release,
+        _genuine_release,
         _certificate_edits,
         _write_certificate,
         _read_certificate,
         (DONE, NOT_VERIFIED),
         private=False,
     ),
-    "release": Target(_release, _folder_edits, _write_release, _read_release, (DONE, NOT_VERIFIED)),
-    "plan": Target(_plan, _json_edits, _write_json("plan.json"), _read_plan),
+    "release": Target(
+        _genuine_release, _folder_edits, _write_release, _read_release, (DONE, NOT_VERIFIED)
+    ),
+    "plan": Target(_genuine_plan, _json_edits, _write_json("plan.json"), _read_plan),
     "run": Target(_run_json, _json_edits, _write_json("run/vault/run.json"), _read_run),
     "session": Target(
-        _session, _session_edits, _write_session, _read_session, (DONE, BAD_INPUT, BUDGET_REFUSED)
+        _genuine_session,
+        _session_edits,
+        _write_session,
+        _read_session,
+        (DONE, BAD_INPUT, BUDGET_REFUSED),
     ),
     "ledger": Target(
-        _ledger, st.tuples(_sql_edits, edits.few_byte_edits), _write_ledger, _read_ledger, (0, 2, 3)
+        _genuine_ledger,
+        st.tuples(_sql_edits, edits.few_byte_edits),
+        _write_ledger,
+        _read_ledger,
+        (0, 2, 3),
     ),
-    "student": Target(_students, _student_edits, _write_student, _read_student),
+    "student": Target(_genuine_students, _student_edits, _write_student, _read_student),
     "command-line": Target(
         _command_folder,
         _command_lines,

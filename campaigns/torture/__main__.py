@@ -24,7 +24,7 @@ _Found = tuple[Counter[str], list[str]]
 PARTS = ("kills", "commands", "disk", "races", "signals")
 
 
-def _jobs(
+def _all_jobs(
     given: argparse.Namespace, place: Path
 ) -> Iterator[tuple[str, str, Callable[[], _Found]]]:
     """Give the part, name and work of every line of the table."""
@@ -75,11 +75,12 @@ def main() -> int:
     given = parser.parse_args()
     if set(given.parts) - set(PARTS):
         parser.error(f"the parts are {', '.join(PARTS)}")
+    # once, before anything forks: children would each pay for the imports and be killed inside them
     _import_everything()
     found = 0
     print("| what | counts | faults | seconds |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as place:
-        for part, name, job in _jobs(given, Path(place)):
+        for part, name, job in _all_jobs(given, Path(place)):
             if given.parts and part not in given.parts:
                 continue
             begun = time.monotonic()

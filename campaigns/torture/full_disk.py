@@ -41,7 +41,7 @@ def small_disk(place: Path, kibibytes: int) -> Iterator[Path]:
         subprocess.run(["umount", str(place)], check=True)
 
 
-def _fill(folder: Path, free: int) -> Path:
+def _fill_disk(folder: Path, free: int) -> Path:
     """Fill a disk until `free` bytes are left and return the file that does it."""
     ballast = folder / "ballast"
     left = os.statvfs(folder)
@@ -72,16 +72,18 @@ def full_disk(verb: str, steps: int, place: Path, *more: str) -> tuple[Counter[s
     counts, faults = Counter[str](), list[str]()
     most = _room_needed(verb, place, *more)
     for step in range(steps):
+        # from almost nothing to more than the command needs, so that every write has failed once
         free = int(4096 + (most * 1.15 - 4096) * step / max(steps - 1, 1))
         with small_disk(place, 65_536) as disk:
             folder = disk / "work"
             make_files(folder)
-            ballast = _fill(disk, free)
+            ballast = _fill_disk(disk, free)
             done = run(command(verb, *more), folder)
             counts["runs"] += 1
             faults += _faults_of(verb, free, done)
             before = open_books(folder)
             counts["refused"] += done.returncode != 0
+            # with room again, the same command must finish without paying a second time
             ballast.unlink()
             again = run(command(verb, *more), folder)
             faults += _faults_of(verb, free, again)

@@ -24,13 +24,13 @@ _STRUCK = 0.7  # share of the starts that are killed; the others may run to thei
 _LONGEST = 120.0  # seconds
 
 
-def _ended(child: int) -> int | None:
+def _exit_code_of(child: int) -> int | None:
     """Return the exit code of a child that has ended, None of one that has not."""
     number, status = os.waitpid(child, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if number else None
 
 
-def _longest(verb: str, folder: Path, *more: str) -> float:
+def _seconds_undisturbed(verb: str, folder: Path, *more: str) -> float:
     """Return how many seconds an undisturbed run takes."""
     clear(folder)
     begun = time.monotonic()
@@ -62,7 +62,7 @@ def kills_of_forks(
     faults : list of str
     """
     rng, counts, faults = random.Random(seed), Counter[str](), list[str]()
-    whole = _longest(verb, folder, *more)
+    whole = _seconds_undisturbed(verb, folder, *more)
     clear(folder)
     since = 0
     while counts["kills"] < kills:
@@ -73,7 +73,7 @@ def kills_of_forks(
         code = None
         while code is None and time.monotonic() < wait:
             time.sleep(0.002)
-            code = _ended(child)
+            code = _exit_code_of(child)
         if code is None:
             # the program alone: its workers must see that it is gone
             os.kill(child, signal.SIGKILL)
@@ -81,7 +81,7 @@ def kills_of_forks(
             counts["kills"] += 1
             since += 1
             continue
-        _settle(verb, code, since, folder, counts, faults)
+        _settle_run(verb, code, since, folder, counts, faults)
         since = 0
         clear(folder)
     return counts, faults
@@ -99,6 +99,7 @@ def kills_of_commands(
     clear(folder)
     begun = time.monotonic()
     run(command(verb, *more), folder)
+    # kills fall anywhere in an undisturbed run, and a little after it
     whole = time.monotonic() - begun
     clear(folder)
     while counts["kills"] < kills:
@@ -116,12 +117,12 @@ def kills_of_commands(
             child.wait()
             counts["kills"] += 1
             continue
-        _settle(verb, code, counts["kills"], folder, counts, faults)
+        _settle_run(verb, code, counts["kills"], folder, counts, faults)
         clear(folder)
     return counts, faults
 
 
-def _settle(
+def _settle_run(
     verb: str, code: int, kills: int, folder: Path, counts: Counter[str], faults: list[str]
 ) -> None:
     """Check the books of a run that ended by itself after some kills."""

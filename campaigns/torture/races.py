@@ -36,6 +36,7 @@ def ledger_races(purchases: int, folder: Path, crowd: int = 16) -> tuple[Counter
     faults : list of str
     """
     clear(folder)
+    # half of the purchases fit, so that processes race for the last ones too
     each, room = purchases // crowd, purchases // 2
     price = sb.PrivacyBudget(0.001, 1e-9)
     place = folder / "crowded.sqlite"
@@ -46,7 +47,7 @@ def ledger_races(purchases: int, folder: Path, crowd: int = 16) -> tuple[Counter
     for number in range(crowd):
         child = os.fork()
         if child == 0:
-            _buy(place, number, each, price)
+            _buy_and_answer(place, number, each, price)
         children.append(child)
     codes = _wait_all(children)
     history = ledger.history()
@@ -63,7 +64,7 @@ def ledger_races(purchases: int, folder: Path, crowd: int = 16) -> tuple[Counter
     return counts, faults
 
 
-def _buy(place: Path, number: int, each: int, price: sb.PrivacyBudget) -> None:
+def _buy_and_answer(place: Path, number: int, each: int, price: sb.PrivacyBudget) -> None:
     """Buy and answer in a child, which ends with code 0; any surprise ends it with code 1."""
     try:
         ledger = sb.Ledger.open_existing(place)
@@ -96,6 +97,7 @@ def folder_races(
         if not codes[0] or set(codes) - {0, 2}:
             faults.append(f"{verb}: exit codes {dict(codes)}")
         books = open_books(folder)
+        # however many commands ran, one of them paid, and the others are given its answer
         if books.committed != 1:
             faults.append(
                 f"{verb}: {books.committed} answers were paid, one was needed (epsilon {PRICE[0]}"

@@ -60,6 +60,7 @@ def signals_of(
                 f"{verb}: exit code {code} after {number.name}:"
                 f" {(folder / 'said.txt').read_text()[-300:]}"
             )
+        # what the signal ended must be taken up by the same command, without paying again
         again = os.waitstatus_to_exitcode(os.waitpid(run_forked(command(verb), folder), 0)[1])
         if again != 0:
             faults.append(f"{verb}: the repeat after {number.name} ends with {again}")

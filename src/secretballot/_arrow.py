@@ -2,8 +2,8 @@
 
 The usual conversion turns a column of integers with one null into floats, which merges integers
 beyond 2**53 in every row. Here the type of a pandas column follows from the type of the
-Arrow column alone, and one cell that Python cannot hold (a date in the year 20000) becomes a text
-by itself.
+Arrow column alone, and one cell that Python cannot hold (a date in the year 20000) becomes a
+string by itself.
 """
 
 import contextlib

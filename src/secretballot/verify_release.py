@@ -577,7 +577,7 @@ def check_account(document: dict[str, Any]) -> str:
     composition = document["composition"]
     if (document["unit"] == "user") != (document["unit_column"] is not None):
         raise WrongError(
-            "A promise to users names the column that tells them apart, and no other one does."
+            "A promise to users names the column that distinguishes them, and no other one does."
         )
     own, promised = ((part["unit"], part["neighbours"]) for part in (document, composition))
     if ("label", "add-remove") in (own, promised):

@@ -144,7 +144,7 @@ def test_ids_free_text_and_empty_columns_are_ignored_and_said() -> None:
     schema = Schema.infer(frame)
     assert schema.names == ("a",)
     assert set(schema.ignored) == {"note", "void"}
-    assert "300 different texts" in schema.ignored["note"]
+    assert "300 different strings" in schema.ignored["note"]
     assert schema.encode(frame).shape == (300, 1)
 
 

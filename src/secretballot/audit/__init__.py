@@ -3,7 +3,7 @@
 Mechanisms are attacked on dummy votes: small worlds are enumerated exactly (all neighbouring votes,
 every value of the noise, every adaptive choice of queries), larger runs are tested against exact
 distributions. Whole commands are run many times in processes of their own, and what they release is
-searched for whatever tells neighbouring inputs apart.
+searched for whatever distinguishes neighbouring inputs.
 """
 
 from secretballot.audit.bounds import (

@@ -1,6 +1,6 @@
 """Certified lower bounds on epsilon, from runs whose world was a secret fair coin.
 
-A mechanism that is (epsilon, delta)-DP lets nobody tell two neighbouring worlds apart too often.
+A mechanism that is (epsilon, delta)-DP lets nobody distinguish two neighbouring worlds too often.
 Two bounds turn that around, both exact at every number of runs:
 
 - *Rates* (Clopper-Pearson): an event of probability p in one world and q in the other shows

@@ -61,8 +61,8 @@ def write_worlds(
         unlike = _unlike_record(before, record, target)
         kept = before if change == "add" else before.drop(index=before.index[number])
         after = pd.concat([kept, unlike])
-    # both are written anew by the same writer: another style of numbers would tell the worlds apart
-    # by itself
+    # both are written anew by the same writer: another style of numbers would
+    # distinguish the worlds by itself
     before.to_csv(first, index=False)
     after.to_csv(second, index=False)
 

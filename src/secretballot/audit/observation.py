@@ -1,9 +1,9 @@
 """Everything that can be seen of a folder of released files, as named fields with plain values.
 
-A field is a place (`student.skops:schema.json:$.content.__id__`) with a number or a text.
+A field is a place (`student.skops:schema.json:$.content.__id__`) with a number or a string.
 Containers are opened: members of a zip archive, leaves of a JSON document, cells of a table, header
-and values of an array, lines and numbers of a text. What cannot be read that way still shows by its
-size, its digest and the digests of its blocks.
+and values of an array, lines and numbers of a string. What cannot be read that way still shows by
+its size, its digest and the digests of its blocks.
 """
 
 import csv
@@ -68,7 +68,7 @@ def observed_files(folder: Path) -> Fields:
 
 
 def observed_text(name: str, text: str) -> Fields:
-    """Return the fields of a text: its lines and its numbers, by position."""
+    """Return the fields of a string: its lines and its numbers, by position."""
     return dict(_text_fields(name, text))
 
 
@@ -197,7 +197,7 @@ def _table_fields(name: str, text: str) -> Found:
 
 
 def _text_fields(name: str, text: str) -> Found:
-    """Yield the lines and the numbers of a text, by position."""
+    """Yield the lines and the numbers of a string, by position."""
     lines = text.splitlines()
     yield f"{name}:lines", len(lines)
     yield f"{name}:digest", _digest_of(text.encode("utf-8", "replace"))
@@ -213,7 +213,7 @@ def _block_fields(name: str, content: bytes) -> Found:
 
 
 def _text_and_integers(place: str, text: str) -> Found:
-    """Yield a text and the integers in it: names of members have been addresses."""
+    """Yield a string and the integers in it: names of members have been addresses."""
     yield place, _short_text(text)
     for number, match in enumerate(_INTEGER.finditer(text[:1000])):
         yield f"{place}:integer {number}", int(match[0])
@@ -240,7 +240,7 @@ def _plain_field(value: Any) -> Field:
 
 
 def _short_text(text: str) -> str:
-    """Return a text if it is short, else its length and digest."""
+    """Return a string if it is short, else its length and digest."""
     if len(text) <= _LONGEST_TEXT:
         return text
     return f"{len(text)} characters, {_digest_of(text.encode('utf-8', 'replace'))}"

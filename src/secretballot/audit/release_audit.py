@@ -1,5 +1,4 @@
-"""Does anything that a command releases tell two neighbouring inputs apart better than its
-certificate allows?"""
+"""Does anything that a command releases distinguish neighbouring inputs better than promised?"""
 
 import hashlib
 import math
@@ -208,7 +207,7 @@ def audit_release(
     """Run a command on two neighbouring inputs, many times each, and attack what it releases.
 
     Every run has a process and a folder of its own, with the same names; which input it gets is the
-    toss of a fair coin. A third of the runs choose what tells the inputs apart: bytes, names,
+    toss of a fair coin. A third of the runs choose what distinguishes the inputs: bytes, names,
     sizes, modes and parsed fields of all released files, and exit codes. The others certify, with
     confidence, a lower bound on the epsilon of the command.
 
@@ -393,7 +392,7 @@ def _prepared_command(
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         parts = [_noted_input(part, inputs, named) for part in value.split(",")]
         prepared.append(f"{option}{equals}{','.join(parts)}")
-    # the output has one fixed place, so that paths cannot tell the worlds apart
+    # the output has one fixed place, so that paths cannot distinguish the worlds
     if has_out or (prepared and prepared[0] in _MAKES_RELEASES):
         prepared, has_out = [*prepared, "--out", _OUT], True
     name = named.get(private.resolve())

@@ -106,8 +106,8 @@ def delta_lower(
 ) -> float:
     """Return a lower confidence bound on delta(epsilon) from runs of a black box on two neighbours.
 
-    Half of the runs choose the set of outputs that tells the two apart best; the other half measure
-    it.
+    Half of the runs choose the set of outputs that distinguishes the two best; the other half
+    measure it.
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""Find the field that tells two worlds apart, on runs set aside for that, and measure it on runs it
-never saw.
+"""Find the field that distinguishes two worlds, and measure it on runs it never saw.
 
 Thousands of fields are tried and a few dozen runs are there, so a field counts by what *other* runs
 say about it: each run is scored by the log ratio of how often its value occurred in the two worlds
@@ -141,8 +140,8 @@ class Verdict:
 def find_rule(
     runs: Sequence[Fields], worlds: BoolArray, held_out_runs: int, *, delta: float, alpha: float
 ) -> Rule | None:
-    """Return the rule that tells the worlds apart best on these runs, None if no field varies with
-    them.
+    """Return the rule that distinguishes the worlds best on these runs, None if no field varies
+    with them.
 
     Parameters
     ----------

@@ -189,7 +189,7 @@ class ThresholdGame:
             seen = tuple(sorted((*epoch, 2 * query)))
             p_above = p * self._above_p[query]
             if self._differs[query]:
-                value = float(p_above.sum())  # the label alone tells the sides apart
+                value = float(p_above.sum())  # the label alone distinguishes the sides
             else:
                 value = self._state_value(
                     p_above, q * self._above_q[query], seen, log_ratio, below, left - 1

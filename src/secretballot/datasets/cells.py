@@ -1,4 +1,4 @@
-"""What one cell of a table means: a text, a number or nothing.
+"""What one cell of a table means: a string, a number or nothing.
 
 Every rule here looks at one cell at a time, so that what becomes of a private row never depends on
 the other rows of its file. A null or a fraction gives a whole column of a typed table another type,
@@ -53,9 +53,9 @@ def whole(text: str) -> str:
 
 
 def coded(texts: Iterable[str]) -> tuple[IntArray, list[str]]:
-    """Return the place of every text in the list of distinct texts, and that list.
+    """Return the place of every string in the list of distinct strings, and that list.
 
-    A dictionary tells texts apart exactly; the tables behind `pandas.factorize` are not held to
+    A dictionary distinguishes strings exactly; the tables behind `pandas.factorize` are not held to
     that for every text (zero bytes, lone surrogates) in every version.
     """
     places: dict[str, int] = {}
@@ -64,7 +64,7 @@ def coded(texts: Iterable[str]) -> tuple[IntArray, list[str]]:
 
 
 def texts_of(column: "pd.Series[Any]") -> ObjectArray:
-    """Return the cells of a column as stripped texts, "" where a cell is null.
+    """Return the cells of a column as stripped strings, "" where a cell is null.
 
     A value reads alike in every type of column that holds it exactly: "3" for the integer 3, the
     float 3.0 and the text "3.0"; "0" for the float -0.0; "1.5" for the decimal 1.50. What pandas
@@ -92,7 +92,7 @@ def numbers_of(column: "pd.Series[Any]") -> FloatArray:
     Parameters
     ----------
     column : pandas.Series, shape (n_rows,)
-        Cells of any type; texts are read with a decimal point. There is no negative zero in the
+        Cells of any type; strings are read with a decimal point. There is no negative zero in the
         result.
 
     Returns

@@ -201,7 +201,7 @@ def _categorical_column(name: str, texts: ObjectArray) -> Column:
     counts = pd.Series(texts).value_counts()
     if len(counts) > _MOST_CATEGORIES and len(counts) > len(texts) / 2:
         return IgnoredColumn(
-            name, f"{len(counts)} different texts in {len(texts)} public rows: an id or free text"
+            name, f"{len(counts)} different strings in {len(texts)} public rows: an id or free text"
         )
     frequent = sorted(counts.index, key=lambda text: (-counts[text], text))[:_MOST_CATEGORIES]
     return CategoricalColumn(name, tuple(sorted(frequent)))
@@ -292,7 +292,7 @@ def _declared_categorical(
         isinstance(entry, str | int | float | bool) for entry in listed
     ):
         raise DataError(
-            f"The schema's categories of column {shown(name)} must be a list of texts or numbers."
+            f"The schema's categories of column {shown(name)} must be a list of strings or numbers."
         )
     categories = tuple(dict.fromkeys(whole(str(entry).strip()) for entry in listed))
     return CategoricalColumn(name, categories)

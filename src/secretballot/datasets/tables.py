@@ -388,7 +388,7 @@ def _frame_of_records(reader: Iterator[list[str]], where: str) -> pd.DataFrame:
 
 
 def _compact_cells(cells: Sequence[str]) -> ObjectArray:
-    """Return stripped cells as an array in which equal texts are one object."""
+    """Return stripped cells as an array in which equal strings are one object."""
     known: dict[str, str] = {}
     array = np.empty(len(cells), dtype=object)
     array[:] = [known.setdefault(cell, cell) for cell in map(str.strip, cells)]

@@ -458,7 +458,7 @@ def _distinct_names(names: Sequence[str], n_candidates: int) -> list[str]:
         or not all(isinstance(name, str) for name in given)
     ):
         raise ParameterError(
-            f"names is {shown(given)}; give one text for each of the {n_candidates} candidates,"
+            f"names is {shown(given)}; give one string for each of the {n_candidates} candidates,"
             " distinct."
         )
     return given

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._typing import CountArray, IntArray
+from secretballot._typing import Classifier, CountArray, IntArray, Matrix
 from secretballot.ensemble.isolation import isolated, one_thread, result_of, seed_of
 from secretballot.ensemble.rows import block_bounds, n_rows, row_block
 from secretballot.ensemble.workers import end_with
@@ -22,7 +22,7 @@ def fixed_vote(number: int, n_classes: int) -> int:
     return number % n_classes
 
 
-def predicted(model: Any, block: Any, n_classes: int) -> IntArray:
+def predicted(model: Classifier, block: Matrix, n_classes: int) -> IntArray:
     """Return one teacher's votes on a block as class indices.
 
     Raises
@@ -43,8 +43,8 @@ def predicted(model: Any, block: Any, n_classes: int) -> IntArray:
 
 
 def count_ballots(
-    teachers: Mapping[int, Any],
-    X: Any,
+    teachers: Mapping[int, Classifier | None],
+    X: Matrix,
     n_classes: int,
     block_rows: int,
     random_state: int,
@@ -103,7 +103,12 @@ def count_in_worker(giver: int, *args: Any) -> tuple[int, CountArray]:
 
 
 def _votes_on_all(
-    model: Any, X: Any, n_classes: int, block_rows: int, seed: int, settings: Mapping[str, Any]
+    model: Classifier,
+    X: Matrix,
+    n_classes: int,
+    block_rows: int,
+    seed: int,
+    settings: Mapping[str, Any],
 ) -> npt.NDArray[Any] | None:
     votes = np.empty(n_rows(X), dtype=np.min_scalar_type(n_classes))
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from secretballot._typing import BoolArray, CountArray, FloatArray
+from secretballot._typing import BoolArray, Classifier, CountArray, FloatArray
 from secretballot.ensemble.ballots import predicted
 from secretballot.ensemble.rows import is_sparse
 
@@ -63,7 +63,7 @@ class LinearStack:
     Use `gather`: it takes the teachers that are surely linear and leaves the rest.
     """
 
-    def __init__(self, models: Mapping[int, Any], forms: Sequence[LinearForm]) -> None:
+    def __init__(self, models: Mapping[int, Classifier], forms: Sequence[LinearForm]) -> None:
         self.models = dict(models)
         self._classes = forms[0].classes
         self._n_decisions = len(forms[0].bias)

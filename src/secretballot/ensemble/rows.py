@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from secretballot._typing import Matrix
 from secretballot.exceptions import DataError
 
 __all__ = ["as_table", "block_bounds", "is_sparse", "n_rows", "row_block", "take_rows"]
@@ -44,7 +45,7 @@ def as_table(X: Any, name: str = "X") -> Any:
 
 
 def _table_of_list(rows: Any, name: str) -> npt.NDArray[Any]:
-    """Return a list of texts as objects and a list of rows of numbers as doubles, whatever single
+    """Return a list of strings as objects and a list of rows of numbers as doubles, whatever single
     cells would do.
 
     Raises
@@ -61,7 +62,7 @@ def _table_of_list(rows: Any, name: str) -> npt.NDArray[Any]:
         table = np.array([[_number_of(cell) for cell in row] for row in rows], dtype=np.float64)
     if table is None or table.ndim != 2:
         raise DataError(
-            f"{name} is a list of neither texts nor rows of numbers; give an array, a frame or a"
+            f"{name} is a list of neither strings nor rows of numbers; give an array, a frame or a"
             " sparse matrix."
         )
     return table
@@ -73,12 +74,12 @@ def _number_of(cell: Any) -> float:
     return float(cell)
 
 
-def n_rows(table: Any) -> int:
+def n_rows(table: Matrix) -> int:
     """Return the number of rows."""
     return int(table.shape[0])
 
 
-def take_rows(table: Any, rows: npt.NDArray[np.intp]) -> Any:
+def take_rows(table: Matrix, rows: npt.NDArray[np.intp]) -> Any:
     """Return a copy of some rows, in a form that depends on these rows alone.
 
     `rows` has shape (n_taken,).
@@ -94,7 +95,7 @@ def take_rows(table: Any, rows: npt.NDArray[np.intp]) -> Any:
     )
 
 
-def row_block(table: Any, start: int, stop: int) -> Any:
+def row_block(table: Matrix, start: int, stop: int) -> Any:
     """Return a copy of the rows from `start` to `stop`."""
     if hasattr(table, "iloc"):
         return table.iloc[start:stop].copy()

@@ -134,9 +134,9 @@ class _VotePlaces:
     """Say which class one cell votes for, whatever the cells beside it are and whatever type they
     gave a column.
 
-    Texts are compared with classes that are texts, without space around them, and read as numbers
-    for classes that are numbers. Numbers are compared with classes that are numbers, and spelled
-    for classes that are texts: 1 and 1.0 as "1".
+    Strings are compared with classes that are strings, without space around them, and read as
+    numbers for classes that are numbers. Numbers are compared with classes that are numbers, and
+    spelled for classes that are strings: 1 and 1.0 as "1".
     """
 
     def __init__(self, classes: Sequence[Any]) -> None:

@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 import sklearn
 
-from secretballot._typing import CountArray, IntArray
+from secretballot._typing import Classifier, CountArray, IntArray
 from secretballot._validation import check_count
 from secretballot.ensemble.ballots import count_ballots, count_in_worker
 from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
@@ -66,7 +66,9 @@ class TeacherEnsemble:
     4
     """
 
-    def __init__(self, teachers: Sequence[Any], n_classes: int, random_state: int = 0) -> None:
+    def __init__(
+        self, teachers: Sequence[Classifier | None], n_classes: int, random_state: int = 0
+    ) -> None:
         self._teachers = list(teachers)
         self.n_teachers = len(self._teachers)
         self.n_classes = n_classes
@@ -75,7 +77,7 @@ class TeacherEnsemble:
     @classmethod
     def fit(
         cls,
-        teacher: Any,
+        teacher: Classifier,
         X: Any,
         y_index: Any,
         shards: Any,

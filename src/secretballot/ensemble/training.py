@@ -11,7 +11,7 @@ import joblib
 import numpy as np
 import sklearn
 
-from secretballot._typing import IntArray
+from secretballot._typing import IntArray, Matrix
 from secretballot._validation import shown
 from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
 from secretballot.ensemble.rows import take_rows
@@ -97,7 +97,7 @@ class Recipe:
 class Shards:
     """Rows of the private table by shard, cut out one shard at a time."""
 
-    def __init__(self, X: Any, y_index: IntArray, shards: IntArray, n_teachers: int) -> None:
+    def __init__(self, X: Matrix, y_index: IntArray, shards: IntArray, n_teachers: int) -> None:
         self._X, self._y = X, y_index
         # Stable: rows keep their order inside a shard, whatever the other shards hold.
         self._order = np.argsort(shards, kind="stable")
@@ -109,7 +109,7 @@ class Shards:
         return take_rows(self._X, rows), self._y[rows]
 
 
-def train_shard(recipe: Recipe, X: Any, y: IntArray, number: int) -> Any:
+def train_shard(recipe: Recipe, X: Matrix, y: IntArray, number: int) -> Any:
     """Fit one teacher; return None, which stands for the fixed vote, where its shard does not allow
     that.
 
@@ -191,7 +191,7 @@ def check_workers(n_jobs: int | None) -> None:
 
 
 def _train_in_worker(
-    giver: int, recipe: Recipe, X: Any, y: IntArray, number: int
+    giver: int, recipe: Recipe, X: Matrix, y: IntArray, number: int
 ) -> tuple[int, Any]:
     end_with(giver)
     with one_thread():

@@ -328,7 +328,7 @@ def _open_parquet(path: Path, reading: _Reading) -> _Table:
     if odd:
         raise DataError(
             f"the file {_shown_path(path)} has cells in {_named_columns(odd)} that are neither"
-            " numbers nor texts; write plain votes or counts."
+            " numbers nor strings; write plain votes or counts."
         )
     rows = pq.read_metadata(path).num_rows
     if rows * _ROW_BYTES > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from secretballot._typing import IntArray
+from secretballot._typing import Classifier, IntArray
 from secretballot._validation import check_choice, check_count
 from secretballot.ensemble.isolation import seed_of
 from secretballot.ensemble.rows import as_table, n_rows, take_rows
@@ -21,7 +21,7 @@ RESAMPLINGS = ("splits", "bootstrap")
 
 
 def retrained_votes(
-    teacher: Any,
+    teacher: Classifier,
     X: Any,
     y_index: Any,
     X_public: Any,

@@ -96,7 +96,7 @@ def _pricing_program() -> str:
     The C library and the processor have no version to ask for, so their functions are tried out.
     """
     sources = sorted(Path(str(accounting.__file__)).parent.glob("*.py"))
-    # nothing to tell two programs apart by: then none takes over another one's sums
+    # nothing distinguishes two programs: then none takes over another one's sums
     if not sources:
         return f"unknown since {time.time_ns()}"
     digest = hashlib.sha256()
