@@ -222,7 +222,7 @@ def test_names_go_with_the_request(ledger: sb.Ledger) -> None:
     with pytest.raises(sb.ParameterError, match="answered before"):
         _scored(ledger, names=["b", "a", "c"], request="one")
     for names in (["a", "b"], ["a", "b", "b"], ["a", "b", 3]):
-        with pytest.raises(sb.ParameterError, match="one text for each of the 3"):
+        with pytest.raises(sb.ParameterError, match="one string for each of the 3"):
             _scored(ledger, names=names)
 
 
