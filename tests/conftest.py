@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from secretballot import verify_release as second
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
+
+# how long an example takes says how busy the machine is
+hypothesis_settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("untimed")
 
 MOST_LABELS = 60  # whose game the second verifier plays here: longer ones take it seconds
 # below which the two may take different bounds, all of them beyond any promise

@@ -327,7 +327,7 @@ def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-I", "-S", str(FILE), *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -19,11 +19,17 @@ from sklearn.linear_model import LogisticRegression
 class Slow(LogisticRegression):
     def fit(self, X, y):
         with open(os.environ["FITS"], "a") as file:
-            file.write(".")
+            file.write(f"{os.getpid()}\\n")
         time.sleep(float(os.environ["PAUSE"]))
+        with open(os.environ["FITS"]) as file:
+            held = len(file.readlines()) > float(os.environ["HELD"])
+        time.sleep(600 if held else 0)
         return super().fit(X, y)
 """
-TEACHERS = 60
+# Of so many teachers the last ten are held where a run is to be interrupted, so that it cannot end
+# before the signal comes. Those before them take 2.5 s, and teachers are written down after 2 s.
+TEACHERS, HELD, PAUSE = 60, 50, 0.1
+LONG = 300  # seconds after which a test gives up; nothing is measured
 
 
 @pytest.fixture
@@ -50,9 +56,16 @@ def command(tmp_path: Path) -> list[str]:
     return [*words, "--teacher", "slow:Slow", "--out", "out", "--json"]
 
 
-def environment(folder: Path, pause: float) -> dict[str, str]:
+def environment(folder: Path, pause: float, held: float = float("inf")) -> dict[str, str]:
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "FITS": str(folder / "fits"), "PAUSE": str(pause)}
+    slow = {"FITS": str(folder / "fits"), "PAUSE": str(pause), "HELD": str(held)}
+    return {**os.environ, "PYTHONPATH": path, **slow}
+
+
+def fitted_by(folder: Path) -> list[int]:
+    """Return the process of every fit so far."""
+    fits = folder / "fits"
+    return [int(line) for line in fits.read_text().splitlines()] if fits.exists() else []
 
 
 @pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
@@ -60,16 +73,14 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, command: list[str], jo
     command += ["--jobs", jobs]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     run = subprocess.Popen(
-        command, env=environment(tmp_path, 0.05), start_new_session=True, **pipes
+        command, env=environment(tmp_path, PAUSE, HELD), start_new_session=True, **pipes
     )  # type: ignore[call-overload]
-    deadline = time.monotonic() + 60
-    while (
-        not any((tmp_path / "out" / "vault" / "teachers").glob("*.teachers"))
-        and time.monotonic() < deadline
-    ):
+    deadline = time.monotonic() + LONG
+    while not any((tmp_path / "out" / "vault" / "teachers").glob("*.teachers")):
+        assert time.monotonic() < deadline
         time.sleep(0.02)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to the program and to its workers
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=LONG)
     assert run.returncode == 130, err
     assert json.loads(out)["kind"] == "interrupted"
     assert "Traceback" not in err
@@ -89,7 +100,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, command: list[str], jo
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["resumed"] is True
-    assert len((tmp_path / "fits").read_text()) < TEACHERS  # some were kept
+    assert len(fitted_by(tmp_path)) < TEACHERS  # some were kept
 
 
 def children_of(process: int) -> list[int]:
@@ -116,16 +127,17 @@ def lives(process: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are counted in /proc")
 def test_the_workers_of_a_killed_run_end_with_it(tmp_path: Path, command: list[str]) -> None:
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
-    run = subprocess.Popen([*command, "--jobs", "2"], env=environment(tmp_path, 0.2), **pipes)  # type: ignore[call-overload]
-    deadline = time.monotonic() + 60
-    while len((tmp_path / "fits").read_text() if (tmp_path / "fits").exists() else "") < 12:
+    run = subprocess.Popen([*command, "--jobs", "2"], env=environment(tmp_path, 0.2, HELD), **pipes)  # type: ignore[call-overload]
+    deadline = time.monotonic() + LONG
+    # a worker that has not had a teacher yet does not know whom to end with
+    while len({*fitted_by(tmp_path)} - {run.pid}) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     workers = children_of(run.pid)
     assert len(workers) >= 2
     run.kill()
     run.wait()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + LONG
     while any(map(lives, workers)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert [worker for worker in workers if lives(worker)] == []

@@ -200,7 +200,7 @@ def run_alone(folder: Path, program: str, *, first: Path | None = None) -> Any:
         [sys.executable, str(folder / "alone.py"), str(folder)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env=environment,
     )

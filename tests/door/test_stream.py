@@ -237,7 +237,7 @@ def test_processes_that_open_at_once_share_one_plan(ledger: sb.Ledger, tmp_path:
     for child in children:
         child.start()
     gate.set()
-    found = [pair for _ in children for pair in out.get(timeout=60)]
+    found = [pair for _ in children for pair in out.get(timeout=300)]
     for child in children:
         child.join()
         assert child.exitcode == 0

@@ -28,7 +28,7 @@ def test_two_processes_with_other_memories_pickle_the_same_bytes() -> None:
         environment = os.environ | {"PYTHONHASHSEED": hashes, "MALLOC_PERTURB_": left}
         command = [sys.executable, pickled_learners.__file__, *words]
         runs.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
-    first, second = (run.communicate(timeout=200)[0].splitlines() for run in runs)
+    first, second = (run.communicate(timeout=600)[0].splitlines() for run in runs)
     assert [run.returncode for run in runs] == [0, 0]
     assert first == second
     assert len(first) == 22

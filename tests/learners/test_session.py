@@ -141,15 +141,22 @@ def test_the_plan_ends_and_what_was_answered_stays(vault: Path, ledger: sb.Ledge
     assert session.used == 8
 
 
-def test_a_stream_that_has_stopped_says_so(vault: Path, ledger: sb.Ledger) -> None:
+def test_a_stream_that_has_stopped_says_so(
+    vault: Path, ledger: sb.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ties(self: TeacherEnsemble, points: Any, classes: list[Any]) -> sb.VoteCounts:
+        return sb.VoteCounts.from_counts([[K // 2, K // 2]] * len(points), classes=classes)
+
+    # not points between the classes: how teachers part there hangs on who learns from whom
+    monkeypatch.setattr(TeacherEnsemble, "vote_counts", ties)
     session = begun(vault, SPARSE, ledger)
-    edge = np.column_stack([np.zeros(8), np.arange(8)]) * 1e-6  # teachers disagree here
-    given = session.ask_many(edge)
+    # noise of scale 0.3 passes the threshold of 8 once in 1e10
+    given = session.ask_many(POINTS[:8])
     assert given.given.sum() == 2
     assert not given.answered.any()
     assert session.left == 0
     with pytest.raises(sb.BudgetError):
-        session.ask(POINTS[0])
+        session.ask(POINTS[9])
 
 
 class _Tape:
@@ -443,7 +450,7 @@ def test_processes_share_a_session(vault: Path, ledger: sb.Ledger) -> None:
     for child in children:
         child.start()
     gate.set()
-    found = [pair for _ in children for pair in out.get(timeout=60)]
+    found = [pair for _ in children for pair in out.get(timeout=300)]
     for child in children:
         child.join()
         assert child.exitcode == 0

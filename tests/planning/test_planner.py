@@ -36,24 +36,30 @@ def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
+@pytest.fixture(scope="module")
+def small() -> Plan:
+    """A plan from 100 rows, of which 75 are points to ask about: twice 37, and not twice 38."""
+    return plan(1000, 37, budget=BUDGET, like=stand_in(100), n_teachers=50, seed=3)
+
+
 def test_more_public_points_are_evaluated_as_far_as_the_stand_in_has_rows_for_them(
-    made: Plan,
+    small: Plan,
 ) -> None:
-    assert "twice the public points" in {one.change for one in made.improvements}
-    many = plan(4000, 151, budget=BUDGET, like=stand_in(), n_teachers=100, seed=3)
+    assert "twice the public points" in {one.change for one in small.improvements}
+    many = plan(1000, 38, budget=BUDGET, like=stand_in(100), n_teachers=50, seed=3)
     assert "twice the public points" not in {one.change for one in many.improvements}
 
 
-def test_classes_may_have_any_names(made: Plan) -> None:
-    X, y = stand_in()
+def test_classes_may_have_any_names(small: Plan) -> None:
+    X, y = stand_in(100)
     named = plan(
-        4000, 150, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_teachers=100, seed=3
+        1000, 37, budget=BUDGET, like=(X, np.array(["no", "yes"])[y]), n_teachers=50, seed=3
     )
-    assert named == made
+    assert named == small
 
 
 def test_what_a_small_stand_in_cannot_tell_is_said() -> None:
-    found = plan(40_000, 100, budget=BUDGET, like=stand_in(120), n_classes=2)
+    found = plan(40_000, 30, budget=BUDGET, like=stand_in(120), n_classes=2)
     assert any("teachers were not evaluated" in text for text in found.assumptions)
     assert min(one.setting.n_teachers for one in found.evaluated) >= 40_000 / 60
 

@@ -26,7 +26,7 @@ def path() -> Iterator[Path]:
 
 def victims(verb: str, path: Path, number: int = 0) -> Any:
     command = [sys.executable, "-W", "error", str(VICTIM), verb, str(path), str(number)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -40,7 +40,7 @@ def test_two_processes_with_other_memories_write_the_same_bytes() -> None:
         environment = os.environ | {"PYTHONHASHSEED": hashes, "MALLOC_PERTURB_": left}
         command = [sys.executable, every_student.__file__, *words]
         runs.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
-    first, second = (run.communicate(timeout=300)[0].splitlines() for run in runs)
+    first, second = (run.communicate(timeout=600)[0].splitlines() for run in runs)
     assert [run.returncode for run in runs] == [0, 0]
     assert first == second
     assert len(first) > 50
