@@ -29,13 +29,17 @@ export SECRETBALLOT_DATA := $(abspath $(DATA))
 # As many workers as there are cores, up to eight; one that has nothing left takes tests from another.
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 
-.PHONY: demo test test-lowest check docs test-slow bench figures rates audit fuzz torture smoke clean
+.PHONY: demo test test-fast test-lowest check docs test-slow bench figures rates audit fuzz torture smoke clean
 
 demo: $(VENV)/.ready
 	$(BIN)/secretballot demo --out $(OUT)
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest $(PARALLEL)
+
+# Under a minute: without the files that take seconds (tests/long_files.txt).
+test-fast: $(VENV)/.ready
+	$(BIN)/python -m pytest $(PARALLEL) --fast
 
 # With the lowest version of every dependency that pyproject.toml allows; that newer ones warn of older ones is no news.
 test-lowest:

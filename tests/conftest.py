@@ -16,6 +16,10 @@ from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
 
+HERE = Path(__file__).parent
+# of the files beside, one a line: what takes seconds, and what starts programs
+LONG_FILES = frozenset((HERE / "long_files.txt").read_text().split())
+
 # how long an example takes says how busy the machine is
 hypothesis_settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -30,6 +34,16 @@ first_price = certificates.delta_upper
 move = publishing.move_into_place
 label_price = second.label_price
 gaussian_delta = functools.cache(second.gaussian_delta)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help="leave out the files of long_files.txt")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("--fast"):
+        return None
+    return (collection_path.relative_to(HERE).as_posix() in LONG_FILES) or None
 
 
 @functools.cache

@@ -286,7 +286,8 @@ def test_nothing_of_the_votes_shows_in_errors(
         sb.release(counts, aggregator, ledger)
     assert "private" in repr(counts)
     assert "240" not in str(caught.value)
-    assert "240" not in str(ledger.history())
+    told = [vars(entry) | {"request": "", "reserved_at": ""} for entry in ledger.history()]
+    assert "240" not in str(told)  # names and times hold any digits
 
 
 def test_votes_of_shards_by_position_are_refused_as_votes_of_records_that_come_and_go() -> None:

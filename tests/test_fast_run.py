@@ -1,0 +1,28 @@
+"""What `make test-fast` leaves out."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+LONG_FILES = (HERE / "long_files.txt").read_text().split()
+
+
+def test_files_that_are_left_out_are_there() -> None:
+    assert [name for name in LONG_FILES if not (HERE / name).is_file()] == []
+    assert sorted(set(LONG_FILES)) == LONG_FILES
+
+
+def test_they_and_no_others_are_left_out() -> None:
+    words = ["--collect-only", "--fast", "-q", "-o", "addopts=", "queries"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = {line.split("::")[0].removeprefix("tests/") for line in done.stdout.splitlines()}
+    kept = {path.relative_to(HERE).as_posix() for path in (HERE / "queries").glob("test_*.py")}
+    assert kept & {*LONG_FILES}
+    assert {name for name in found if name.endswith(".py")} == kept - {*LONG_FILES}
