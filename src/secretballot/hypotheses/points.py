@@ -141,7 +141,7 @@ def check_slack(slack: object) -> float:
             else math.nan
         )
     except OverflowError:  # an integer beyond the floats is larger than any number of mistakes
-        number = math.inf if slack > 0 else -math.inf  # type: ignore[operator]  # only real numbers come here
+        number = math.inf if slack > 0 else -math.inf  # type: ignore[operator]  # real
     if not number >= 0:
         raise ParameterError(
             f"slack is {shown(slack)}; it must be a number of mistakes, at least 0."

@@ -19,6 +19,7 @@ __all__ = [
     "FAILING_CLASS",
     "StreamForecast",
     "VotingExample",
+    "capped_binomial_mean",
     "expected_label_accuracy",
     "label_accuracy",
     "stream_forecast",
@@ -154,7 +155,7 @@ def stream_forecast(
     )
     if event.refresh:
         return _forecast_with_refresh(chances, refusals, m, event.max_unstable)
-    stops = _capped_binomial_mean(refusals, m, event.max_unstable)
+    stops = capped_binomial_mean(refusals, m, event.max_unstable)
     asked = np.where(refusals > 0, stops / np.maximum(refusals, 1e-300), m)
     return StreamForecast(float(chances @ asked), float(chances @ (asked - stops)))
 
@@ -175,11 +176,11 @@ def _noise_and_refusals(
     return chances / chances.sum(), np.clip(refusals, 0.0, 1.0)
 
 
-def _capped_binomial_mean(rate: FloatArray, n: int, cap: int) -> FloatArray:
-    """Return E[min(cap, Binomial(n, rate))] for every rate."""
-    below = (
-        binom.cdf(cap - 2, n - 1, rate) if n > 1 else np.full_like(rate, 1.0 if cap > 1 else 0.0)
-    )
+def capped_binomial_mean(rate: FloatArray, n: int, cap: int) -> FloatArray:
+    """Return E[min(cap, Binomial(n, rate))] for every rate; shape as given."""
+    # the mean of min(cap, B), in two parts: n rate P[B' <= cap - 2] with B' of n - 1 trials, and
+    # cap P[B >= cap]
+    below = binom.cdf(cap - 2, n - 1, rate)
     return np.asarray(n * rate * below + cap * binom.sf(cap - 1, n, rate), dtype=np.float64)
 
 

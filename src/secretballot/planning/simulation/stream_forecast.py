@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
 
 from secretballot._typing import FloatArray, IntArray
 from secretballot.privacy.accounting import SparseVectorEvent
+from secretballot.theory.voting import capped_binomial_mean
 
 __all__ = ["StreamForecast", "expected_stream"]
 
@@ -119,7 +119,7 @@ def _expected_answers(
     refusal = np.maximum(1 - passing, 1e-300)
     # one threshold for the whole stream: given its noise, queries are independent of each other
     if not event.refresh:
-        stops = _capped_binomial_mean(refusal, m, event.max_unstable)
+        stops = capped_binomial_mean(refusal, m, event.max_unstable)
         asked = np.where(refusal > 1e-12, stops / refusal, m)
         return np.asarray((chances * asked) @ counted)
     # fresh thresholds: one epoch is followed query by query under every noise at once, and what
@@ -151,14 +151,6 @@ def _epoch_starts(length: FloatArray, epochs: int) -> FloatArray:
         if begins.sum() < 1e-12:
             break
     return starts
-
-
-def _capped_binomial_mean(rate: FloatArray, n: int, cap: int) -> FloatArray:
-    """Return E[min(cap, Binomial(n, rate))] for every rate."""
-    below = (
-        binom.cdf(cap - 2, n - 1, rate) if n > 1 else np.full_like(rate, 1.0 if cap > 1 else 0.0)
-    )
-    return np.asarray(n * rate * below + cap * binom.sf(cap - 1, n, rate), dtype=np.float64)
 
 
 def _quantiles_of_answers(
