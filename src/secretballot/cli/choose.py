@@ -11,11 +11,18 @@ from secretballot.cli.options import (
     AsJson,
     Classes,
     Dataset,
+    Drop,
     Epsilon,
     LedgerFile,
     Neighbours,
     Out,
+    PrivateFile,
+    PublicFile,
+    Relation,
+    SchemaFile,
     Seed,
+    Target,
+    UnitColumn,
     Without,
     classes_of,
     words_of,
@@ -37,14 +44,9 @@ class HypothesesName(StrEnum):
 
 
 def choose(
-    private: Annotated[
-        Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")
-    ],
-    public: Annotated[
-        Path,
-        typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet."),
-    ],
-    target: Annotated[str, typer.Option("--target", metavar="COL", help="Column with the class.")],
+    private: PrivateFile,
+    public: PublicFile,
+    target: Target,
     epsilon: Epsilon,
     candidates: Annotated[
         str | None,
@@ -69,35 +71,17 @@ def choose(
             help="How many public points make the class finite; all by default.",
         ),
     ] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            "--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."
-        ),
-    ] = None,
+    unit: UnitColumn = None,
     classes: Classes = None,
-    neighbours: Annotated[
-        Neighbours,
-        typer.Option(
-            help="The change that is protected: a unit more or less, or a record replaced."
-        ),
-    ] = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
     evaluate: Annotated[
         Path | None,
         typer.Option(
             "--evaluate", metavar="FILE", help="Labelled records to measure the chosen one on."
         ),
     ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            "--schema", metavar="FILE", help="JSON of column types, categories and classes."
-        ),
-    ] = None,
-    drop: Annotated[
-        str | None,
-        typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file."),
-    ] = None,
+    schema: SchemaFile = None,
+    drop: Drop = None,
     seed: Seed = 0,
     out: Out = OUT,
     ledger: LedgerFile = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secretballot._validation import shown
-from secretballot.cli.options import AsJson, Seed, words_of
+from secretballot.cli.options import AsJson, Jobs, Seed, words_of
 from secretballot.cli.outcome import print_json
 from secretballot.exceptions import ParameterError
 
@@ -85,7 +85,7 @@ def diagnose(
             help="The release's schema.json, where it was moved from the vault.",
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Workers for the teachers.")] = 1,
+    jobs: Jobs = 1,
     seed: Seed = 0,
     out: Annotated[
         Path | None,

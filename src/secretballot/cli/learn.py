@@ -13,14 +13,22 @@ from secretballot.cli.options import (
     AsJson,
     Classes,
     Dataset,
+    Drop,
+    Jobs,
     LedgerFile,
     MaxUnstable,
     Neighbours,
     Out,
+    PrivateFile,
+    PublicFile,
     Queries,
+    Relation,
     ReleaseKind,
+    SchemaFile,
     Seed,
     StrategyName,
+    Target,
+    UnitColumn,
     Without,
     classes_of,
     words_of,
@@ -39,14 +47,9 @@ LEARNER_NAMES = "logistic, tree, forest, boosting, naive-bayes, knn, or package.
 
 def learn(
     ctx: typer.Context,
-    private: Annotated[
-        Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")
-    ],
-    public: Annotated[
-        Path,
-        typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet."),
-    ],
-    target: Annotated[str, typer.Option("--target", metavar="COL", help="Column with the class.")],
+    private: PrivateFile,
+    public: PublicFile,
+    target: Target,
     epsilon: Annotated[
         float | None,
         typer.Option(
@@ -116,12 +119,7 @@ def learn(
             "--student", metavar="NAME", help=f"Student: auto, boosted (stumps), {LEARNER_NAMES}."
         ),
     ] = "auto",
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            "--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."
-        ),
-    ] = None,
+    unit: UnitColumn = None,
     classes: Classes = None,
     records: Annotated[
         int | None,
@@ -129,32 +127,19 @@ def learn(
             "--records", metavar="N", help="Public statement of how many private records there are."
         ),
     ] = None,
-    neighbours: Annotated[
-        Neighbours,
-        typer.Option(
-            help="The change that is protected: a unit more or less, or a record replaced."
-        ),
-    ] = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
     evaluate: Annotated[
         Path | None,
         typer.Option(
             "--evaluate", metavar="FILE", help="Labelled records to measure the student on."
         ),
     ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            "--schema", metavar="FILE", help="JSON of column types, categories and classes."
-        ),
-    ] = None,
-    drop: Annotated[
-        str | None,
-        typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file."),
-    ] = None,
+    schema: SchemaFile = None,
+    drop: Drop = None,
     abstentions: Annotated[
         Abstentions, typer.Option(help="What the student makes of queries without an answer.")
     ] = Abstentions.DROP,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Workers for the teachers.")] = 1,
+    jobs: Jobs = 1,
     seed: Seed = 0,
     out: Out = OUT,
     ledger: LedgerFile = None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from secretballot.cli.options import AsJson, Composition, Neighbours, UnitKind
+from secretballot.cli.options import AsJson, Composition, Neighbours, Relation, UnitKind
 from secretballot.cli.outcome import EXIT_CODES, print_json, say
 from secretballot.exceptions import LedgerError
 
@@ -156,12 +156,7 @@ def create(
             )
         ),
     ] = UnitKind.RECORD,
-    neighbours: Annotated[
-        Neighbours,
-        typer.Option(
-            help="The change that is protected: a unit more or less, or a record replaced."
-        ),
-    ] = Neighbours.ADD_REMOVE,
+    neighbours: Relation = Neighbours.ADD_REMOVE,
     as_json: AsJson = False,
 ) -> None:
     """Make the account of a private dataset, with all that may ever be spent on it.

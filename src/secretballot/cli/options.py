@@ -19,16 +19,24 @@ __all__ = [
     "Composition",
     "Dataset",
     "Delta",
+    "Drop",
     "Epsilon",
     "HeaderLine",
+    "Jobs",
     "LedgerFile",
     "MaxUnstable",
     "Neighbours",
     "Out",
+    "PrivateFile",
+    "PublicFile",
     "Queries",
+    "Relation",
     "ReleaseKind",
+    "SchemaFile",
     "Seed",
     "StrategyName",
+    "Target",
+    "UnitColumn",
     "UnitKind",
     "VotesKind",
     "Without",
@@ -110,6 +118,31 @@ class Composition(StrEnum):
     RENYI = "renyi"
 
 
+PrivateFile = Annotated[
+    Path, typer.Argument(metavar="PRIVATE", help="Labelled private records, CSV or Parquet.")
+]
+PublicFile = Annotated[
+    Path, typer.Argument(metavar="PUBLIC", help="Public records without labels, CSV or Parquet.")
+]
+Target = Annotated[str, typer.Option("--target", metavar="COL", help="Column with the class.")]
+UnitColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--unit", metavar="COL", help="Column with the person's id: protect persons, not rows."
+    ),
+]
+Relation = Annotated[
+    Neighbours,
+    typer.Option(help="The change that is protected: a unit more or less, or a record replaced."),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option("--schema", metavar="FILE", help="JSON of column types, categories and classes."),
+]
+Drop = Annotated[
+    str | None, typer.Option("--drop", metavar="A,B", help="Columns to leave out of every file.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", metavar="N", help="Workers for the teachers.")]
 Epsilon = Annotated[
     float, typer.Option("--epsilon", help="Privacy budget epsilon of this release, in nats.")
 ]

@@ -6,12 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_count, check_positive
-from secretballot.exceptions import DataError
 from secretballot.students.evidence import Moments, Posterior, fit_by_evidence
 from secretballot.students.feature_maps import dense_blocks
 from secretballot.students.neighbour_graph import NeighbourGraph
@@ -94,15 +92,7 @@ class GraphCountsClassifier(VoteShareClassifier):
         n_modes = check_count("n_modes", self.n_modes)
         K = check_count("n_teachers", n_teachers)
         noise = check_positive("sigma", sigma) / K
-        points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        public: Any = (
-            points if pool is None else check_array(pool, accept_sparse="csr", dtype=np.float64)
-        )
-        if public.shape[1] != points.shape[1]:
-            raise DataError(
-                f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
-                " columns."
-            )
+        points, public = self._points_and_pool(X, pool)
         # The graph is of the whole pool, answered or not; counts are regressed on its modes at the
         # points that were asked.
         shares, self.noise_ = shares_of(noisy_counts, points.shape[0], K, noise)

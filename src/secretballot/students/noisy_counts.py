@@ -7,12 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secretballot._typing import FloatArray
 from secretballot._validation import check_choice, check_count, check_positive
-from secretballot.exceptions import DataError
 from secretballot.students.evidence import Moments, Posterior, fit_by_evidence
 from secretballot.students.feature_maps import (
     Standardiser,
@@ -162,15 +161,7 @@ class NoisyCountsClassifier(VoteShareClassifier):
         n_landmarks = check_count("n_landmarks", self.n_landmarks, minimum=2)
         K = check_count("n_teachers", n_teachers)
         noise = check_positive("sigma", sigma) / K
-        points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        public: Any = (
-            points if pool is None else check_array(pool, accept_sparse="csr", dtype=np.float64)
-        )
-        if public.shape[1] != points.shape[1]:
-            raise DataError(
-                f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
-                " columns."
-            )
+        points, public = self._points_and_pool(X, pool)
         shares, column_noise = shares_of(noisy_counts, points.shape[0], K, noise)
         self.classes_ = class_array(classes, max(2, shares.shape[1]))
         candidate, posterior = self._best_candidate(

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array
+from sklearn.utils.validation import validate_data
 
 from secretballot._public_state import PublicState
 from secretballot._typing import FloatArray
@@ -25,6 +26,19 @@ class VoteShareClassifier(PublicState, ClassifierMixin, BaseEstimator):  # type:
     """
 
     classes_: NDArray[Any]
+
+    def _points_and_pool(self, X: ArrayLike, pool: ArrayLike | None) -> tuple[Any, Any]:
+        """Return the asked points and the whole pool, each of shape (n, n_features)."""
+        points: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        if pool is None:
+            return points, points
+        public: Any = check_array(pool, accept_sparse="csr", dtype=np.float64)
+        if public.shape[1] != points.shape[1]:
+            raise DataError(
+                f"pool has {public.shape[1]} columns and X has {points.shape[1]}; give the same"
+                " columns."
+            )
+        return points, public
 
     @abstractmethod
     def predict_shares(self, X: ArrayLike) -> FloatArray:
