@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,12 +31,14 @@ from secretballot.privacy.accounting import (
     failure_probability,
     needed_distance,
     price,
+    pricing,
     renyi_divergence,
 )
 from secretballot.privacy.accounting.filters import Grant
 from secretballot.privacy.accounting.relabelled import (
     relabelled_delta,
     relabelling_loss,
+    sampled_delta,
     unsampled_epsilon,
 )
 from secretballot.privacy.accounting.renyi import response_renyi
@@ -49,6 +52,20 @@ LOUD = SparseVectorEvent(1.0, 1.0, 0, 1, True)
 Record = tuple[int, int]
 Law = np.ndarray
 LINE: tuple[Record, ...] = tuple(itertools.product((0, 1, 2), (0, 1)))
+
+
+def test_one_event_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A price is a function of public numbers; plans, fits, restarts and certificates ask for it."""
+    asked = []
+
+    def counted(event: RelabelledSampleEvent, stream: Any, epsilon: float) -> float:
+        asked.append(epsilon)
+        return sampled_delta(event, stream, epsilon)
+
+    monkeypatch.setattr(pricing, "sampled_delta", counted)
+    event = RelabelledSampleEvent(STREAM, 11, 107, "replace-one")
+    assert delta_upper([event], 1.25) == delta_upper([event], 1.25)
+    assert asked == [1.25]
 
 
 # -- the event

@@ -18,6 +18,7 @@ read beside parts. Past these limits a larger price holds. Altogether a list of 
 takes some seconds.
 """
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -275,18 +276,22 @@ def _noisy_vectors(event: GaussianEvent | LabelGaussianEvent | VectorSumEvent) -
             return NoisyVectors(event.sigma, event.queries, event.queries)
 
 
+@functools.lru_cache(maxsize=64)  # samples of many sizes are weighed for one stream
+def _stream_profile(stream: SparseVectorEvent) -> Callable[[float], float]:
+    inner = _open_routes([stream], MAX_EPSILON)
+
+    def delta(epsilon: float) -> float:
+        return min(1.0, *(round_up(route.delta(epsilon)) for route in inner))
+
+    return functools.lru_cache(maxsize=4096)(delta)
+
+
+@functools.lru_cache(maxsize=64)  # plans, fits, restarts and certificates price the same one
 def _sample_route(event: RelabelledSampleEvent) -> _Route:
     """Return the profile of a stream on a relabelled sample, read off that of the stream."""
-    inner = _open_routes([event.stream], MAX_EPSILON)
-    known: dict[float, float] = {}
-
-    def stream(epsilon: float) -> float:
-        if epsilon not in known:
-            known[epsilon] = min(1.0, *(round_up(route.delta(epsilon)) for route in inner))
-        return known[epsilon]
-
+    stream = _stream_profile(event.stream)
     return _Route(
-        lambda at: sampled_delta(event, stream, at),
+        functools.lru_cache(maxsize=1024)(lambda at: sampled_delta(event, stream, at)),
         "relabelled-sample",
         "bounded range of the relabelling, then amplification by sampling (Balle, Barthe, Gaboardi"
         " 2018); docs/explanation/prices.md",
