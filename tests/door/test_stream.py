@@ -1,4 +1,4 @@
-"""A plan bought whole and answered query by query: what is drawn, when, how often, and for whom."""
+"""A reservation answered query by query: what is drawn, when, how often, and for whom."""
 
 import contextlib
 import json

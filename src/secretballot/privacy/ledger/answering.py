@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from secretballot.exceptions import LedgerError, ParameterError
 from secretballot.privacy.accounting import Event, GaussianEvent, LabelGaussianEvent
-from secretballot.privacy.ledger.chain import Account, Bought, Progress, add_parts, encode_events
+from secretballot.privacy.ledger.chain import Account, Progress, Reserved, add_parts, encode_events
 from secretballot.privacy.ledger.following import check_row
 from secretballot.privacy.ledger.terms import in_brief, utc_now
 
@@ -118,7 +118,7 @@ def refuse_unknown_or_closed(
         )
 
 
-def check_used(account: Account, bought: Bought, used: Sequence[Event], answered: int) -> str:
+def check_used(account: Account, reserved: Reserved, used: Sequence[Event], answered: int) -> str:
     """Return the text to store for what a reservation used of what it holds.
 
     Under a Renyi filter the divergences of one order add up over the steps that were really taken,
@@ -146,15 +146,15 @@ def check_used(account: Account, bought: Bought, used: Sequence[Event], answered
             " 'renyi'."
         )
     given = tuple(used)
-    stopped = len(given) == len(bought.events) and all(map(_is_start_of, given, bought.events))
+    stopped = len(given) == len(reserved.events) and all(map(_is_start_of, given, reserved.events))
     never_began = (
-        not given and not answered and all(isinstance(event, _STEPPED) for event in bought.events)
+        not given and not answered and all(isinstance(event, _STEPPED) for event in reserved.events)
     )
     # what is kept must cover every answer that was given: less would give back privacy that was
     # spent
     covered = all(
-        _n_steps(part) >= _steps_of(whole, bought.queries, answered)
-        for part, whole in zip(given, bought.events, strict=False)
+        _n_steps(part) >= _steps_of(whole, reserved.queries, answered)
+        for part, whole in zip(given, reserved.events, strict=False)
     )
     if not (never_began or (stopped and covered)):
         raise ParameterError(

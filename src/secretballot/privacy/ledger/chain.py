@@ -18,8 +18,8 @@ from secretballot.privacy.ledger.schema import APPLICATION_ID, DIGEST_VERSION
 
 __all__ = [
     "Account",
-    "Bought",
     "Progress",
+    "Reserved",
     "add_checkpoint",
     "add_closing",
     "add_parts",
@@ -120,7 +120,7 @@ class Progress:
         )
 
 
-class Bought(NamedTuple):
+class Reserved(NamedTuple):
     """What one reservation holds."""
 
     events: tuple[Event, ...]
@@ -151,7 +151,7 @@ def encode_events(events: Sequence[Event], queries: int | None = None) -> str:
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
-def decode_events(text: str) -> Bought:
+def decode_events(text: str) -> Reserved:
     """Return the events behind a stored text.
 
     Raises
@@ -163,7 +163,7 @@ def decode_events(text: str) -> Bought:
     listed, queries = (
         (content["events"], content["queries"]) if isinstance(content, dict) else (content, None)
     )
-    return Bought(tuple(event_from_json(item) for item in listed), queries)
+    return Reserved(tuple(event_from_json(item) for item in listed), queries)
 
 
 def add_reservation(

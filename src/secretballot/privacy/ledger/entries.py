@@ -6,7 +6,7 @@ from typing import Any
 
 from secretballot.exceptions import LedgerError
 from secretballot.privacy.ledger.chain import Progress
-from secretballot.privacy.ledger.following import bought_in, check_row, is_answer
+from secretballot.privacy.ledger.following import check_row, is_answer, reserved_in
 from secretballot.privacy.ledger.terms import LedgerEntry, in_brief
 
 __all__ = ["answer_of", "entries_of", "entry_of", "refuse_known"]
@@ -64,9 +64,9 @@ def entry_of(
 def _entry_of_row(
     where: str, number: int, request: str, purpose: str, events: str, *rest: Any
 ) -> LedgerEntry:
-    bought = bought_in(events, where)
+    reserved = reserved_in(events, where)
     return replace(
-        LedgerEntry(number, request, purpose, bought.events, *rest), queries=bought.queries
+        LedgerEntry(number, request, purpose, reserved.events, *rest), queries=reserved.queries
     )
 
 

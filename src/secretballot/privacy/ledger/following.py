@@ -15,8 +15,8 @@ from secretballot.exceptions import LedgerError, SecretBallotError
 from secretballot.privacy.accounting import Filter, Grant
 from secretballot.privacy.ledger.chain import (
     Account,
-    Bought,
     Progress,
+    Reserved,
     decode_events,
     link,
     read_account,
@@ -25,12 +25,12 @@ from secretballot.privacy.ledger.checkpoints import Checkpoint, priced_by
 from secretballot.privacy.ledger.terms import in_brief
 
 __all__ = [
-    "bought_in",
-    "bought_of",
     "catch_up",
     "check_row",
     "contains_row",
     "is_answer",
+    "reserved_in",
+    "reserved_of",
     "start_of",
 ]
 
@@ -164,9 +164,9 @@ class _Walk:
         self._open_parts.pop(row[3], None)
         if row[7] is not None:
             events, epsilon, delta = _purchase_of(self._connection, self._seen, row[3], self._where)
-            bought = self._rule.costs(_checked_grant(events, epsilon, delta, self._where))
+            reserved = self._rule.costs(_checked_grant(events, epsilon, delta, self._where))
             self._totals = self._totals.changed(
-                bought, self._rule.costs(_checked_grant(row[7], epsilon, delta, self._where))
+                reserved, self._rule.costs(_checked_grant(row[7], epsilon, delta, self._where))
             )
         return True
 
@@ -314,9 +314,9 @@ def _fits_file(connection: sqlite3.Connection, position: int, stated: Checkpoint
     return True
 
 
-def bought_of(
+def reserved_of(
     connection: sqlite3.Connection, seen: Progress, reservation: int, where: str
-) -> Bought:
+) -> Reserved:
     """Return what a reservation holds.
 
     Raises
@@ -324,7 +324,7 @@ def bought_of(
     LedgerError
         If it was edited by hand, or this program cannot read it.
     """
-    return bought_in(_purchase_of(connection, seen, reservation, where)[0], where)
+    return reserved_in(_purchase_of(connection, seen, reservation, where)[0], where)
 
 
 def _purchase_of(
@@ -341,10 +341,10 @@ def _purchase_of(
 
 
 def _checked_grant(events: str, epsilon: float, delta: float, where: str) -> Grant:
-    return Grant(events=bought_in(events, where).events, epsilon=epsilon, delta=delta)
+    return Grant(events=reserved_in(events, where).events, epsilon=epsilon, delta=delta)
 
 
-def bought_in(text: str, where: str) -> Bought:
+def reserved_in(text: str, where: str) -> Reserved:
     """Return what a stored text says was reserved.
 
     Raises

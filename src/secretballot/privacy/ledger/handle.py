@@ -14,7 +14,7 @@ from secretballot.privacy.ledger.book import Book
 from secretballot.privacy.ledger.chain import Progress, add_closing, add_reservation
 from secretballot.privacy.ledger.entries import answer_of, entries_of, entry_of, refuse_known
 from secretballot.privacy.ledger.file import upgrade_file
-from secretballot.privacy.ledger.following import bought_of, contains_row
+from secretballot.privacy.ledger.following import contains_row, reserved_of
 from secretballot.privacy.ledger.room import claim, give_back
 from secretballot.privacy.ledger.terms import (
     Amount,
@@ -328,7 +328,7 @@ class Ledger:
         queries: int | None = None,
         room: int = 0,
     ) -> int:
-        """Buy `events` at `price` and return the number of the reservation.
+        """Reserve `events` at `price` and return the number of the reservation.
 
         Only then may noise be drawn.
 
@@ -551,8 +551,8 @@ class Ledger:
                 )
             text = None
             if used is not None:
-                bought = bought_of(connection, seen, number, self._own_book.where)
-                text = check_used(self._own_book.account, bought, used, answered)
+                reserved = reserved_of(connection, seen, number, self._own_book.where)
+                text = check_used(self._own_book.account, reserved, used, answered)
             # the room kept for the answer goes first: it is what the answer is written into
             give_back(connection, number)
             add_closing(
