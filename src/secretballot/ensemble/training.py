@@ -54,10 +54,9 @@ class Recipe:
         if isinstance(teacher, type) or not all(
             hasattr(teacher, name) for name in ("fit", "predict", "get_params")
         ):
+            kind = teacher if isinstance(teacher, type) else type(teacher)
             raise ParameterError(
-                "teacher is"
-                ""
-                f" {type(teacher).__name__ if not isinstance(teacher, type) else teacher.__name__!r};"
+                f"teacher is {kind.__name__!r};"
                 " it must be an instance with fit, predict and get_params, as scikit-learn's"
                 " classifiers have."
             )

@@ -257,8 +257,8 @@ def _csv_blocks(path: Path, rows: Iterator[list[str]], width: int) -> Iterator[n
             named = ", ".join(map(str, odd[:_COLUMNS_NAMED]))
             raise DataError(
                 f"the file {_shown_path(path)} has {len(odd)} rows of another number of cells than"
-                f" the first one's {width} (rows {named}, counted from 0); give every row as many, and"
-                " quote cells with a comma."
+                f" the first one's {width} (rows {named}, counted from 0); give every row as many,"
+                " and quote cells with a comma."
             )
         done += len(lines)
         yield np.array(lines, dtype=object)

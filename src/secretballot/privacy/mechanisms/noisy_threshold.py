@@ -27,7 +27,7 @@ def check_threshold(value: object) -> int:
     if isinstance(value, bool):
         raise ParameterError(f"threshold is {shown(value)}; it must be an integer of votes.")
     try:
-        threshold = operator.index(value)  # type: ignore[arg-type]  # any object may come; index refuses
+        threshold = operator.index(value)  # type: ignore[arg-type]  # index refuses
     except TypeError:
         raise ParameterError(
             f"threshold is {shown(value)}; it must be an integer of votes."
