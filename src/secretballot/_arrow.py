@@ -44,12 +44,13 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     ------
     DataError
         If cells are nested, damaged (text that is not UTF-8) or of a kind that cannot be converted;
-        the message names columns and holds no cell.
+        the message names columns and holds no cell. If a name is not UTF-8.
     """
     from pyarrow import types
 
+    # Before anything else: Arrow reads the names again for every column that it hands out.
+    names = _names_of_columns(table, where)
     columns = [_plain_storage(column) for column in table.columns]
-    names = [str(name) for name in table.column_names]
     nested = [
         name for name, column in zip(names, columns, strict=True) if types.is_nested(column.type)
     ]
@@ -70,6 +71,26 @@ def frame_of_arrow(table: Any, where: str) -> pd.DataFrame:
     )
     frame.columns = pd.Index(names, dtype=object)
     return frame
+
+
+def _names_of_columns(table: Any, where: str) -> list[str]:
+    """Return the names of the columns of an Arrow table.
+
+    Raises
+    ------
+    DataError
+        If a name is not UTF-8.
+    """
+    names: list[str] = []
+    with contextlib.suppress(UnicodeDecodeError):
+        for place in range(table.num_columns):
+            names.append(str(table.field(place).name))
+        return names
+    # Not inside an except: the other error would quote the bytes.
+    raise DataError(
+        f"{where} has a name that is not UTF-8 in its header (column number {len(names) + 1});"
+        " write the file again."
+    )
 
 
 def dictionary_of(column: Any) -> list[Any] | None:

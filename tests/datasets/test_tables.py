@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from secretballot._arrow import frame_of_arrow
 from secretballot.datasets import tables
 from secretballot.datasets.schema import Schema
 from secretballot.datasets.tables import (
@@ -102,6 +103,21 @@ def test_parquet_with_nested_cells_is_refused(tmp_path: Path) -> None:
     pd.DataFrame({"a": [[1], [2]]}).to_parquet(path)
     with pytest.raises(DataError, match="nested cells in column 'a'"):
         read_table(path)
+
+
+def test_parquet_with_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "table.parquet"
+    parquet.write_table(arrow.table({"a": [1, 2], "damaged": [3, 4]}), path)
+    path.write_bytes(path.read_bytes().replace(b"damaged", b"dam\xffged"))
+    with pytest.raises(DataError, match="begins like Parquet") as refused:
+        read_table(path)
+    # Who reads the file by himself gets a table, which fails where its names are asked for.
+    words = r"name that is not UTF-8 .*\(column number 2\)"
+    with pytest.raises(DataError, match=words) as caught:
+        frame_of_arrow(parquet.read_table(path), "X")
+    for error in (refused.value, caught.value):
+        assert error.__cause__ is error.__context__ is None
 
 
 def test_broken_parquet_and_parquet_without_pyarrow_are_refused(
