@@ -299,7 +299,7 @@ def test_a_sample_serves_the_plan_it_was_drawn_for_and_no_other(tmp_path: Path) 
         sb.SparseVectorAggregator.calibrate(BUDGET, 40, max_unstable=1),
         sb.GaussianAggregator.calibrate(BUDGET, 5, n_teachers=100, release="labels"),
     ):
-        with pytest.raises(ParameterError, match="drawn for one reservation"):
+        with pytest.raises(ParameterError, match=r"drawn for one (request|reservation)"):
             sb.LabelingSession(kept, aggregator, ledger, name="another")
     with pytest.raises(ParameterError, match="drawn for one reservation"):
         kept.vote(kept.points([[0.1]]))

@@ -107,7 +107,7 @@ def check_sample(
     if declared != {**(sample or {}), "plan": request}:
         raise ParameterError(
             "These teachers learned from a secret sample that was drawn for one request, and this"
-            " is another; fit a new AgnosticLabeler under another name. Nothing was spent."
+            " is another; fit a new AgnosticLabeler under another request. Nothing was spent."
         )
 
 
