@@ -343,7 +343,7 @@ def test_the_page_shows_the_story_and_loads_nothing(make_withheld: Make, plane: 
         "Which points were asked",
         "The public pool",
         "What further labels changed",
-        "worth asking",
+        "region of disagreement",
     ):
         assert words in text
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)|<script|<img", text)
