@@ -90,7 +90,7 @@ def test_the_map_has_one_mark_for_each_query(make_withheld: Make, plane: np.ndar
         "a, rounds 2 to 3",
         "no answer",
         "not asked",
-        "region of disagreement",
+        "The region of disagreement",
         "feature 2",
     ):
         assert f">{words}<" in text
@@ -343,7 +343,7 @@ def test_the_page_shows_the_story_and_loads_nothing(make_withheld: Make, plane: 
         "Which points were asked",
         "The public pool",
         "What further labels changed",
-        "region of disagreement",
+        "The region of disagreement",
     ):
         assert words in text
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)|<script|<img", text)
