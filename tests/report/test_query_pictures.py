@@ -90,7 +90,7 @@ def test_the_map_has_one_mark_for_each_query(make_withheld: Make, plane: np.ndar
         "a, rounds 2 to 3",
         "no answer",
         "not asked",
-        "The region of disagreement",
+        "region of disagreement",
         "feature 2",
     ):
         assert f">{words}<" in text
