@@ -23,7 +23,7 @@ def stand_in(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def made() -> Plan:
-    return plan(4000, 150, budget=BUDGET, like=stand_in(), n_teachers=100, seed=3)
+    return plan(2000, 60, budget=BUDGET, like=stand_in(), n_teachers=50, seed=3)
 
 
 def test_a_stand_in_leads_to_a_plan_that_is_true_of_its_law(made: Plan) -> None:
