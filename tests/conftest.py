@@ -4,6 +4,7 @@ shown to both verifiers."""
 import functools
 import hashlib
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ from secretballot import verify_release as second
 from secretballot.publishing import release as publishing
 from secretballot.report.certificate import build as certificates
 from secretballot.report.certificate.verify import verify_certificate
+
+# What a script starts in the background is deaf to Ctrl-C, and so is all that it starts; the tests
+# that send one hear it whoever runs the suite.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 # of the files beside, one a line: what takes seconds, and what starts programs
