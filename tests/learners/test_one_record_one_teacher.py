@@ -21,6 +21,7 @@ from secretballot.learners.pate.classifier import PATEClassifier
 from secretballot.learners.pate.label_private import LabelPrivateClassifier
 from secretballot.learners.selection.candidates import choose_candidate
 from secretballot.learners.training import shards
+from secretballot.learners.training.inputs import as_matrix
 from secretballot.learners.training.trained import train_teachers
 from secretballot.privacy.accounting import PrivacyBudget
 from secretballot.privacy.ledger import Ledger
@@ -547,3 +548,15 @@ def test_a_record_in_the_place_of_the_header_is_not_quoted():
     ) as error:
         train_teachers(Witness(), table, [0], X_public=public, classes=[0, 1], n_teachers=1)
     refuse_quotes(error.value)
+
+
+def test_cells_that_cannot_be_compared_are_refused_in_a_sentence():
+    class Diagonals:
+        shape = (2, 2)
+
+        def __array__(self, dtype=None, copy=None):
+            raise decimal.InvalidOperation("sNaN 4711")
+
+    with pytest.raises(DataError, match="expected a 2D array or frame") as caught:
+        as_matrix("X", Diagonals())
+    assert caught.value.__cause__ is caught.value.__context__ is None

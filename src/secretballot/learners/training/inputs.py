@@ -98,8 +98,9 @@ def as_matrix(name: str, X: Any) -> Any:
             f"{name} has 0 {what}(s) (shape={shape}) while a minimum of 1 is required; give some."
         )
     matrix = None
-    # scikit-learn's own sentence may quote values, hence no raise inside an except
-    with contextlib.suppress(ValueError, TypeError):
+    # scikit-learn's own sentence may quote values, hence no raise inside an except. Early SciPy
+    # compares the cells of a matrix of diagonals with 0, which not every decimal number allows.
+    with contextlib.suppress(ValueError, TypeError, ArithmeticError):
         matrix = check_array(
             _with_plain_sums(X),
             accept_sparse="csr",
