@@ -40,7 +40,7 @@ def block_report(name: str, examples: int, number: int, out: Path) -> dict[str, 
             child = subprocess.Popen(command, stdout=errors, stderr=errors)
             code = _exit_code_of(child, out / f"{name}-{number}.case")
         if not kept.exists():
-            return _report_of_death(code, out / f"{name}-{number}")
+            return report_of_death(code, out / f"{name}-{number}")
         (out / f"{name}-{number}.err").unlink()
     return dict(json.loads(kept.read_text()))
 
@@ -57,10 +57,14 @@ def _exit_code_of(child: "subprocess.Popen[bytes]", case: Path) -> int:
                 child.kill()
 
 
-def _report_of_death(code: int, place: Path) -> dict[str, Any]:
+def report_of_death(code: int, place: Path) -> dict[str, Any]:
     """Return the report of a block whose process died: which input it was reading."""
     case = place.with_suffix(".case")
-    reading = repr(pickle.loads(case.read_bytes()))[:2000] if case.exists() else "nothing yet"
+    reading = (
+        repr(pickle.loads(case.read_bytes()))[:2000]
+        if case.exists() and case.stat().st_size
+        else "nothing yet"
+    )
     cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     said = place.with_suffix(".err").read_text(errors="replace")[-500:]
     return {"inputs": 0, "codes": {}, "breaches": {f"the process died: {cause}: {said}": reading}}

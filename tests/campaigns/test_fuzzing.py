@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from campaigns.fuzzing import child
+from campaigns.fuzzing.__main__ import report_of_death
 from campaigns.fuzzing.child import inputs_read
 from campaigns.fuzzing.edits import edited_bytes, edited_document, edited_rows, moved
 from campaigns.fuzzing.rules import LONGEST_SECONDS, MARKER, Answer, breach
@@ -119,3 +120,12 @@ def test_an_input_is_slow_if_it_is_slow_twice(
     codes, breaches = inputs_read("counts-csv", 3, 0, tmp_path)
     assert codes.total() == 3
     assert bool(breaches) is always
+
+
+def test_a_process_that_died_before_its_first_input_is_reported(tmp_path: Path) -> None:
+    for case in (None, b""):  # no file yet, or one that was opened and not written
+        if case is not None:
+            (tmp_path / "run-0.case").write_bytes(case)
+        (tmp_path / "run-0.err").write_bytes(b"killed")
+        report = report_of_death(-9, tmp_path / "run-0")
+        assert report["breaches"] == {"the process died: SIGKILL: killed": "nothing yet"}
