@@ -36,6 +36,8 @@ def block_report(name: str, examples: int, number: int, out: Path) -> dict[str, 
             str(number),
             str(out),
         ]
+        # the input of a process that died long ago would be taken for a long silence of this one
+        (out / f"{name}-{number}.case").unlink(missing_ok=True)
         with (out / f"{name}-{number}.err").open("wb") as errors:
             child = subprocess.Popen(command, stdout=errors, stderr=errors)
             code = _exit_code_of(child, out / f"{name}-{number}.case")

@@ -3,13 +3,15 @@ seen."""
 
 import itertools
 import json
+import os
 import random
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from campaigns.fuzzing import child
-from campaigns.fuzzing.__main__ import report_of_death
+from campaigns.fuzzing.__main__ import LONGEST_SILENCE, block_report, report_of_death
 from campaigns.fuzzing.child import inputs_read
 from campaigns.fuzzing.edits import edited_bytes, edited_document, edited_rows, moved
 from campaigns.fuzzing.rules import LONGEST_SECONDS, MARKER, Answer, breach
@@ -129,3 +131,11 @@ def test_a_process_that_died_before_its_first_input_is_reported(tmp_path: Path) 
         (tmp_path / "run-0.err").write_bytes(b"killed")
         report = report_of_death(-9, tmp_path / "run-0")
         assert report["breaches"] == {"the process died: SIGKILL: killed": "nothing yet"}
+
+
+def test_a_block_whose_process_died_is_read_again(tmp_path: Path) -> None:
+    left = tmp_path / "run-0.case"
+    left.write_bytes(b"")
+    long_ago = time.time() - 10 * LONGEST_SILENCE
+    os.utime(left, (long_ago, long_ago))
+    assert block_report("run", 8, 0, tmp_path)["inputs"] == 8
