@@ -5,7 +5,7 @@
 It sets the design of a learner that is still to be built (docs/decisions/0019), and releases
 nothing: the noise is drawn from a seeded generator and does not pass the door. 20,000 rows of
 adult.data stand for the private records, 6,000 others, without labels, for the public pool, and
-the rest is scored. No row of adult.test is read.
+the rest is scored. No row of adult.test is used.
 
 A record with coordinates phi in the basis of the pool, and with class y, adds phi (y - q), clipped,
 where q is what the model so far predicts for it: one half in the first stage. The sum, in integers,

@@ -17,7 +17,6 @@ UNIT = 2**14
 WEIGHT_UNIT = 2**18
 #: Directions that carry less than this share of the largest variance are left out.
 LEAST_VARIANCE = 1e-6
-
 #: Less is what floating point makes of none.
 NO_VARIANCE = 1e-12
 

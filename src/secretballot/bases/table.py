@@ -26,7 +26,9 @@ class TableBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
     A column of texts, or of numbers with few values, becomes levels; another column of numbers
     becomes quantile bins and a rank, with a value that more than half of the pool shares, and missing
     values, apart. The features are centred, rotated to the principal axes of the pool and partly
-    whitened. All arithmetic on a row is in integers, so that no row depends on another.
+    whitened. What is summed is integers, and the rest looks at one cell, so no row depends on another.
+    Rows of one table must be of one length, and a list of rows is refused whole if one is not: check
+    private rows one by one before they come here.
 
     Parameters
     ----------
