@@ -20,7 +20,14 @@ from secretballot.ensemble.isolation import isolated, one_thread, result_of, res
 from secretballot.ensemble.linear import LinearStack
 from secretballot.ensemble.rows import as_table, block_bounds, n_rows, row_block
 from secretballot.ensemble.teacher_store import TeacherStore
-from secretballot.ensemble.training import Recipe, Shards, check_workers, return_form, trained
+from secretballot.ensemble.training import (
+    Recipe,
+    Shards,
+    check_workers,
+    results_of_pool,
+    return_form,
+    trained,
+)
 from secretballot.ensemble.votes import VoteCounts
 from secretballot.exceptions import DataError, ParameterError
 
@@ -348,9 +355,8 @@ def _counted_by_workers(
     groups: Sequence[dict[int, Any]], shared: tuple[Any, ...], n_jobs: int | None
 ) -> Any:
     pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), batch_size=1)
-    yield from pool(
-        joblib.delayed(count_in_worker)(os.getpid(), group, *shared) for group in groups
-    )
+    work = joblib.delayed(count_in_worker)
+    yield from results_of_pool(pool, (work(os.getpid(), group, *shared) for group in groups))
 
 
 def _checked_indices(values: Any, name: str, length: int, bound: int) -> IntArray:

@@ -3,7 +3,8 @@ own."""
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,18 @@ from secretballot._typing import IntArray, Matrix
 from secretballot._validation import shown
 from secretballot.ensemble.isolation import isolated, one_thread, result_of, results_of, seed_of
 from secretballot.ensemble.rows import take_rows
-from secretballot.ensemble.workers import end_with
+from secretballot.ensemble.workers import end_with, interrupts_ignored
 from secretballot.exceptions import ParameterError
 
-__all__ = ["Recipe", "Shards", "check_workers", "return_form", "train_shard", "trained"]
+__all__ = [
+    "Recipe",
+    "Shards",
+    "check_workers",
+    "results_of_pool",
+    "return_form",
+    "train_shard",
+    "trained",
+]
 
 
 # Below this many seconds of work left, starting worker processes costs more than it saves.
@@ -159,12 +168,18 @@ def _trained_by_workers(
     pool = joblib.Parallel(n_jobs=n_jobs, return_as=return_form(), max_nbytes=None, batch_size=1)
     work = joblib.delayed(_train_in_worker)
     tasks = (work(os.getpid(), recipe, *shards.part(number), number) for number in numbers)
-    yield from results_of(_results_in_order(pool, tasks))
+    yield from results_of(results_of_pool(pool, tasks))
 
 
-def _results_in_order(pool: Any, work: Iterator[Any]) -> Iterator[tuple[int, Any]]:
-    # A backend that returns a list raises when it is called, hence a generator around the call.
-    yield from pool(work)
+def results_of_pool(pool: joblib.Parallel, tasks: Iterable[Any]) -> Iterator[Any]:
+    """Yield what the tasks return; the workers that start for them leave Ctrl-C to this process.
+
+    A backend that returns a list raises when it is called, hence a generator around the call; it
+    works until all is done, so that Ctrl-C must reach this process all along.
+    """
+    with interrupts_ignored() if pool.return_generator else nullcontext():
+        results = pool(tasks)
+    yield from results
 
 
 def return_form() -> str:

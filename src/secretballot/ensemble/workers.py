@@ -1,12 +1,18 @@
-"""Worker processes end with the process that gave them work, also when that one was killed and
-could not tell them."""
+"""Worker processes end with the process that gave them work: when it says so, or when it is gone.
+
+Ctrl-C in a terminal goes to the program and to its workers alike. The program decides what it
+means; a worker that took it too would print a traceback of its own.
+"""
 
 import os
+import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
-__all__ = ["end_with"]
+__all__ = ["end_with", "interrupts_ignored"]
 
 _LOOK_SECONDS = 0.5
 _PARENT_GONE = 1  # exit code, which nobody is left to read
@@ -26,6 +32,27 @@ def end_with(giver: int) -> None:
     """
     if os.getpid() != giver and os.getppid() == giver:
         _watcher_of(giver)
+
+
+@contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C until the block is left, here and in every process that starts within it.
+
+    A program that finds Ctrl-C ignored when it begins goes on ignoring it: so a worker is deaf from
+    its first moment, before any line of ours runs in it. (A mask would not do: joblib takes it off
+    when it starts its tracker of resources.) A Ctrl-C within the block, some hundredths of a second, is
+    lost and must be repeated. Signals are set in the main thread alone; from another, and where the
+    handler is not Python's, nothing changes.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @lru_cache
